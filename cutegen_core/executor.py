@@ -1,0 +1,93 @@
+"""The port `Executor`: what runs a candidate. Adapters: `executors.cpu` (emulator) and, later, `executors.gpu`.
+
+A candidate is built once and executed many times. Tensors travel as files of raw little-endian, contiguous values, so
+the reference, the judge and the candidate can be three processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cutegen_core.kernel_file import KernelFile
+from cutegen_core.launch import LaunchPlan
+from cutegen_core.problem import TensorSpec
+from cutegen_core.trial import Diagnostic, Finding, Status
+
+
+@dataclass(frozen=True)
+class Built:
+    """A candidate made ready for one executor.
+
+    Attributes:
+        status: PASSED (ready), COMPILE_ERROR, COMPILE_LIMIT or UNSUPPORTED.
+        path: what was built, None unless PASSED.
+        checked: with the instrumentation that finds memory errors and races.
+    """
+
+    status: Status
+    path: Path | None
+    checked: bool
+    seconds: float
+    cached: bool = False
+    message: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of a built candidate on one workload.
+
+    Attributes:
+        inputs: tensor -> file holding its values; mapped read-only, compared afterwards.
+        outputs: tensor -> file to be written; starts filled with `poison` bytes.
+        poison: the byte unwritten outputs and uninitialised scratch hold (0xFF makes every float NaN).
+        order: the order in which ready threads and blocks are picked: "forward", "reverse" or "random".
+        seed: of the random order.
+        timeout_s: wall-clock limit of the whole run.
+    """
+
+    built: Built
+    plan: LaunchPlan
+    inputs: Mapping[TensorSpec, Path]
+    outputs: Mapping[TensorSpec, Path]
+    poison: int = 0xFF
+    order: str = "forward"
+    seed: int = 0
+    timeout_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class Executed:
+    """How a run ended. PASSED says only that it ran and broke no rule: right or wrong is the comparison's business.
+
+    Attributes:
+        status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
+    """
+
+    status: Status
+    seconds: float
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+class Executor(Protocol):
+    """Builds and runs candidates. Raises MachineError when the machine, not the candidate, fails."""
+
+    name: str
+
+    def build(self, kernel: KernelFile, params: Mapping[str, int | float], *, checked: bool) -> Built:
+        """Builds for this executor; a candidate that does not build is a value, not an exception."""
+
+    def execute(self, execution: Execution) -> Executed:
+        """Runs once in a fresh, sandboxed process."""
+
+    def describe(self) -> str:
+        """One line for the page: what runs the kernels and under which sandbox level."""
+
+
+Progress = Callable[[str], None]
+"""Called with a short line as long work proceeds; shown live in the page."""

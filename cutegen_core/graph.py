@@ -1,0 +1,56 @@
+"""The reference's traced graph in ATen operations, as plain records that need no torch to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An operand that is another node's value."""
+
+    node: str
+
+
+Operand = Ref | bool | int | float | str | None | tuple["Operand", ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One ATen operation.
+
+    Attributes:
+        op: "aten.relu", "aten.mm", ... without overload; "input" for a tensor of the signature.
+        args: positional operands as traced; `Ref` for tensors.
+        shape, dtype: of the (first) result.
+    """
+
+    name: str
+    op: str
+    args: tuple[Operand, ...]
+    kwargs: Mapping[str, Operand]
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in execution order; "input" nodes carry the signature's tensor name as their own name.
+
+    Attributes:
+        outputs: node names, in the order of the signature's outputs.
+        reason: why there are no nodes ("data-dependent control flow at line 12"), empty when the trace succeeded.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    outputs: tuple[str, ...] = ()
+    reason: str = ""
+    constants: Mapping[str, float] = field(default_factory=dict)
+
+    def node(self, name: str) -> Node:
+        """The node of that name; KeyError when there is none."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)

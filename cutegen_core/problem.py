@@ -1,0 +1,178 @@
+"""A problem: reference + signature + workloads + tolerance.
+
+The reference is Python source in KernelBench's shape (`Model`, `get_inputs`, `get_init_inputs`). It is never imported
+here: it is somebody's code and runs only in the reference worker. A workload is the same source with some module-level
+sizes replaced, so one file serves the benchmark shape and the small, awkward shapes of the emulator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import prod
+
+ITEMSIZE: Mapping[str, int] = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
+
+
+class TensorRole(StrEnum):
+    """Where a tensor of the signature comes from."""
+
+    INPUT = "input"
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    OUTPUT = "output"
+
+
+class WorkloadRole(StrEnum):
+    """What a workload is for. EMULATOR ones are small and ragged; BENCHMARK is the problem's own size."""
+
+    EMULATOR = "emulator"
+    CORRECTNESS = "correctness"
+    BENCHMARK = "benchmark"
+
+
+class Values(StrEnum):
+    """How the floating inputs of a workload are drawn; GIVEN is what `get_inputs` returns."""
+
+    GIVEN = "given"
+    LARGE_MEAN = "large_mean"
+    LARGE_SCALE = "large_scale"
+    ONE_HOT = "one_hot"
+    SPARSE = "sparse"
+    DENORMAL = "denormal"
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor of the contract. Tensors cross it contiguous in their logical (row-major) order."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: TensorRole = TensorRole.INPUT
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ITEMSIZE:
+            raise ValueError(f"tensor {self.name}: dtype {self.dtype!r} is not supported (one of {', '.join(ITEMSIZE)})")
+
+    @property
+    def numel(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.itemsize
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """Row-major strides in elements."""
+        strides, step = [], 1
+        for extent in reversed(self.shape):
+            strides.append(step)
+            step *= extent
+        return tuple(reversed(strides))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel of one workload gets and must fill.
+
+    Attributes:
+        inputs: `forward` arguments by name, then parameters and buffers by dotted name with `_` for `.`.
+        outputs: `out`, or `out0`, `out1`, ...
+        scalars: plain numbers of the module and of `forward` (`eps`, `negative_slope`), by name.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    scalars: Mapping[str, int | float | bool] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return self.inputs + self.outputs
+
+    def tensor(self, name: str) -> TensorSpec:
+        """The tensor of that name; KeyError when there is none."""
+        for spec in self.tensors:
+            if spec.name == name:
+                return spec
+        raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One concrete set of shapes: module-level sizes replaced in the reference's source.
+
+    Attributes:
+        sizes: module-level name -> int, float or tuple that replaces its literal.
+        values: how floating inputs are drawn.
+    """
+
+    name: str
+    role: WorkloadRole
+    sizes: Mapping[str, int | float | tuple[int, ...]] = field(default_factory=dict)
+    values: Values = Values.GIVEN
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Right means |got - want| <= atol + rtol * |want| for every element, and within `error_multiple` times the error
+    the reference itself makes at the declared precision (or 4 ulp at the output's scale, whichever is larger)."""
+
+    atol: float
+    rtol: float
+    error_multiple: float = 32.0
+
+
+DEFAULT_TOLERANCE: Mapping[str, Tolerance] = {
+    "float64": Tolerance(1e-10, 1e-10),
+    "float32": Tolerance(1e-4, 1e-4),
+    "float16": Tolerance(1e-2, 1e-2),
+    "bfloat16": Tolerance(2e-2, 2e-2),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reference with everything needed to judge a kernel of it.
+
+    Attributes:
+        name: short identifier, the file's stem.
+        title: one line for lists.
+        source: Python text of the reference.
+        origin: "built-in" or the absolute path it was read from.
+        tolerance: per output dtype; dtypes not named use `DEFAULT_TOLERANCE`.
+        allow: relaxations a kernel may declare, such as "tf32" or "fast_math".
+    """
+
+    name: str
+    title: str
+    source: str
+    origin: str
+    workloads: tuple[Workload, ...]
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Content address: the same reference, workloads and tolerance have the same key wherever they lie."""
+        facts = [self.source, [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads],
+                 sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items()), list(self.allow)]  # fmt: skip
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def tolerance_for(self, dtype: str) -> Tolerance:
+        """Tolerance for an output dtype; integers and bools must match exactly."""
+        return self.tolerance.get(dtype) or DEFAULT_TOLERANCE.get(dtype) or Tolerance(0.0, 0.0)
+
+    def with_role(self, *roles: WorkloadRole) -> tuple[Workload, ...]:
+        return tuple(w for w in self.workloads if w.role in roles)

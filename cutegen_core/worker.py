@@ -1,0 +1,135 @@
+"""A child process that answers JSON requests on a private pair of pipes.
+
+1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
+2. One JSON object a line goes each way on two inherited descriptors; stdout and stderr go to a capped log, so whatever
+   runs inside can print without forging an answer.
+3. A request past its limit kills the whole process group; the next request starts a fresh child.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cutegen_core.errors import MachineError, WorkerLimitError
+
+Message = dict[str, Any]
+
+_PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
+_LOG_TAIL_BYTES = 4000
+
+
+def child_environment(private_home: Path) -> dict[str, str]:
+    """The environment of every child: an allow-list, so no key of the user's ever reaches one."""
+    kept = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
+    return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+class Worker:
+    """One child process; started by the first request, restarted after it was killed or died."""
+
+    def __init__(self, module: str, args: Sequence[str] = (), *, name: str) -> None:
+        self.name = name
+        self._command = [sys.executable, "-m", module, *args]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._pending = b""
+
+    def request(self, payload: Mapping[str, Any], timeout_s: float) -> Message:
+        """Sends one request and waits for its answer.
+
+        Raises:
+            WorkerLimitError: no answer within `timeout_s`; the child and its children are killed.
+            MachineError: the child died without an answer.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        try:
+            self._requests.write(json.dumps(payload).encode() + b"\n")
+            self._requests.flush()
+        except BrokenPipeError:
+            self._fail()
+        return self._read_answer(timeout_s)
+
+    def close(self) -> None:
+        """Ends the child and everything it started, and removes its private home."""
+        if self._process is not None:
+            _kill_group(self._process)
+            self._requests.close()
+            os.close(self._answers)
+            self._log.close()
+            self._process = None
+        if self._home is not None:
+            self._home.cleanup()
+            self._home = None
+
+    def _start(self) -> None:
+        self.close()
+        self._pending = b""
+        self._home = tempfile.TemporaryDirectory(prefix="cutegen-")
+        self._log = open(Path(self._home.name) / "log", "w+b")  # noqa: SIM115 - lives as long as the child
+        request_read, request_write = os.pipe()
+        answer_read, answer_write = os.pipe()
+        environment = child_environment(Path(self._home.name)) | {"CUTEGEN_PIPES": f"{request_read},{answer_write}"}
+        self._process = subprocess.Popen(
+            self._command, env=environment, pass_fds=(request_read, answer_write), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+        )  # fmt: skip
+        os.close(request_read)
+        os.close(answer_write)
+        self._requests = os.fdopen(request_write, "wb")
+        self._answers = answer_read
+
+    def _read_answer(self, timeout_s: float) -> Message:
+        deadline = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._answers, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    self.close()
+                    raise WorkerLimitError(f"{self.name} gave no answer within {timeout_s:g} s and was stopped.")
+                chunk = os.read(self._answers, 1 << 16)
+                if not chunk:
+                    self._fail()
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        answer: Message = json.loads(line)
+        return answer
+
+    def _fail(self) -> None:
+        assert self._process is not None
+        code = self._process.wait()
+        self._log.seek(max(0, self._log.tell() - _LOG_TAIL_BYTES))
+        tail = self._log.read().decode(errors="replace").strip()
+        self.close()
+        if code == -signal.SIGKILL or "MemoryError" in tail:
+            raise WorkerLimitError(f"{self.name} was killed (out of memory, or stopped from outside).")
+        raise MachineError(f"{self.name} died with exit code {code}. Its last output:\n{tail or '(none)'}")
+
+
+def serve(handle: Callable[[Message], Message]) -> None:
+    """Child side: answers requests until the parent closes the pipe. `handle` turns its own errors into answers."""
+    request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(","))
+    for fd in (request_fd, answer_fd):
+        os.set_inheritable(fd, False)
+    with os.fdopen(request_fd, "rb") as requests, os.fdopen(answer_fd, "wb") as answers:
+        for line in requests:
+            answers.write(json.dumps(handle(json.loads(line))).encode() + b"\n")
+            answers.flush()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
