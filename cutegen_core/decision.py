@@ -1,0 +1,85 @@
+"""A decision: a person's (or the policy's) answer to a step. Bound to what was shown, so a stale one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class DecisionKind(StrEnum):
+    APPROVE = "approve"
+    EDIT = "edit"
+    REJECT = "reject"
+    REDIRECT = "redirect"
+    REPLY = "reply"
+    REWIND = "rewind"
+    ACCEPT = "accept"
+    STOP = "stop"
+    RESUME = "resume"
+    AUTONOMY = "autonomy"
+    BUDGET = "budget"
+
+
+class Autonomy(StrEnum):
+    """How far the session goes by itself. Switchable at any moment."""
+
+    STEP = "step"
+    UNTIL_FAILURE = "until failure"
+    AUTO = "auto"
+    PLAN_ONLY = "plan only"
+
+
+class Gate(StrEnum):
+    """Where a session waits for a decision. REPLY and INSTRUCTION open only when the proposer needs a person."""
+
+    PLAN = "plan"
+    DIFF = "diff"
+    PROMOTION = "promotion"
+    REPLY = "reply"
+    INSTRUCTION = "instruction"
+
+
+_NEEDS: Mapping[DecisionKind, tuple[str, ...]] = {
+    DecisionKind.APPROVE: ("gate",),
+    DecisionKind.EDIT: ("source",),
+    DecisionKind.REJECT: ("text",),
+    DecisionKind.REDIRECT: ("text",),
+    DecisionKind.REPLY: ("text",),
+    DecisionKind.REWIND: ("step",),
+    DecisionKind.ACCEPT: ("candidate",),
+    DecisionKind.AUTONOMY: ("autonomy",),
+    DecisionKind.BUDGET: ("max_steps",),
+}
+
+UNBOUND = frozenset({DecisionKind.STOP, DecisionKind.RESUME, DecisionKind.AUTONOMY, DecisionKind.BUDGET})
+"""Kinds that are right whatever has happened since the page was drawn."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One answer.
+
+    Attributes:
+        seen: sequence number of the last event the person had seen that could change the meaning of this answer.
+        gate, candidate: what is approved: the open gate and the hash of the source that was shown.
+        text: a reason, an instruction or a pasted reply.
+        step: where to rewind to (0: before the first step).
+        by: who decided, "person" or "policy".
+    """
+
+    kind: DecisionKind
+    seen: int = 0
+    gate: Gate | None = None
+    candidate: str | None = None
+    source: str | None = None
+    text: str = ""
+    step: int | None = None
+    autonomy: Autonomy | None = None
+    max_steps: int | None = None
+    by: str = "person"
+
+    def __post_init__(self) -> None:
+        missing = [name for name in _NEEDS.get(self.kind, ()) if getattr(self, name) in (None, "")]
+        if missing:
+            raise ValueError(f"to {self.kind}, give {', '.join(missing)}")

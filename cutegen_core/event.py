@@ -1,0 +1,198 @@
+"""Events: the append-only trajectory of a session. State is a fold of them (`session_state`), nothing else is kept.
+
+Large texts (sources, prompts, replies, trials) are blobs; events carry their keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Autonomy, Decision, Gate
+from cutegen_core.trial import Stage, StageResult, Status
+
+
+class SessionState(StrEnum):
+    READY = "READY"
+    RUNNING = "RUNNING"
+    AWAITING_REVIEW = "AWAITING_REVIEW"
+    STOPPED = "STOPPED"
+    EXHAUSTED = "EXHAUSTED"
+    INTERRUPTED = "INTERRUPTED"
+    ACCEPTED = "ACCEPTED"
+
+
+class Outcome(StrEnum):
+    """How a step was closed."""
+
+    PROMOTED = "promoted"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    REDIRECTED = "redirected"
+    EDITED = "edited"
+    REWOUND = "rewound"
+    UNANSWERED = "unanswered"
+    KEPT = "passed, not promoted"
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """Chosen once, when the session is created (autonomy and budget can be changed by decisions).
+
+    Attributes:
+        problem: blob key of the problem record.
+        gates: which gates are on in STEP autonomy.
+        max_steps: budget of steps; repairs count.
+        arch: compile target, "sm_90a".
+        origin: "here", or where an imported or recorded session came from.
+    """
+
+    problem: str
+    problem_name: str
+    proposer: str
+    executor: str
+    arch: str
+    device_name: str
+    autonomy: Autonomy = Autonomy.STEP
+    gates: tuple[Gate, ...] = (Gate.DIFF, Gate.PROMOTION)
+    max_steps: int = 40
+    title: str = ""
+    origin: str = "here"
+
+
+@dataclass(frozen=True)
+class SessionCreated:
+    settings: SessionSettings
+    kind: Literal["session_created"] = "session_created"
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step begins; `base` is the key of the candidate it goes on from."""
+
+    step: int
+    base: str | None
+    instruction: str = ""
+    repair: bool = False
+    kind: Literal["step_started"] = "step_started"
+
+
+@dataclass(frozen=True)
+class ProposalRequested:
+    """Written before the proposer is called, so a lost answer is known to be lost."""
+
+    step: int
+    proposer: str
+    paid: bool
+    kind: Literal["proposal_requested"] = "proposal_requested"
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A candidate exists; `candidate` is also the blob key of its source, `prompt` and `reply` are blob keys or ""."""
+
+    step: int
+    candidate: str
+    author: Author
+    idea: str
+    plan: str = ""
+    parent: str | None = None
+    prompt: str = ""
+    reply: str = ""
+    kind: Literal["proposed"] = "proposed"
+
+
+@dataclass(frozen=True)
+class GateOpened:
+    """The session waits here; `prompt` is a blob key for the reply gate."""
+
+    step: int
+    gate: Gate
+    candidate: str | None = None
+    note: str = ""
+    prompt: str = ""
+    kind: Literal["gate_opened"] = "gate_opened"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision was taken; an edit's source is the blob `source`."""
+
+    decision: Decision
+    source: str = ""
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True)
+class TrialStarted:
+    step: int
+    candidate: str
+    acceptance: bool = False
+    kind: Literal["trial_started"] = "trial_started"
+
+
+@dataclass(frozen=True)
+class StageStarted:
+    step: int
+    stage: Stage
+    kind: Literal["stage_started"] = "stage_started"
+
+
+@dataclass(frozen=True)
+class StageEnded:
+    step: int
+    result: StageResult
+    kind: Literal["stage_ended"] = "stage_ended"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial is finished; `trial` is its blob. The few numbers the timeline shows are repeated here."""
+
+    step: int
+    candidate: str
+    trial: str
+    status: Status
+    message: str = ""
+    registers: int = 0
+    spill_bytes: int = 0
+    smem_bytes: int = 0
+    latency_ms: float | None = None
+    acceptance: bool = False
+    kind: Literal["tried"] = "tried"
+
+
+@dataclass(frozen=True)
+class StepClosed:
+    """The step is over; PROMOTED makes its candidate the best and the base of the next step."""
+
+    step: int
+    outcome: Outcome
+    note: str = ""
+    kind: Literal["step_closed"] = "step_closed"
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    """The session stopped, was resumed, ran out, was interrupted or was accepted."""
+
+    state: SessionState
+    reason: str = ""
+    kind: Literal["state_changed"] = "state_changed"
+
+
+Event = (
+    SessionCreated | StepStarted | ProposalRequested | Proposed | GateOpened | Decided | TrialStarted | StageStarted
+    | StageEnded | Tried | StepClosed | StateChanged
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event with its place in the trajectory; `at` is seconds since the epoch."""
+
+    seq: int
+    at: float
+    event: Event

@@ -1,0 +1,38 @@
+"""Frozen records to JSON and back. The words stay plain dataclasses; pydantic reads their types."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from cutegen_core.errors import StoreError
+
+R = TypeVar("R")
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any record type or union of them
+    return TypeAdapter(kind)
+
+
+def dump(record: object, kind: Any = None) -> str:  # noqa: ANN401
+    """The record as one line of JSON; `kind` names the union it is a member of."""
+    return _adapter(kind or type(record)).dump_json(record).decode()
+
+
+def plain(record: object) -> Any:  # noqa: ANN401 - JSON values
+    """The record as dicts, lists, strings and numbers."""
+    return _adapter(type(record)).dump_python(record, mode="json")
+
+
+def load(kind: type[R], text: str | bytes) -> R:
+    """The record of that kind; StoreError naming the field when the JSON does not fit."""
+    try:
+        return cast(R, _adapter(kind).validate_json(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        name = getattr(kind, "__name__", str(kind))
+        raise StoreError(f"stored {name} cannot be read: {where or 'record'}: {first['msg']}") from error
