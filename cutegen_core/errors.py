@@ -46,3 +46,7 @@ class StaleDecisionError(CutegenError):
 
 class LeaseError(StoreError):
     """Another process is the writer of this session."""
+
+
+class StoppedError(CutegenError):
+    """The person stopped the work; what was running is abandoned and leaves no verdict."""

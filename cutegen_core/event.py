@@ -118,10 +118,9 @@ class GateOpened:
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision was taken; an edit's source is the blob `source`."""
+    """A decision was taken. Here an edit's `source` is the blob key of the text, not the text."""
 
     decision: Decision
-    source: str = ""
     kind: Literal["decided"] = "decided"
 
 

@@ -59,7 +59,8 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         if self.dtype not in ITEMSIZE:
-            raise ValueError(f"tensor {self.name}: dtype {self.dtype!r} is not supported (one of {', '.join(ITEMSIZE)})")
+            known = ", ".join(ITEMSIZE)
+            raise ValueError(f"tensor {self.name}: dtype {self.dtype!r} is not supported (one of {known})")
 
     @property
     def numel(self) -> int:
@@ -166,8 +167,9 @@ class Problem:
     @property
     def key(self) -> str:
         """Content address: the same reference, workloads and tolerance have the same key wherever they lie."""
-        facts = [self.source, [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads],
-                 sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items()), list(self.allow)]  # fmt: skip
+        workloads = [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads]
+        tolerance = sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items())
+        facts = [self.source, workloads, tolerance, list(self.allow)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def tolerance_for(self, dtype: str) -> Tolerance:

@@ -24,5 +24,7 @@ def _created(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StoreError(f"cannot create {path}: {error.strerror}. Set CUTEGEN_HOME to a folder you may write.") from error
+        raise StoreError(
+            f"cannot create {path}: {error.strerror}. Set CUTEGEN_HOME to a folder you may write."
+        ) from error
     return path

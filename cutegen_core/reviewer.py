@@ -1,0 +1,75 @@
+"""Decisions of a person: what is refused and why, and what a taken one writes into the trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cutegen_core.decision import UNBOUND, Decision, DecisionKind
+from cutegen_core.errors import StaleDecisionError
+from cutegen_core.event import Decided, Event, Outcome, SessionState, StateChanged, StepClosed
+from cutegen_core.session_state import State
+
+_CLOSES = {
+    DecisionKind.EDIT: Outcome.EDITED,
+    DecisionKind.REJECT: Outcome.REJECTED,
+    DecisionKind.REDIRECT: Outcome.REDIRECTED,
+    DecisionKind.REWIND: Outcome.REWOUND,
+}
+
+
+def check(state: State, decision: Decision) -> None:
+    """Raises StaleDecisionError, saying what to do, when the decision does not fit the state any more."""
+    kind = decision.kind
+    if kind in UNBOUND:
+        return
+    if decision.seen < state.meaning_seq:
+        raise StaleDecisionError("The session has moved on since this was shown. Look again and decide anew.")
+    if state.status is SessionState.RUNNING:
+        raise StaleDecisionError("The session is running. Stop it or wait for the step to end, then decide.")
+    if state.status is SessionState.ACCEPTED and kind is not DecisionKind.REWIND:
+        raise StaleDecisionError("The session is accepted. Rewind to a step to go on from there.")
+    if kind in (DecisionKind.APPROVE, DecisionKind.REPLY):
+        _check_gate(state, decision)
+    if kind is DecisionKind.ACCEPT and not state.passed(decision.candidate or ""):
+        raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
+    if (
+        kind is DecisionKind.REWIND
+        and decision.step
+        and not any(s.number == decision.step and s.candidate for s in state.steps)
+    ):
+        raise StaleDecisionError(f"Step {decision.step} has no kernel to go back to.")
+
+
+def _check_gate(state: State, decision: Decision) -> None:
+    if state.gate is None or (decision.gate and state.gate.gate is not decision.gate):
+        raise StaleDecisionError("There is nothing waiting for this answer any more.")
+    if state.gate.candidate != decision.candidate:
+        raise StaleDecisionError("The approval is for another source than the one shown now. Look again.")
+
+
+def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -> list[Event]:
+    """The events a decision that passed `check` leads to; `keep` stores an edit's source and returns its key."""
+    stored = replace(decision, source=keep(decision.source)) if decision.source else decision
+    events: list[Event] = [Decided(stored)]
+    step = state.open_step
+    if decision.kind is DecisionKind.STOP:
+        if state.status in (SessionState.RUNNING, SessionState.READY, SessionState.AWAITING_REVIEW):
+            events.append(StateChanged(SessionState.STOPPED, "stopped by the person"))
+    elif decision.kind is DecisionKind.RESUME:
+        if state.status in (SessionState.STOPPED, SessionState.INTERRUPTED):
+            events.append(StateChanged(SessionState.RUNNING, "resumed"))
+    elif decision.kind is DecisionKind.BUDGET:
+        if state.status is SessionState.EXHAUSTED:
+            events.append(StateChanged(SessionState.RUNNING, "budget raised"))
+    elif step is not None and decision.kind in _CLOSES:
+        events.append(StepClosed(step.number, _CLOSES[decision.kind], decision.text))
+    elif step is not None and decision.kind is DecisionKind.ACCEPT:
+        promoted = step.passed and step.candidate == decision.candidate
+        events.append(StepClosed(step.number, Outcome.PROMOTED if promoted else Outcome.UNANSWERED))
+    return events
+
+
+def policy_accepts(candidate: str, seen: int) -> Decision:
+    """What auto mode decides when the proposer is finished."""
+    return Decision(DecisionKind.ACCEPT, seen, candidate=candidate, by="policy")

@@ -1,0 +1,326 @@
+"""One problem's refinement: the loop, with any proposer and any executor.
+
+1. Take the decisions that wait in the inbox.
+2. IDLE: begin a step from the base (a person's edit opens its own step).
+3. GENERATING: ask the proposer; its answer is a candidate, a question to the person, or the end.
+4. PROPOSED: wait at the plan and diff gates that are on, then take the candidate through the stages.
+5. EVALUATED: wait at the promotion gate, then promote what passed, or note the failure for the next step.
+6. Accepting tests the candidate once more with fresh inputs.
+
+Every event is durable before it is acted on, so a session killed at any point goes on where it was.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from cutegen_core import __version__, records, reviewer
+from cutegen_core.candidate import Author, Candidate, content_key
+from cutegen_core.decision import Autonomy, DecisionKind, Gate
+from cutegen_core.errors import MachineError, ProblemError, StaleDecisionError, StoppedError
+from cutegen_core.evaluator import Evaluator
+from cutegen_core.event import (
+    Event,
+    GateOpened,
+    Outcome,
+    ProposalRequested,
+    Proposed,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+    TrialStarted,
+    Tried,
+)
+from cutegen_core.problem import WorkloadRole
+from cutegen_core.proposer import (
+    Answer,
+    Attempt,
+    Declined,
+    Finished,
+    NeedsReply,
+    Proposal,
+    ProposalRequest,
+    Proposer,
+    Unparsed,
+)
+from cutegen_core.session_state import Phase, State, Step, apply, fold, waits_at
+from cutegen_core.store import Store
+from cutegen_core.trial import Stage, StageResult, StageStatus, Status, Trial
+
+LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."
+
+WORKING = (SessionState.READY, SessionState.RUNNING)
+
+
+class Bench(Protocol):
+    """Where a session gets its tools; making them may start processes, so they are made when first needed."""
+
+    def proposer(self, state: State) -> Proposer: ...
+
+    def evaluator(self, state: State) -> Evaluator: ...
+
+
+class Session:
+    """The writer of one session. Raises LeaseError when somebody else has written to it."""
+
+    def __init__(self, store: Store, session: str, bench: Bench) -> None:
+        self.id = session
+        self._store = store
+        self._bench = bench
+        self.state = fold(store.events(session))
+        if self.state.lost_call:
+            self._append(StateChanged(SessionState.INTERRUPTED, LOST_CALL))
+
+    def run(self) -> State:
+        """Goes on until somebody else has to act."""
+        try:
+            while self.take_decisions() or self.step():
+                pass
+        except StoppedError:
+            self.take_decisions()
+        except (MachineError, ProblemError) as error:
+            self._append(StateChanged(SessionState.INTERRUPTED, str(error)))
+        return self.state
+
+    def take_decisions(self) -> bool:
+        """Answers everything in the inbox; True when something changed."""
+        changed = False
+        for waiting in self._store.waiting(self.id):
+            try:
+                reviewer.check(self.state, waiting.decision)
+            except StaleDecisionError as refusal:
+                self._store.refuse(waiting.id, str(refusal))
+                continue
+            events = reviewer.consequences(self.state, waiting.decision, self._store.put)
+            self._append(*events, taking=waiting.id)
+            changed = True
+        return changed
+
+    def step(self) -> bool:
+        """One transition; False when the session waits for a decision or is over."""
+        if self.state.status not in WORKING:
+            return False
+        if self.state.accepting:
+            self._accept(self.state.accepting)
+        elif self.state.phase is Phase.IDLE:
+            self._begin()
+        elif self.state.phase is Phase.GENERATING:
+            self._propose()
+        elif self.state.phase is Phase.EVALUATED:
+            self._close()
+        else:
+            self._try()
+        return True
+
+    # ---- IDLE
+
+    def _begin(self) -> None:
+        state = self.state
+        number = len(state.steps) + 1
+        if state.pending_edit:
+            parent = state.pending_parent or state.base
+            idea = "edited by hand"
+            self._append(
+                StepStarted(number, parent),
+                Proposed(number, state.pending_edit, Author.PERSON, idea, parent=parent),
+            )
+        elif number > state.max_steps:
+            spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
+            self._append(StateChanged(SessionState.EXHAUSTED, spent))
+        else:
+            last = state.step
+            repair = last is not None and last.outcome is Outcome.FAILED
+            self._append(StepStarted(number, state.base, state.instruction, repair))
+
+    # ---- GENERATING
+
+    def _propose(self) -> None:
+        proposer = self._bench.proposer(self.state)
+        step = self._open_step()
+        request = self._request(step)
+        if self.state.reply:
+            answer = proposer.read(self.state.reply, request)
+        else:
+            self._append(ProposalRequested(step.number, proposer.name, proposer.paid))
+            answer = proposer.propose(request, lambda text: self._store.set_live(self.id, text))
+        self._append(*self._answered(answer, step, time.time()))
+
+    def _answered(self, answer: Answer, step: Step, now: float) -> list[Event]:
+        match answer:
+            case Proposal():
+                return [self._proposed(answer, step), StageEnded(step.number, self._generated(step, now))]
+            case Unparsed():
+                return self._unparsed(answer, step)
+            case NeedsReply(prompt):
+                return [
+                    GateOpened(step.number, Gate.REPLY, note="paste the model's reply", prompt=self._store.put(prompt))
+                ]
+            case Declined(reason):
+                return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
+            case Finished(reason):
+                return self._finished(reason, step)
+
+    def _proposed(self, answer: Proposal, step: Step) -> Proposed:
+        keep = self._store.put
+        prompt, reply = (keep(text) if text else "" for text in (answer.prompt, answer.reply))
+        source = keep(answer.source)
+        return Proposed(step.number, source, answer.author, answer.idea, answer.plan, step.base, prompt, reply)
+
+    def _unparsed(self, answer: Unparsed, step: Step) -> list[Event]:
+        """The reply is kept as a candidate that never gets past GENERATE, so the person can see and mend it."""
+        reply = self._store.put(answer.reply)
+        result = StageResult(Stage.GENERATE, StageStatus.FAILED, 0.0, Status.UNPARSED)
+        trial = Trial(reply, Status.UNPARSED, (result,), self.state.settings.executor, message=answer.reason)
+        return [
+            Proposed(step.number, reply, Author.MODEL, "reply without a kernel file", "", step.base, "", reply),
+            StageEnded(step.number, result),
+            self._tried(step.number, trial),
+        ]
+
+    def _finished(self, reason: str, step: Step) -> list[Event]:
+        if self.state.autonomy is not Autonomy.AUTO:
+            return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
+        closed = StepClosed(step.number, Outcome.UNANSWERED, reason)
+        if self.state.best is None:
+            return [closed, StateChanged(SessionState.STOPPED, f"{reason}; nothing passed")]
+        accept = reviewer.policy_accepts(self.state.best, self.state.meaning_seq)
+        return [closed, *reviewer.consequences(replace(self.state, steps=()), accept, self._store.put)]
+
+    def _request(self, step: Step) -> ProposalRequest:
+        evaluator = self._bench.evaluator(self.state)
+        workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
+        previous = [s for s in self.state.steps if s.outcome is not None]
+        failure = previous[-1].tried if previous and previous[-1].outcome is Outcome.FAILED else None
+        return ProposalRequest(
+            problem=evaluator.problem,
+            signature=evaluator.reference.signature(workload),
+            graph=evaluator.reference.graph(workload),
+            device=evaluator.device,
+            base=self._candidate(step.base) if step.base else None,
+            attempts=tuple(_attempt(s) for s in previous),
+            failure=self._store.record(Trial, failure.trial) if failure else None,
+            instruction=step.instruction,
+        )
+
+    # ---- PROPOSED, TESTING
+
+    def _try(self) -> None:
+        step = self._open_step()
+        assert step.candidate is not None
+        if self.state.phase is Phase.PROPOSED:
+            for gate in (Gate.PLAN, Gate.DIFF):
+                if waits_at(gate, self.state):
+                    self._append(GateOpened(step.number, gate, step.candidate))
+                    return
+        self._append(TrialStarted(step.number, step.candidate))
+        trial = self._remembered(step) or self._evaluate(step.candidate)
+        self._append(self._tried(step.number, trial))
+
+    def _evaluate(self, candidate: str) -> Trial:
+        evaluator = self._bench.evaluator(self.state)
+        trial = evaluator.evaluate(self._candidate(candidate), seed=secrets.randbits(31), watch=_Watch(self))
+        self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
+        return trial
+
+    def _remembered(self, step: Step) -> Trial | None:
+        """The stored trial of an unchanged candidate; acceptance never asks for it."""
+        assert step.candidate is not None
+        cached = self._store.cached_trial(self._trial_key(step.candidate))
+        if cached is None:
+            return None
+        trial = replace(self._store.record(Trial, cached.trial), cached=True)
+        self._append(*(StageEnded(step.number, replace(r, seconds=0.0, note="from cache")) for r in trial.stages))
+        return trial
+
+    def _trial_key(self, candidate: str) -> str:
+        settings = self.state.settings
+        return content_key(f"{candidate} {settings.problem} {settings.executor} {settings.arch} {__version__}")
+
+    # ---- EVALUATED
+
+    def _close(self) -> None:
+        step = self._open_step()
+        if waits_at(Gate.PROMOTION, self.state):
+            self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate))
+        elif step.passed:
+            self._append(StepClosed(step.number, Outcome.PROMOTED))
+        else:
+            assert step.tried is not None
+            self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
+
+    # ---- ACCEPTING
+
+    def _accept(self, candidate: str) -> None:
+        number = len(self.state.steps)
+        self._append(TrialStarted(number, candidate, acceptance=True))
+        trial = self._evaluate(candidate)
+        if trial.passed:
+            verdict = StateChanged(SessionState.ACCEPTED, "passed again with fresh inputs")
+        else:
+            verdict = StateChanged(SessionState.AWAITING_REVIEW, f"the acceptance test failed: {trial.message}")
+        self._append(self._tried(number, trial, acceptance=True), verdict)
+
+    # ---- small things
+
+    def _append(self, *events: Event, taking: int | None = None) -> None:
+        for recorded in self._store.append(self.id, events, after=self.state.seq, taking=taking):
+            self.state = apply(self.state, recorded)
+
+    def _open_step(self) -> Step:
+        step = self.state.open_step
+        assert step is not None
+        return step
+
+    def _candidate(self, key: str) -> Candidate:
+        step = self.state.step_of(key)
+        author = step.author if step and step.author else Author.IMPORT
+        return Candidate(self._store.text(key), author, step.parent if step else None, step.idea if step else "")
+
+    def _generated(self, step: Step, now: float) -> StageResult:
+        return StageResult(Stage.GENERATE, StageStatus.PASSED, max(0.0, now - (self.state.running_since or now)))
+
+    def _tried(self, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
+        kernels = trial.resources.kernels if trial.resources else ()
+        occupancy = trial.resources.occupancy if trial.resources else ()
+        return Tried(
+            number,
+            trial.candidate,
+            self._store.put(records.dump(trial)),
+            trial.status,
+            trial.message,
+            registers=max((k.registers for k in kernels), default=0),
+            spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
+            smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
+            acceptance=acceptance,
+        )
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """Writes the progress of a trial into the trajectory."""
+
+    session: Session
+
+    def started(self, stage: Stage) -> None:
+        self.session._append(StageStarted(len(self.session.state.steps), stage))
+
+    def ended(self, result: StageResult) -> None:
+        self.session._append(StageEnded(len(self.session.state.steps), result))
+
+    def say(self, text: str) -> None:
+        self.session._store.set_live(self.session.id, text)
+
+    def stopped(self) -> bool:
+        waiting = self.session._store.waiting(self.session.id)
+        return any(w.decision.kind is DecisionKind.STOP for w in waiting)
+
+
+def _attempt(step: Step) -> Attempt:
+    outcome = f"{step.outcome}: {step.note}" if step.note else str(step.outcome)
+    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome)

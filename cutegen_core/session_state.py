@@ -1,0 +1,304 @@
+"""The state of a session as a fold of its events. Every transition of the state machine is in `apply`.
+
+IDLE -> GENERATING -> PROPOSED -> TESTING -> EVALUATED -> IDLE        one step
+             (gates plan, diff)      (gate promotion)
+any phase -> ACCEPTING -> ACCEPTED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.errors import StoreError
+from cutegen_core.event import (
+    Decided,
+    Event,
+    GateOpened,
+    Outcome,
+    ProposalRequested,
+    Proposed,
+    Recorded,
+    SessionCreated,
+    SessionSettings,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+    TrialStarted,
+    Tried,
+)
+from cutegen_core.trial import Stage, StageResult, Status
+
+
+class Phase(StrEnum):
+    """What the open step is doing; IDLE between steps."""
+
+    IDLE = "idle"
+    GENERATING = "generating"
+    PROPOSED = "proposed"
+    TESTING = "testing"
+    EVALUATED = "evaluated"
+    ACCEPTING = "accepting"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One propose-and-evaluate turn as far as it has come."""
+
+    number: int
+    base: str | None
+    instruction: str = ""
+    repair: bool = False
+    candidate: str | None = None
+    parent: str | None = None
+    author: Author | None = None
+    idea: str = ""
+    plan: str = ""
+    prompt: str = ""
+    reply: str = ""
+    stages: tuple[StageResult, ...] = ()
+    tried: Tried | None = None
+    outcome: Outcome | None = None
+    note: str = ""
+    at: float = 0.0
+
+    @property
+    def status(self) -> Status | None:
+        return self.tried.status if self.tried else None
+
+    @property
+    def passed(self) -> bool:
+        return self.status is Status.PASSED
+
+
+@dataclass(frozen=True)
+class OpenGate:
+    """Where the session waits. `seq` is the event that opened it: decisions are bound to it."""
+
+    gate: Gate
+    seq: int
+    candidate: str | None
+    note: str = ""
+    prompt: str = ""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything the loop and the pages need to know, and nothing that is not in the events.
+
+    Attributes:
+        seq: of the last event.
+        meaning_seq: of the last event that can change what a decision means; a decision must have seen it.
+        best: key of the promoted candidate, None before the first.
+        base: key of the candidate the next step starts from (differs from `best` after an edit or a rewind).
+        instruction: for the next step.
+        running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
+        pending_edit: blob key of a person's source that opens the next step.
+        reply: a pasted reply waiting to be read.
+        accepting: the candidate whose acceptance is being tested.
+        lost_call: a paid call was made and its answer never arrived.
+    """
+
+    settings: SessionSettings
+    seq: int = 0
+    meaning_seq: int = 0
+    status: SessionState = SessionState.READY
+    reason: str = ""
+    phase: Phase = Phase.IDLE
+    autonomy: Autonomy = Autonomy.STEP
+    max_steps: int = 0
+    steps: tuple[Step, ...] = ()
+    gate: OpenGate | None = None
+    gates_passed: frozenset[Gate] = frozenset()
+    best: str | None = None
+    base: str | None = None
+    instruction: str = ""
+    running_stage: Stage | None = None
+    running_since: float = 0.0
+    pending_edit: str = ""
+    pending_parent: str | None = None
+    reply: str = ""
+    accepting: str | None = None
+    acceptance: Tried | None = None
+    lost_call: bool = False
+    created_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def step(self) -> Step | None:
+        """The last step, open or closed."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def open_step(self) -> Step | None:
+        return self.step if self.step is not None and self.step.outcome is None else None
+
+    def step_of(self, candidate: str) -> Step | None:
+        """The last step that carried this candidate."""
+        return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
+
+    def passed(self, candidate: str) -> bool:
+        return any(s.candidate == candidate and s.passed for s in self.steps)
+
+
+def fold(events: Iterable[Recorded]) -> State:
+    """The state after all events; StoreError when the first is not `SessionCreated`."""
+    state: State | None = None
+    for recorded in events:
+        state = apply(state, recorded)
+    if state is None:
+        raise StoreError("the session has no events")
+    return state
+
+
+_PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
+
+
+def waits_at(gate: Gate, state: State) -> bool:
+    """The review policy: whether a session in this state waits for a decision at the gate."""
+    step = state.step
+    if gate in (Gate.REPLY, Gate.INSTRUCTION):
+        return True
+    if gate in state.gates_passed or step is None:
+        return False
+    if gate in (Gate.PLAN, Gate.DIFF) and step.author is Author.PERSON:
+        return False
+    match state.autonomy:
+        case Autonomy.STEP:
+            return gate in state.settings.gates
+        case Autonomy.UNTIL_FAILURE:
+            return gate is Gate.PROMOTION and not step.passed
+        case Autonomy.PLAN_ONLY:
+            return gate is Gate.PLAN
+        case Autonomy.AUTO:
+            return False
+
+
+_MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
+
+
+def apply(state: State | None, recorded: Recorded) -> State:
+    """The state after one more event."""
+    event = recorded.event
+    if state is None:
+        if not isinstance(event, SessionCreated):
+            raise StoreError(f"a session must begin with session_created, not {event.kind}")
+        settings = event.settings
+        return State(settings, recorded.seq, recorded.seq, autonomy=settings.autonomy, max_steps=settings.max_steps,
+                     created_at=recorded.at, updated_at=recorded.at)  # fmt: skip
+    state = _apply(state, event, recorded)
+    meaning = recorded.seq if isinstance(event, _MEANINGFUL) else state.meaning_seq
+    return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at)
+
+
+def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C901 - the transition table
+    match event:
+        case StepStarted():
+            step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
+            return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
+                           gates_passed=frozenset(), gate=None, instruction="")  # fmt: skip
+        case ProposalRequested():
+            return replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, lost_call=event.paid)
+        case Proposed():
+            state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
+                            reply="", lost_call=False, gate=None)  # fmt: skip
+            return _with_step(state, candidate=event.candidate, parent=event.parent, author=event.author,
+                              idea=event.idea, plan=event.plan, prompt=event.prompt, reply=event.reply)  # fmt: skip
+        case GateOpened():
+            gate = OpenGate(event.gate, recorded.seq, event.candidate, event.note, event.prompt)
+            return replace(state, status=SessionState.AWAITING_REVIEW, gate=gate, running_stage=None, reply="",
+                           lost_call=False, reason=event.note)  # fmt: skip
+        case Decided():
+            return _decided(state, event.decision)
+        case TrialStarted():
+            phase = Phase.ACCEPTING if event.acceptance else Phase.TESTING
+            state = replace(state, status=SessionState.RUNNING, phase=phase)
+            return state if event.acceptance else _with_step(state, stages=())
+        case StageStarted():
+            return replace(state, running_stage=event.stage, running_since=recorded.at)
+        case StageEnded():
+            state = replace(state, running_stage=None)
+            if state.phase is Phase.ACCEPTING:
+                return state
+            return _with_step(state, stages=(*(state.steps[-1].stages if state.steps else ()), event.result))
+        case Tried() if event.acceptance:
+            return replace(state, acceptance=event, running_stage=None)
+        case Tried():
+            return _with_step(replace(state, phase=Phase.EVALUATED, running_stage=None), tried=event)
+        case StepClosed():
+            return _closed(state, event)
+        case StateChanged():
+            return _state_changed(state, event)
+        case _:
+            raise StoreError(f"unexpected event {event.kind}")
+
+
+def _decided(state: State, decision: Decision) -> State:
+    match decision.kind:
+        case DecisionKind.APPROVE:
+            gates = state.gates_passed | ({decision.gate} if decision.gate else set())
+            return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates)
+        case DecisionKind.EDIT:
+            return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
+                           pending_parent=decision.candidate)  # fmt: skip
+        case DecisionKind.REPLY:
+            return replace(state, status=SessionState.RUNNING, gate=None, reply=decision.text)
+        case DecisionKind.REJECT:
+            return replace(state, status=SessionState.RUNNING, gate=None)
+        case DecisionKind.REDIRECT:
+            return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
+        case DecisionKind.REWIND:
+            target = next((s for s in state.steps if s.number == decision.step), None)
+            candidate = target.candidate if target else None
+            best = candidate if target is None or target.passed else state.best
+            return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best)
+        case DecisionKind.ACCEPT:
+            return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
+        case DecisionKind.AUTONOMY:
+            assert decision.autonomy is not None
+            state = replace(state, autonomy=decision.autonomy)
+            if state.gate is None or waits_at(state.gate.gate, state):
+                return state
+            return replace(state, status=SessionState.RUNNING, gate=None)
+        case DecisionKind.BUDGET:
+            assert decision.max_steps is not None
+            return replace(state, max_steps=decision.max_steps)
+        case DecisionKind.STOP | DecisionKind.RESUME:
+            return state
+
+
+def _state_changed(state: State, event: StateChanged) -> State:
+    accepted = event.state is SessionState.ACCEPTED
+    running = event.state is SessionState.RUNNING
+    return replace(
+        state,
+        status=event.state,
+        reason=event.reason,
+        gate=None,
+        running_stage=None,
+        lost_call=False if running else state.lost_call,
+        best=state.accepting if accepted else state.best,
+        accepting=state.accepting if running or event.state in _PAUSED else None,
+        phase=Phase.IDLE if state.phase is Phase.ACCEPTING and event.state not in _PAUSED else state.phase,
+    )
+
+
+def _closed(state: State, event: StepClosed) -> State:
+    step = state.steps[-1]
+    state = _with_step(state, outcome=event.outcome, note=event.note)
+    state = replace(state, phase=Phase.IDLE, gate=None, gates_passed=frozenset(), running_stage=None)
+    if event.outcome is Outcome.PROMOTED:
+        return replace(state, best=step.candidate, base=step.candidate)
+    return state
+
+
+def _with_step(state: State, **changes: object) -> State:
+    if not state.steps:
+        return state
+    return replace(state, steps=(*state.steps[:-1], replace(state.steps[-1], **changes)))  # type: ignore[arg-type]
