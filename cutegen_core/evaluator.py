@@ -177,7 +177,7 @@ class _Run:
         try:
             self.kernel = parse(self.candidate.source)
             self.params = self.kernel.defaults()
-            refused = screen(self.kernel)
+            refused = screen(self.kernel) or self._undeclared_numerics()
             if not refused:
                 for workload in self.evaluator.problem.workloads:
                     signature = self.evaluator.reference.signature(workload)
@@ -213,6 +213,12 @@ class _Run:
             return None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _undeclared_numerics(self) -> tuple[Diagnostic, ...]:
+        """Relaxations the kernel claims and the problem does not allow."""
+        extra = [name for name in self.kernel.numerics.allow if name not in self.evaluator.problem.allow]
+        message = f"[numerics] allow: the problem {self.evaluator.problem.name} does not allow {', '.join(extra)}"
+        return (Diagnostic(1, "error", message, "plan"),) if extra else ()
 
     # ---- parts of COMPILE
 
@@ -284,7 +290,7 @@ class _Run:
         if all(first[spec].read_bytes() == second[spec].read_bytes() for spec in first):
             self._record(workload, "plain", "reverse", again)
             return None
-        if not self.kernel.deterministic:
+        if not self.kernel.numerics.deterministic:
             return self._judge(workload, "reverse", again, second)
         message = (
             f"workload {workload.name}: the output changes with the thread order or with what the output buffer held "

@@ -1,0 +1,59 @@
+"""Starting sessions and telling them things: what the pages and the command line do to the store."""
+
+from __future__ import annotations
+
+import time
+
+from cutegen_core.decision import Autonomy, Decision, Gate
+from cutegen_core.device import target
+from cutegen_core.errors import StaleDecisionError
+from cutegen_core.event import SessionCreated, SessionSettings
+from cutegen_core.problem import Problem
+from cutegen_core.store import Store
+
+DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
+
+
+def create(
+    store: Store,
+    problem: Problem,
+    *,
+    proposer: str,
+    executor: str = "cpu",
+    autonomy: Autonomy = Autonomy.STEP,
+    gates: tuple[Gate, ...] = DEFAULT_GATES,
+    max_steps: int = 40,
+    arch: str | None = None,
+) -> str:
+    """Creates a session; the engine starts it at once. Returns its id."""
+    device = target(arch)
+    settings = SessionSettings(
+        problem=store.put_record(problem),
+        problem_name=problem.name,
+        proposer=proposer,
+        executor=executor,
+        arch=device.arch,
+        device_name=device.name,
+        autonomy=autonomy,
+        gates=gates,
+        max_steps=max_steps,
+        title=problem.title,
+    )
+    return store.create_session(SessionCreated(settings))
+
+
+def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> None:
+    """Submits a decision and waits up to `wait_s` for the engine to take it.
+
+    Raises:
+        StaleDecisionError: the engine refused it; the text says why.
+    """
+    number = store.submit(session, decision)
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        ticket = store.ticket(number)
+        if ticket.refusal:
+            raise StaleDecisionError(ticket.refusal)
+        if ticket.taken:
+            return
+        time.sleep(0.01)
