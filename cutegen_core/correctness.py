@@ -1,0 +1,168 @@
+"""Right or wrong: one output against the reference, as numbers.
+
+An element is right when |got - want| <= allowed, with
+
+    allowed = min( max(atol + rtol * |want|, 2 * own), max(error_multiple * own, 4 ulp at the output's scale) )
+
+`want` is the reference in float64, `own` the largest error the reference itself makes at the declared precision. The
+first term is allclose in its AND form, widened where the reference itself cannot do better (a kernel as exact as the
+reference must pass); the second catches a product done in TF32 or bfloat16 that is called float32. NaN and Inf must
+match; where the declared precision itself overflows, both answers are right. Integers and bools must be equal to the
+reference at either precision (a tie in argmax may fall both ways).
+
+Numpy only: this runs in the reference worker, never where the candidate runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutegen_core.mismatch import pattern
+from cutegen_core.problem import Tolerance
+from cutegen_core.trial import Comparison, Mismatch
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_FIRST = 8
+_HEATMAP = 32
+_OWN_WIDENING = 2.0
+_ULPS = 4.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One output, three times, in the same shape.
+
+    Attributes:
+        got: what the kernel wrote; floats as float64, integers as they are.
+        want: the reference in float64 (integers: as that run gave them).
+        declared: the reference at the declared precision; None when `want` could only be computed there.
+        poison: elements all of whose bytes still hold the poison.
+    """
+
+    got: Array
+    want: Array
+    declared: Array | None
+    poison: Mask
+
+
+def compare(output: str, dtype: str, tolerance: Tolerance, answer: Answer) -> Comparison:
+    """Judges one output. `wrong == 0` means right."""
+    allowed = _allowed(dtype, tolerance, answer)
+    ratio = _error_ratio(answer, allowed, dtype)
+    wrong: Mask = ratio > 1.0
+    error = _finite_error(answer.got, answer.want)
+    return Comparison(
+        output=output,
+        shape=tuple(answer.got.shape),
+        wrong=int(wrong.sum()),
+        total=int(wrong.size),
+        max_abs_error=float(error.max(initial=0.0)),
+        error_ratio=float(ratio.max(initial=0.0)),
+        reference_error=reference_error(answer),
+        nan=int((wrong & _is_nan(answer.got) & ~answer.poison).sum()),
+        inf=int((wrong & _is_inf(answer.got)).sum()),
+        poison=int((wrong & answer.poison).sum()),
+        first=_first(answer, wrong),
+        pattern=_pattern(answer, wrong, tolerance) if wrong.any() else "",
+        heatmap=heatmap(wrong) if wrong.any() else (),
+    )
+
+
+def reference_error(answer: Answer) -> float:
+    """Largest error of the reference at the declared precision, over elements finite in both."""
+    if answer.declared is None:
+        return 0.0
+    return float(_finite_error(answer.declared, answer.want).max(initial=0.0))
+
+
+def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
+    """Share of wrong elements per cell, leading dimensions folded into rows, at most 32 x 32."""
+    table = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim > 1 else wrong.size).astype(np.float64)
+    for axis in (0, 1):
+        edges = np.unique(np.linspace(0, table.shape[axis], _HEATMAP + 1).astype(np.int64))[:-1]
+        counts = np.diff(np.append(edges, table.shape[axis]))
+        sums = np.add.reduceat(table, edges, axis=axis)
+        table = sums / (counts[:, None] if axis == 0 else counts[None, :])
+    return tuple(tuple(float(v) for v in row) for row in table)
+
+
+def _allowed(dtype: str, tolerance: Tolerance, answer: Answer) -> Array:
+    """Largest |got - want| that is right, per element."""
+    if dtype not in EPSILON:
+        return np.zeros(answer.want.shape)
+    size = np.where(np.isfinite(answer.want), np.abs(answer.want), 0.0)
+    close = tolerance.atol + tolerance.rtol * size
+    if answer.declared is None or dtype == "float64":
+        return np.asarray(close)
+    own = reference_error(answer)
+    ceiling = max(tolerance.error_multiple * own, _ULPS * EPSILON[dtype] * float(size.max(initial=0.0)))
+    return np.asarray(np.minimum(np.maximum(close, _OWN_WIDENING * own), ceiling))
+
+
+def _error_ratio(answer: Answer, allowed: Array, dtype: str) -> Array:
+    """Error divided by what is allowed: 0 where equal, infinite where a NaN or Inf is in the wrong place."""
+    if dtype not in EPSILON:
+        same = answer.got == answer.want
+        if answer.declared is not None:
+            same |= answer.got == answer.declared
+        return np.where(same, 0.0, np.inf)
+    error = np.abs(_finite_or_zero(answer.got) - _finite_or_zero(answer.want))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error == 0.0, 0.0, error / allowed)
+    special = ~np.isfinite(answer.got) | ~np.isfinite(answer.want)
+    same = _same_special(answer.got, answer.want)
+    if answer.declared is not None:
+        # the declared precision overflows where float64 does not: an honest kernel may do either
+        overflows = ~np.isfinite(answer.declared) & np.isfinite(answer.want)
+        same |= overflows & _same_special(answer.got, answer.declared)
+        same |= overflows & np.isnan(answer.declared) & ~np.isfinite(answer.got)
+    result: Array = np.where(special, np.where(same, 0.0, np.inf), ratio)
+    return result
+
+
+def _same_special(left: Array, right: Array) -> Mask:
+    return np.asarray((np.isnan(left) & np.isnan(right)) | (np.isinf(left) & (left == right)))
+
+
+def _finite_or_zero(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _finite_error(left: Array, right: Array) -> Array:
+    a, b = left.astype(np.float64), right.astype(np.float64)
+    both = np.isfinite(a) & np.isfinite(b)
+    return np.asarray(np.abs(np.where(both, a, 0.0) - np.where(both, b, 0.0)))
+
+
+def _is_nan(values: Array) -> Mask:
+    return np.asarray(np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool))
+
+
+def _is_inf(values: Array) -> Mask:
+    return np.asarray(np.isinf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool))
+
+
+def _first(answer: Answer, wrong: Mask) -> tuple[Mismatch, ...]:
+    flat = np.flatnonzero(wrong)[:_FIRST]
+    got, want = answer.got.reshape(-1), answer.want.reshape(-1)
+    return tuple(
+        Mismatch(tuple(int(i) for i in np.unravel_index(k, wrong.shape)), float(got[k]), float(want[k])) for k in flat
+    )
+
+
+def _pattern(answer: Answer, wrong: Mask, tolerance: Tolerance) -> str:
+    if answer.want.dtype.kind == "f":
+        close = tolerance.atol + tolerance.rtol * np.abs(answer.want)
+        if np.isfinite(answer.got).all() and bool((_finite_error(answer.got, answer.want) <= close).all()):
+            return (
+                "within atol + rtol everywhere, but far less exact than the reference is at this precision: "
+                "as if computed in TF32, bfloat16 or float16"
+            )
+    return pattern(answer.got, answer.want, wrong, answer.poison)

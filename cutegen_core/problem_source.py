@@ -1,0 +1,237 @@
+"""What can be read from a reference's source without running it: sizes, workloads, tolerance, title.
+
+1. `parse` turns the text into a tree or says where it is broken.
+2. `size_slots` lists the numbers a workload may replace: module-level constants, entries of module-level dicts, and
+   number literals inside `get_inputs` and `get_init_inputs`.
+3. `with_sizes` writes other numbers into those places and keeps every line number.
+
+Nothing here executes the file: it is Python that somebody wrote.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cutegen_core.errors import ProblemError
+
+Number = int | float
+SizeValue = Number | tuple[int, ...]
+
+_INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
+_LARGEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class SizeSlot:
+    """A place in the source that holds a size.
+
+    Attributes:
+        name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2" (its third number literal).
+        value: int, float, or a tuple of ints (also for a list).
+        derived: computed from other names, so it follows them when they are replaced.
+        span: start and end (line, UTF-8 column) of the expression.
+        brackets: what encloses a sequence in the source: "()", "[]" or "".
+    """
+
+    name: str
+    value: SizeValue
+    derived: bool
+    span: tuple[int, int, int, int]
+    brackets: str = ""
+
+
+class _NotConstantError(Exception):
+    """The expression is not made of numbers and known names alone."""
+
+
+def parse(source: str, origin: str) -> ast.Module:
+    """The tree of a reference; ProblemError with file and line for a syntax error or a missing `Model`."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise ProblemError(f"{origin}:{error.lineno}: not valid Python: {error.msg}.") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemError(f"{origin}: cannot be parsed: {error}.") from error
+    defined = _defined_names(tree)
+    for needed, what in (("Model", "a class `Model`"), ("get_inputs", "a function `get_inputs()`")):
+        if needed not in defined:
+            raise ProblemError(f"{origin}: has no {what}; KernelBench's shape needs Model, get_inputs, get_init_inputs.")
+    return tree
+
+
+def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
+    """Every place a workload may replace, by name; a name assigned twice counts with its last value."""
+    known: dict[str, SizeValue] = {}
+    slots: dict[str, SizeSlot] = {}
+    for name, value in _assignments(tree):
+        for slot in _slots_of(name, value, known):
+            slots[slot.name] = slot
+            known[slot.name] = slot.value
+    for function in _functions(tree):
+        for position, node in enumerate(_literals(function)):
+            slot = SizeSlot(f"{function.name}#{position}", _number(node, known), False, _span(node))
+            slots[slot.name] = slot
+    return slots
+
+
+def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | None:
+    """The value and line of a module-level literal such as WORKLOADS, or None when the file has none.
+
+    Raises:
+        ProblemError: it is there but is not a plain literal, so it cannot be read without running the file.
+    """
+    for target, value in _assignments(tree):
+        if target == name:
+            try:
+                return ast.literal_eval(value), value.lineno
+            except (ValueError, TypeError, SyntaxError) as error:
+                raise ProblemError(
+                    f"{origin}:{value.lineno}: {name} must be a plain literal (numbers, strings, tuples, lists, dicts): "
+                    f"it is read without running the file."
+                ) from error
+    return None
+
+
+def docstring(tree: ast.Module) -> str:
+    """First line of the module's or the model's docstring, "" when there is none."""
+    model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
+    text = ast.get_docstring(tree) or (ast.get_docstring(model) if model else None) or ""
+    return text.strip().splitlines()[0].strip() if text.strip() else ""
+
+
+def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, SizeValue]) -> str:
+    """The source with those sizes in place; line numbers stay. KeyError for a name that is no slot."""
+    lines = source.encode().splitlines(keepends=True)
+    for slot, value in sorted(((slots[n], v) for n, v in sizes.items()), key=lambda pair: pair[0].span, reverse=True):
+        first, start, last, end = slot.span
+        text = _text(value, slot.brackets, last - first).encode()
+        head, tail = lines[first - 1][:start], lines[last - 1][end:]
+        lines[first - 1 : last] = (head + text + tail).splitlines(keepends=True)
+    return b"".join(lines).decode()
+
+
+def _text(value: SizeValue, brackets: str, extra_lines: int) -> str:
+    if isinstance(value, tuple):
+        opening, closing = brackets or "()"
+        inner = ", ".join(repr(v) for v in value) + ("," if len(value) == 1 and opening == "(" else "")
+        return opening + inner + "\n" * extra_lines + closing
+    return f"({value!r}{chr(10) * extra_lines})" if extra_lines else repr(value)
+
+
+def _defined_names(tree: ast.Module) -> set[str]:
+    names = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    names |= {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for alias in n.names}
+    return names | {name for name, _ in _assignments(tree)}
+
+
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Module-level `name = value` pairs, with `a, b = 1, 2` taken apart."""
+    for statement in tree.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            yield statement.target.id, statement.value
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                yield from _pairs(target, statement.value)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        if len(target.elts) == len(value.elts):
+            for part, part_value in zip(target.elts, value.elts, strict=True):
+                yield from _pairs(part, part_value)
+
+
+def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Iterator[SizeSlot]:
+    if isinstance(value, ast.Dict):
+        for key, entry in zip(value.keys, value.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield from _slots_of(f"{name}.{key.value}", entry, known)
+        return
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        for keyword in value.keywords:
+            if keyword.arg:
+                yield from _slots_of(f"{name}.{keyword.arg}", keyword.value, known)
+        return
+    try:
+        folded = _fold(value, known)
+    except _NotConstantError:
+        return
+    derived = any(isinstance(n, ast.Name) for n in ast.walk(value))
+    brackets = {ast.Tuple: "()", ast.List: "[]"}.get(type(value), "")
+    yield SizeSlot(name, folded, derived, _span(value), brackets)
+
+
+def _fold(node: ast.expr, known: Mapping[str, SizeValue]) -> SizeValue:
+    if isinstance(node, ast.Tuple | ast.List):
+        parts = tuple(_fold(e, known) for e in node.elts)
+        if not parts or not all(isinstance(p, int) for p in parts):
+            raise _NotConstantError
+        return tuple(p for p in parts if isinstance(p, int))
+    if isinstance(node, ast.Name):
+        if node.id not in known:
+            raise _NotConstantError
+        return known[node.id]
+    return _number(node, known)
+
+
+def _number(node: ast.expr, known: Mapping[str, SizeValue]) -> Number:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value  # type: ignore[return-value]
+    if isinstance(node, ast.Name) and isinstance(known.get(node.id), int | float):
+        return known[node.id]  # type: ignore[return-value]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        operand = _number(node.operand, known)
+        return -operand if isinstance(node.op, ast.USub) else operand
+    if isinstance(node, ast.BinOp):
+        return _arithmetic(node.op, _number(node.left, known), _number(node.right, known))
+    raise _NotConstantError
+
+
+def _arithmetic(operator: ast.operator, left: Number, right: Number) -> Number:
+    match operator:
+        case ast.Add():
+            result: Number = left + right
+        case ast.Sub():
+            result = left - right
+        case ast.Mult():
+            result = left * right
+        case ast.FloorDiv() if right:
+            result = left // right
+        case ast.Div() if right:
+            result = left / right
+        case ast.Mod() if right:
+            result = left % right
+        case ast.Pow() if abs(left) <= 4096 and 0 <= right <= 64:
+            result = left**right
+        case ast.LShift() if isinstance(left, int) and isinstance(right, int) and 0 <= right <= 62:
+            result = left << right
+        case _:
+            raise _NotConstantError
+    if abs(result) > _LARGEST:
+        raise _NotConstantError
+    return result
+
+
+def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in _INPUT_FUNCTIONS]
+
+
+def _literals(function: ast.FunctionDef) -> list[ast.Constant]:
+    """Int literals of a function in source order, without subscripts and docstrings."""
+    inside_subscript = {id(leaf) for n in ast.walk(function) if isinstance(n, ast.Subscript) for leaf in ast.walk(n.slice)}
+    found = [
+        n for n in ast.walk(function)
+        if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in inside_subscript
+    ]  # fmt: skip
+    return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _span(node: ast.expr) -> tuple[int, int, int, int]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+

@@ -1,0 +1,202 @@
+"""The reference from outside: a client of one sandboxed torch worker per problem.
+
+The file's Python runs only in that worker: no keys, no network, no file but the torch installation and `scratch`, a
+memory limit, a time limit per request. Sizes are replaced here, in the text (`problem_source.with_sizes`), so the
+worker sees a complete reference and keeps nothing between requests but caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cutegen_core import problem_source
+from cutegen_core.errors import MachineError, ProblemError, WorkerLimitError
+from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
+from cutegen_core.trial import Comparison, Mismatch
+from cutegen_core.worker import Message, Worker
+
+WORKER_MODULE = "cutegen_core.reference_main"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one reference may use.
+
+    Attributes:
+        seconds: wall clock of one request; the first one also imports torch (2-3 s).
+        memory_bytes: address space of the worker.
+    """
+
+    seconds: float = 120.0
+    memory_bytes: int = 12 << 30
+
+
+class Reference:
+    """The reference of one problem. All methods raise ProblemError for the file's fault, MachineError for ours.
+
+    Args:
+        scratch: folder for inputs; outputs to be compared must lie under it, too. Created when missing.
+    """
+
+    def __init__(self, problem: Problem, scratch: Path, limits: Limits | None = None) -> None:
+        self.problem = problem
+        self._limits = limits or Limits()
+        self._scratch = scratch.absolute()
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        self._slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
+        self._signatures: dict[str, Signature] = {}
+        self._graphs: dict[str, Graph] = {}
+        self._digests: dict[tuple[str, int], str] = {}
+        arguments = [str(self._scratch), str(self._limits.memory_bytes)]
+        self._worker = Worker(WORKER_MODULE, arguments, name=f"the reference of {problem.name}")
+
+    def source(self, workload: Workload) -> str:
+        """The reference with the workload's sizes in place; line numbers are the file's."""
+        try:
+            return problem_source.with_sizes(self.problem.source, self._slots, workload.sizes)
+        except KeyError as error:
+            raise ProblemError(f"{self.problem.origin}: workload {workload.name}: no size named {error} in it.") from error
+
+    def signature(self, workload: Workload) -> Signature:
+        """Inputs, outputs and scalars, through fake tensors: nothing of the workload's size is allocated."""
+        source = self.source(workload)
+        if source not in self._signatures:
+            self._signatures[source] = signature_from(self._ask("signature", source)["signature"])
+        return self._signatures[source]
+
+    def graph(self, workload: Workload) -> Graph:
+        """The traced graph; an empty one with its reason when the reference cannot be traced."""
+        source = self.source(workload)
+        if source not in self._graphs:
+            self._graphs[source] = _graph_from(self._ask("graph", source)["graph"])
+        return self._graphs[source]
+
+    def inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
+        """Files of raw values for every input, parameter and buffer; the same seed always gives the same values."""
+        folder = self._scratch / f"{workload.name}-{seed}"
+        folder.mkdir(exist_ok=True)
+        answer = self._ask("inputs", self.source(workload), **_drawing(workload, seed), folder=str(folder))
+        self._digests[workload.name, seed] = answer["digest"]
+        return {spec: folder / f"{spec.name}.bin" for spec in self.signature(workload).inputs}
+
+    def compare(
+        self, workload: Workload, seed: int, outputs: Mapping[TensorSpec, Path], *, poison: int = 0xFF
+    ) -> tuple[Comparison, ...]:
+        """Judges what a kernel wrote. The expected values come into being only now.
+
+        Args:
+            outputs: raw files under `scratch`.
+            poison: the byte that outputs held before the kernel ran.
+        """
+        source = self.source(workload)
+        judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
+                  for spec, path in outputs.items()]  # fmt: skip
+        digest = self._digests.get((workload.name, seed), "")
+        answer = self._ask(
+            "compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest
+        )
+        return tuple(_comparison_from(c) for c in answer["comparisons"])
+
+    def lint(self) -> tuple[str, ...]:
+        """What is doubtful about the problem itself, one line each; nothing when all is well."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
+        own = self.problem.with_role(WorkloadRole.BENCHMARK)
+        if not small:
+            raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
+        tolerance = {d: asdict(self.problem.tolerance_for(d)) for d in ("float64", "float32", "float16", "bfloat16")}
+        typical = next((w for w in small if w.values is Values.GIVEN), small[0])
+        findings = list(self._ask("lint", self.source(typical), tolerance=tolerance)["findings"])
+        findings += [_gigantic(w, self.signature(w)) for w in own if _bytes(self.signature(w)) > _GIGANTIC_BYTES]
+        return tuple(findings)
+
+    def close(self) -> None:
+        """Ends the worker; files in `scratch` stay for the caller."""
+        self._worker.close()
+
+    def __enter__(self) -> Reference:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, operation: str, source: str, **more: Any) -> Message:  # noqa: ANN401 - JSON
+        payload = {"operation": operation, "source": source, "origin": self.problem.origin, **more}
+        return ask(self._worker, payload, self._limits.seconds)
+
+
+def ask(worker: Worker, payload: Message, seconds: float) -> Message:
+    """One request to a reference worker, with the file's faults as ProblemError."""
+    origin = payload["origin"]
+    try:
+        answer = worker.request(payload, seconds)
+    except WorkerLimitError as error:
+        raise ProblemError(
+            f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless loop, "
+            f"or sizes too large to run)."
+        ) from error
+    if "problem" in answer:
+        raise ProblemError(answer["problem"])
+    if "machine" in answer:
+        raise MachineError(answer["machine"])
+    return answer
+
+
+def signature_from(data: Message) -> Signature:
+    """Reads what the worker wrote of a signature."""
+    return Signature(
+        tuple(_spec_from(s) for s in data["inputs"]), tuple(_spec_from(s) for s in data["outputs"]), data["scalars"]
+    )
+
+
+_GIGANTIC_BYTES = 16 << 30
+
+
+def _drawing(workload: Workload, seed: int) -> Message:
+    return {"values": workload.values.value, "seed": seed}
+
+
+def _bytes(signature: Signature) -> int:
+    return sum(t.nbytes for t in signature.tensors)
+
+
+def _gigantic(workload: Workload, signature: Signature) -> str:
+    return (
+        f"workload {workload.name} needs {_bytes(signature) / (1 << 30):.1f} GiB for its tensors alone: many GPUs cannot "
+        f"hold it."
+    )
+
+
+def _spec_from(data: Message) -> TensorSpec:
+    return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]), TensorRole(data["role"]))
+
+
+def _graph_from(data: Message) -> Graph:
+    nodes = tuple(
+        Node(n["name"], n["op"], _operands(n["args"]), {k: _operand(v) for k, v in n["kwargs"].items()},
+             tuple(n["shape"]), n["dtype"])
+        for n in data["nodes"]
+    )  # fmt: skip
+    return Graph(nodes, tuple(data["outputs"]), data["reason"], data["constants"])
+
+
+def _operands(values: Sequence[Any]) -> tuple[Operand, ...]:
+    return tuple(_operand(v) for v in values)
+
+
+def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return Ref(value["node"])
+    if isinstance(value, list):
+        return _operands(value)
+    assert value is None or isinstance(value, bool | int | float | str)
+    return value
+
+
+def _comparison_from(data: Message) -> Comparison:
+    first = tuple(Mismatch(tuple(m["index"]), m["got"], m["want"]) for m in data["first"])
+    heatmap = tuple(tuple(row) for row in data["heatmap"])
+    return Comparison(**(data | {"shape": tuple(data["shape"]), "first": first, "heatmap": heatmap}))

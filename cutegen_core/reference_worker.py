@@ -1,0 +1,170 @@
+"""What the reference worker answers: signature, graph, inputs, compare, lint and derive.
+
+Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
+the file cannot run like that they are computed at the declared precision, and `lint` says so. TF32 and reduced-precision
+reductions are off. Started by `reference_main`, in its sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cutegen_core import correctness, tracing, values
+from cutegen_core.errors import ProblemError
+from cutegen_core.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
+from cutegen_core.trial import Comparison
+from cutegen_core.values import Live
+from cutegen_core.worker import Message
+
+_KEPT = 4
+_SMALL_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference answers.
+
+    Attributes:
+        declared: outputs at the declared precision.
+        exact: the same in float64, None where the file cannot run in it; `why` says so.
+    """
+
+    declared: tuple[torch.Tensor, ...]
+    exact: tuple[torch.Tensor, ...] | None
+    why: str = ""
+
+
+class Handler:
+    """Answers requests; keeps the last few instantiated references, which are what costs time."""
+
+    def __init__(self) -> None:
+        torch.set_grad_enabled(False)
+        self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
+
+    def handle(self, request: Message) -> Message:
+        """One request; the file's faults and the machine's are answers."""
+        try:
+            answer: Message = getattr(self, f"_{request['operation']}")(request)
+            return answer
+        except ProblemError as error:
+            return {"problem": str(error)}
+        except (MemoryError, RecursionError) as error:
+            return {"problem": values.describe(error, request["origin"])}
+        except Exception as error:  # noqa: BLE001 - the worker boundary
+            return {"machine": f"the reference worker failed: {type(error).__name__}: {error}"}
+
+    def _signature(self, request: Message) -> Message:
+        return {"signature": asdict(signature(request["source"], request["origin"]))}
+
+    def _graph(self, request: Message) -> Message:
+        return {"graph": asdict(tracing.trace(request["source"], request["origin"]))}
+
+    def _inputs(self, request: Message) -> Message:
+        live = self._live(request)
+        for name, tensor in live.tensors.items():
+            values.write_raw(tensor, Path(request["folder"]) / f"{name}.bin")
+        return {"digest": _digest(live)}
+
+    def _compare(self, request: Message) -> Message:
+        live = self._live(request)
+        if request["digest"] and _digest(live) != request["digest"]:
+            raise ProblemError(f"{live.origin}: get_inputs or Model gives other values under the same seed, so a result "
+                               f"cannot be judged; draw them with torch's or numpy's global generator.")  # fmt: skip
+        expected = expect(live)
+        comparisons = [
+            _judge(position, output, expected, request["poison"]) for position, output in enumerate(request["outputs"])
+        ]
+        return {"comparisons": [asdict(c) for c in comparisons]}
+
+    def _lint(self, request: Message) -> Message:
+        tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
+        source, origin = request["source"], request["origin"]
+        return {"findings": list(problem_lint.findings(source, origin, tolerance, expect))}
+
+    def _derive(self, request: Message) -> Message:
+        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], Prober())]}
+
+    def _live(self, request: Message) -> Live:
+        key = (request["source"], request["seed"], request["values"])
+        if key not in self._lives:
+            live = values.instantiate(request["source"], request["origin"], request["seed"])
+            self._lives[key] = values.draw(live, Values(request["values"]), request["seed"])
+        self._lives.move_to_end(key)
+        while len(self._lives) > _KEPT:
+            self._lives.popitem(last=False)
+        return self._lives[key]
+
+
+def signature(source: str, origin: str) -> Signature:
+    """Through fake tensors; a forward that looks at values is run for real when its inputs are small."""
+    with tracing.fake_tensors():
+        live = values.instantiate(source, origin)
+        try:
+            return tracing.signature_of(live)
+        except ProblemError as error:
+            size = sum(spec.nbytes for spec in live.specs())
+            if size > _SMALL_BYTES:
+                raise ProblemError(f"{error} (with {size / (1 << 30):.1f} GiB of inputs, traced without values)") from error
+    return tracing.signature_of(values.instantiate(source, origin))
+
+
+def expect(live: Live) -> Expected:
+    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type."""
+    try:
+        declared = _run(live, {name: t.clone() for name, t in live.tensors.items()})
+    except Exception as error:  # noqa: BLE001 - the file's code
+        raise ProblemError(values.describe(error, live.origin)) from error
+    try:
+        torch.set_default_dtype(torch.float64)
+        exact = _run(live, {name: values.upcast(t) for name, t in live.tensors.items()})
+    except Exception as error:  # noqa: BLE001 - the file may insist on its precision; lint says so
+        return Expected(declared, None, values.describe(error, live.origin))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    if [t.shape for t in exact] != [t.shape for t in declared]:
+        return Expected(declared, None, "its shapes depend on the precision")
+    return Expected(declared, exact)
+
+
+def _run(live: Live, tensors: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    return tuple(t.detach().contiguous() for t in live.call(tensors))
+
+
+def _judge(position: int, output: Message, expected: Expected, poison: int) -> Comparison:
+    spec = TensorSpec(output["name"], output["dtype"], tuple(output["shape"]), TensorRole.OUTPUT)
+    got = values.read_raw(Path(output["path"]), spec)
+    declared = expected.declared[position]
+    if tuple(declared.shape) != spec.shape:
+        raise ProblemError(f"{spec.name}: the reference gives {tuple(declared.shape)}, the signature says {spec.shape}.")
+    want = expected.exact[position] if expected.exact is not None else declared
+    raw = values.to_bytes(got).reshape(-1, spec.itemsize)
+    answer = correctness.Answer(
+        got=_array(got), want=_array(want),
+        declared=_array(declared) if expected.exact is not None else None,
+        poison=(raw == poison).all(axis=1).reshape(spec.shape),
+    )  # fmt: skip
+    tolerance = Tolerance(output["atol"], output["rtol"], output["error_multiple"])
+    return correctness.compare(spec.name, spec.dtype, tolerance, answer)
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
+    array: np.ndarray[Any, np.dtype[Any]] = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    return array
+
+
+def _digest(live: Live) -> str:
+    digest = hashlib.sha256()
+    for tensor in live.tensors.values():
+        digest.update(values.to_bytes(tensor).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,328 @@
+"""The reference made alive in the worker: its module, its tensors by contract name, and their values.
+
+1. `instantiate` runs the source (under `FakeTensorMode` nothing is allocated) and calls `get_init_inputs`, `Model` and
+   `get_inputs` with the seed set before each, so that (source, seed) always gives the same values.
+2. Every tensor gets its contract name: `forward` arguments, then parameters and buffers with `_` for `.`. Tensors kept
+   as plain attributes become buffers first. A name taken twice gets a trailing `_`.
+3. `draw` replaces the floating inputs for adversarial workloads.
+4. `Live.call` runs `forward` on any such set of tensors, also on their float64 copies.
+
+The module stays in training mode, as KernelBench runs it; only dropout layers are switched off, since no kernel can
+reproduce their mask. A parameter whose values are all equal (a norm's weight of ones) is moved off that value, so that
+a kernel which ignores it is found out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import linecache
+import random
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functional_call
+from torch.utils import _pytree as pytree
+
+from cutegen_core.errors import ProblemError
+from cutegen_core.problem import ITEMSIZE, TensorRole, TensorSpec, Values
+
+_MODULE_NAME = "cutegen_reference"
+_RESERVED = frozenset({"out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2"})
+_LARGE_MEAN = 1000.0
+_LARGE_SCALE = 1000.0
+_DENORMAL_FRACTION = 0.125
+
+
+@dataclass(frozen=True)
+class Live:
+    """A reference ready to be called.
+
+    Attributes:
+        tensors: contract name -> value, in the signature's order: inputs, parameters, buffers.
+        roles: where each comes from.
+        states: contract name -> dotted name in the module, for parameters and buffers.
+        spec: structure of `get_inputs()`'s result, with the tensors' places held by their contract names.
+        scalars: plain numbers of the module and of `get_inputs`.
+    """
+
+    model: torch.nn.Module
+    tensors: Mapping[str, torch.Tensor]
+    roles: Mapping[str, TensorRole]
+    states: Mapping[str, str]
+    leaves: tuple[Any, ...]
+    spec: pytree.TreeSpec
+    scalars: Mapping[str, int | float | bool]
+    origin: str
+
+    def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """`forward` on these tensors; its tensor outputs in order. Errors of the file's code come as they are."""
+        leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        state = {dotted: tensors[name] for name, dotted in self.states.items()}
+        result = functional_call(self.model, state, args, kwargs)
+        outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        if not outputs:
+            raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
+        return outputs
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The inputs of the signature."""
+        return tuple(tensor_spec(name, t, self.roles[name], self.origin) for name, t in self.tensors.items())
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Stands for a tensor among `get_inputs()`'s leaves."""
+
+    name: str
+
+
+def instantiate(source: str, origin: str, seed: int = 0) -> Live:
+    """Runs the source and builds its model and inputs; fake tensors when called under a `FakeTensorMode`.
+
+    Raises:
+        ProblemError: the file's own code raised; the text carries its line.
+    """
+    try:
+        module = _execute(source, origin)
+        init = list(getattr(module, "get_init_inputs", list)())
+        _seed(seed)
+        model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
+        _seed(seed + 1)
+        given = module.get_inputs()
+    except BaseException as error:  # noqa: BLE001 - a worker boundary: anything the file does is the file's fault
+        raise ProblemError(describe(error, origin)) from error
+    if not isinstance(model, torch.nn.Module):
+        raise ProblemError(f"{origin}: Model is not a torch.nn.Module.")
+    return _live(model, given, origin)
+
+
+def describe(error: BaseException, origin: str) -> str:
+    """What the file's code raised, with the file's line."""
+    if isinstance(error, ProblemError):
+        return str(error)
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == origin]
+    where = f"{origin}:{lines[-1]}" if lines else origin
+    text = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, ModuleNotFoundError):
+        return f"{where}: needs the module {error.name!r}, which is not installed here."
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return f"{where}: ran out of the memory a reference may use: {text or 'MemoryError'}."
+    return f"{where}: {type(error).__name__}: {text}"
+
+
+def draw(live: Live, values: Values, seed: int) -> Live:
+    """The same reference with its floating inputs drawn as the workload says; parameters stay."""
+    if values is Values.GIVEN:
+        return live
+    generator = torch.Generator().manual_seed(seed + 2)
+    changed = {
+        name: _drawn(t, values, generator) if live.roles[name] is TensorRole.INPUT and t.is_floating_point() else t
+        for name, t in live.tensors.items()
+    }
+    return Live(live.model, changed, live.roles, live.states, live.leaves, live.spec, live.scalars, live.origin)
+
+
+def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) -> TensorSpec:
+    """The contract's record of a tensor; ProblemError for a dtype the contract does not carry."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
+        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {', '.join(ITEMSIZE)} work.")
+    if tensor.device.type not in ("cpu", "meta"):
+        raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
+    return TensorSpec(name, dtype, tuple(int(d) for d in tensor.shape), role)
+
+
+def upcast(tensor: torch.Tensor) -> torch.Tensor:
+    """A float64 copy of a floating tensor, a plain copy of any other."""
+    return tensor.detach().to(torch.float64, copy=True) if tensor.is_floating_point() else tensor.detach().clone()
+
+
+def to_bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Raw little-endian values in row-major order."""
+    array: np.ndarray[Any, np.dtype[np.uint8]] = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return array
+
+
+def write_raw(tensor: torch.Tensor, path: Path) -> None:
+    """Writes raw little-endian values; the file is replaced, never changed in place under a reader."""
+    partial = path.with_suffix(".part")
+    to_bytes(tensor).tofile(partial)
+    partial.replace(path)
+
+
+def read_raw(path: Path, spec: TensorSpec) -> torch.Tensor:
+    """The tensor of a raw file; ProblemError when its length is not the spec's."""
+    data = np.fromfile(path, dtype=np.uint8)
+    if data.size != spec.nbytes:
+        raise ProblemError(f"{path.name} holds {data.size} bytes, {spec.name} needs {spec.nbytes}.")
+    return torch.from_numpy(data).view(getattr(torch, spec.dtype)).reshape(spec.shape)
+
+
+def _execute(source: str, origin: str) -> ModuleType:
+    # inspect.getsource must work inside: some files look at their own code, and tracebacks show their lines
+    linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
+    module = ModuleType(_MODULE_NAME)
+    module.__file__ = origin
+    sys.modules[_MODULE_NAME] = module
+    _seed(0)
+    exec(compile(source, origin, "exec"), module.__dict__)
+    return module
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+
+
+def _is_keywords(init: Sequence[Any]) -> bool:
+    """KernelBench also allows `[args, kwargs]`."""
+    return len(init) == 2 and isinstance(init[0], list | tuple) and isinstance(init[1], dict)
+
+
+def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN401 - whatever the file returns
+    _settle(model)
+    arguments = _arguments(model, given, origin)
+    leaves, spec = pytree.tree_flatten(arguments)
+    names = _Names()
+    tensors: dict[str, torch.Tensor] = {}
+    roles: dict[str, TensorRole] = {}
+    states: dict[str, str] = {}
+    scalars: dict[str, int | float | bool] = {}
+    placed: list[Any] = []
+    for wanted, leaf in zip(_leaf_names(model, arguments), leaves, strict=True):
+        placed.append(leaf)
+        if isinstance(leaf, torch.Tensor):
+            name = names.take(wanted)
+            placed[-1] = _Place(name)
+            tensors[name], roles[name] = leaf.detach(), TensorRole.INPUT
+        elif isinstance(leaf, int | float):
+            scalars[names.take(wanted)] = leaf
+    for role, pairs in ((TensorRole.PARAMETER, model.named_parameters()), (TensorRole.BUFFER, model.named_buffers())):
+        for dotted, tensor in pairs:
+            name = names.take(dotted)
+            tensors[name], roles[name], states[name] = tensor.detach(), role, dotted
+    for wanted, value in _module_numbers(model):
+        scalars.setdefault(names.free(wanted), value)
+    return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
+
+
+class _Names:
+    """Hands out identifiers usable in a kernel file's expressions, each once."""
+
+    def __init__(self) -> None:
+        self._taken = set(_RESERVED)
+
+    def free(self, wanted: str) -> str:
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted)
+        name = f"_{name}" if name[:1].isdigit() or not name else name
+        while name in self._taken or keyword.iskeyword(name):
+            name += "_"
+        return name
+
+    def take(self, wanted: str) -> str:
+        name = self.free(wanted)
+        self._taken.add(name)
+        return name
+
+
+def _settle(model: torch.nn.Module) -> None:
+    """Dropout off, plain tensor attributes registered as buffers, constant parameters moved off their constant."""
+    for module in model.modules():
+        if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
+            module.eval()
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                delattr(module, name)
+                module.register_buffer(name, value.detach(), persistent=False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point() and _is_constant(parameter):
+                parameter.add_((torch.rand(parameter.shape) - 0.5).to(parameter.dtype), alpha=0.5)
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    if isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return False
+    return bool((tensor == tensor.reshape(-1)[0]).all())
+
+
+def _arguments(model: torch.nn.Module, given: Any, origin: str) -> tuple[tuple[Any, ...], dict[str, Any]]:  # noqa: ANN401
+    if isinstance(given, dict):
+        return (), dict(given)
+    if isinstance(given, torch.Tensor):
+        return (given,), {}
+    if not isinstance(given, list | tuple):
+        raise ProblemError(f"{origin}: get_inputs() returns a {type(given).__name__}; it must return a list of arguments.")
+    try:
+        inspect.signature(model.forward).bind(*given)
+    except TypeError as error:
+        raise ProblemError(f"{origin}: get_inputs() does not fit forward: {error}.") from error
+    return tuple(given), {}
+
+
+def _leaf_names(model: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:
+    """A name per leaf: the forward argument's, with the path inside it for a list or dict of tensors."""
+    bound = inspect.signature(model.forward).bind(*arguments[0], **arguments[1]).arguments
+    positional = list(_flat_positional(model, bound))
+    paths, _ = pytree.tree_flatten_with_path(arguments)
+    names = []
+    for path, _leaf in paths:
+        keys = [str(getattr(key, "idx", getattr(key, "key", key))) for key in path]
+        first = positional[int(keys[1])] if keys[0] == "0" else keys[1]
+        names.append("_".join([first, *keys[2:]]))
+    return names
+
+
+def _flat_positional(model: torch.nn.Module, bound: Mapping[str, Any]) -> Iterator[str]:
+    parameters = inspect.signature(model.forward).parameters
+    for name, value in bound.items():
+        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            yield from (f"{name}_{i}" for i in range(len(value)))
+        else:
+            yield name
+
+
+def _module_numbers(model: torch.nn.Module) -> Iterator[tuple[str, int | float | bool]]:
+    """Plain numbers of all modules, dotted; tuples of numbers by position."""
+    for prefix, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name.startswith("_") or name in ("training", "call_super_init", "dump_patches"):
+                continue
+            dotted = f"{prefix}.{name}" if prefix else name
+            if isinstance(value, int | float):
+                yield dotted, value
+            elif isinstance(value, tuple) and all(isinstance(v, int | float) for v in value):
+                yield from ((f"{dotted}.{i}", v) for i, v in enumerate(value))
+
+
+def _drawn(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
+    """One adversarial input. Shapes and dtypes stay; float16 scales stay in its range."""
+    dtype = tensor.dtype
+    large = 60.0 if dtype is torch.float16 else _LARGE_SCALE
+    match values:
+        case Values.LARGE_MEAN:
+            return tensor + torch.tensor(_LARGE_MEAN, dtype=dtype)
+        case Values.LARGE_SCALE:
+            return (torch.randn(tensor.shape, generator=generator) * large).to(dtype)
+        case Values.ONE_HOT:
+            hot = torch.zeros(tensor.shape, dtype=dtype).reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+            if hot.numel():
+                hot[torch.arange(hot.shape[0]), torch.randint(hot.shape[1], (hot.shape[0],), generator=generator)] = 1
+            return hot.reshape(tensor.shape)
+        case Values.SPARSE:
+            return torch.where(torch.rand(tensor.shape, generator=generator) < 0.05, tensor, torch.zeros_like(tensor))
+        case _:
+            tiny = torch.finfo(dtype).tiny * _DENORMAL_FRACTION
+            return (torch.randn(tensor.shape, generator=generator) * tiny).to(dtype)
