@@ -1,0 +1,213 @@
+"""The state machine: what each event does, what each gate waits for, which decisions are refused."""
+
+import pytest
+
+from cutegen_core import records, reviewer
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.errors import StaleDecisionError, StoreError
+from cutegen_core.event import (
+    Decided,
+    GateOpened,
+    Outcome,
+    ProposalRequested,
+    Proposed,
+    Recorded,
+    SessionCreated,
+    SessionSettings,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+    TrialStarted,
+    Tried,
+)
+from cutegen_core.session_state import Phase, apply, fold, waits_at
+from cutegen_core.trial import Stage, StageResult, StageStatus, Status
+
+A, B = "a" * 64, "b" * 64
+
+
+def settings(**changes):
+    return SessionSettings("p", "relu", "playbook", "cpu", "sm_90a", "H200", **changes)
+
+
+def after(*events, **changes):
+    everything = [SessionCreated(settings(**changes)), *events]
+    return fold(Recorded(seq, float(seq), event) for seq, event in enumerate(everything, 1))
+
+
+def proposed(step, candidate, author=Author.PLAYBOOK):
+    return [StepStarted(step, None), Proposed(step, candidate, author, f"idea {step}")]
+
+
+def tried(step, candidate, status=Status.PASSED):
+    return [TrialStarted(step, candidate), Tried(step, candidate, "trial", status, "why" if status != "PASSED" else "")]
+
+
+def promoted(step, candidate):
+    return [*proposed(step, candidate), *tried(step, candidate), StepClosed(step, Outcome.PROMOTED)]
+
+
+def decide(state, kind, **fields):
+    return Decision(kind, seen=state.meaning_seq, **fields)
+
+
+def taken(state, decision):
+    for event in reviewer.consequences(state, decision, lambda text: "blob of " + text):
+        state = apply(state, Recorded(state.seq + 1, 0.0, event))
+    return state
+
+
+def test_a_step_walks_through_its_phases():
+    stage = StageResult(Stage.COMPILE, StageStatus.PASSED, 0.5)
+    assert after(StepStarted(1, None)).phase is Phase.GENERATING
+    assert after(*proposed(1, A)).phase is Phase.PROPOSED
+    testing = after(*proposed(1, A), TrialStarted(1, A), StageStarted(1, Stage.COMPILE))
+    assert (testing.phase, testing.running_stage) == (Phase.TESTING, Stage.COMPILE)
+    ended = after(*proposed(1, A), TrialStarted(1, A), StageStarted(1, Stage.COMPILE), StageEnded(1, stage))
+    assert ended.running_stage is None
+    assert ended.step.stages == (stage,)
+    assert after(*proposed(1, A), *tried(1, A)).phase is Phase.EVALUATED
+    done = after(*promoted(1, A))
+    assert (done.phase, done.best, done.base, done.open_step) == (Phase.IDLE, A, A, None)
+
+
+def test_a_failure_leaves_the_best_where_it_was():
+    state = after(
+        *promoted(1, A), *proposed(2, B), *tried(2, B, Status.COMPILE_ERROR), StepClosed(2, Outcome.FAILED, "line 3")
+    )
+    assert (state.best, state.base) == (A, A)
+    assert state.step.note == "line 3"
+
+
+def test_folding_event_by_event_gives_the_same_as_folding_at_once():
+    events = [*promoted(1, A), *proposed(2, B), GateOpened(2, Gate.DIFF, B)]
+    state = after(*events)
+    again = None
+    for seq, event in enumerate([SessionCreated(settings()), *events], 1):
+        again = apply(again, Recorded(seq, float(seq), event))
+    assert again == state
+
+
+def test_a_trajectory_must_begin_with_its_creation():
+    with pytest.raises(StoreError, match="must begin with session_created"):
+        fold([Recorded(1, 0.0, StepStarted(1, None))])
+
+
+@pytest.mark.parametrize(
+    ("autonomy", "gate", "status", "waits"),
+    [
+        (Autonomy.STEP, Gate.DIFF, Status.PASSED, True),
+        (Autonomy.STEP, Gate.PLAN, Status.PASSED, False),
+        (Autonomy.STEP, Gate.PROMOTION, Status.PASSED, True),
+        (Autonomy.UNTIL_FAILURE, Gate.DIFF, Status.PASSED, False),
+        (Autonomy.UNTIL_FAILURE, Gate.PROMOTION, Status.PASSED, False),
+        (Autonomy.UNTIL_FAILURE, Gate.PROMOTION, Status.INCORRECT_NUMERICAL, True),
+        (Autonomy.PLAN_ONLY, Gate.PLAN, Status.PASSED, True),
+        (Autonomy.PLAN_ONLY, Gate.DIFF, Status.PASSED, False),
+        (Autonomy.AUTO, Gate.PROMOTION, Status.TIMEOUT, False),
+        (Autonomy.AUTO, Gate.REPLY, Status.PASSED, True),
+    ],
+)
+def test_which_gates_wait(autonomy, gate, status, waits):
+    state = after(*proposed(1, A), *tried(1, A, status), autonomy=autonomy)
+    assert waits_at(gate, state) is waits
+
+
+def test_a_persons_own_text_needs_no_approval_before_it_is_tried():
+    state = after(*proposed(1, A, Author.PERSON))
+    assert not waits_at(Gate.DIFF, state)
+    assert waits_at(Gate.PROMOTION, state)
+
+
+def test_an_approval_is_bound_to_the_source_that_was_shown():
+    state = after(*proposed(1, A), GateOpened(1, Gate.DIFF, A))
+    reviewer.check(state, decide(state, DecisionKind.APPROVE, gate=Gate.DIFF, candidate=A))
+    with pytest.raises(StaleDecisionError, match="another source"):
+        reviewer.check(state, decide(state, DecisionKind.APPROVE, gate=Gate.DIFF, candidate=B))
+    with pytest.raises(StaleDecisionError, match="nothing waiting"):
+        reviewer.check(state, decide(state, DecisionKind.APPROVE, gate=Gate.PROMOTION, candidate=A))
+
+
+def test_a_decision_made_on_an_older_page_is_refused():
+    state = after(*proposed(1, A), GateOpened(1, Gate.DIFF, A))
+    stale = Decision(DecisionKind.REDIRECT, seen=state.meaning_seq - 1, text="vectorise")
+    with pytest.raises(StaleDecisionError, match="moved on"):
+        reviewer.check(state, stale)
+    reviewer.check(state, Decision(DecisionKind.STOP))
+
+
+def test_an_edit_closes_the_step_and_waits_to_open_its_own():
+    state = after(*proposed(1, A), GateOpened(1, Gate.DIFF, A))
+    state = taken(state, decide(state, DecisionKind.EDIT, source="new text", candidate=A))
+    assert state.step.outcome is Outcome.EDITED
+    assert (state.phase, state.pending_edit, state.pending_parent) == (Phase.IDLE, "blob of new text", A)
+    assert state.status is SessionState.RUNNING
+
+
+def test_a_rewind_moves_the_base_and_deletes_nothing():
+    state = after(*promoted(1, A), *promoted(2, B), StepStarted(3, B), GateOpened(3, Gate.INSTRUCTION))
+    state = taken(state, decide(state, DecisionKind.REWIND, step=1))
+    assert (state.base, state.best) == (A, A)
+    assert len(state.steps) == 3
+    with pytest.raises(StaleDecisionError, match="Step 9 has no kernel"):
+        reviewer.check(
+            after(*promoted(1, A), StateChanged(SessionState.STOPPED)), Decision(DecisionKind.REWIND, 99, step=9)
+        )
+
+
+def test_only_what_passed_can_be_accepted():
+    state = after(*proposed(1, A), *tried(1, A, Status.INCORRECT_NUMERICAL), GateOpened(1, Gate.PROMOTION, A))
+    with pytest.raises(StaleDecisionError, match="passed its tests"):
+        reviewer.check(state, decide(state, DecisionKind.ACCEPT, candidate=A))
+
+
+def test_acceptance_tests_again_and_a_failure_hands_back_to_the_person():
+    state = after(*promoted(1, A), StepStarted(2, A), GateOpened(2, Gate.INSTRUCTION))
+    state = taken(state, decide(state, DecisionKind.ACCEPT, candidate=A))
+    assert (state.accepting, state.status) == (A, SessionState.RUNNING)
+    started = apply(state, Recorded(state.seq + 1, 0.0, TrialStarted(2, A, acceptance=True)))
+    assert started.phase is Phase.ACCEPTING
+    refused = apply(started, Recorded(started.seq + 1, 0.0, StateChanged(SessionState.AWAITING_REVIEW, "wrong")))
+    assert (refused.phase, refused.accepting, refused.status) == (Phase.IDLE, None, SessionState.AWAITING_REVIEW)
+    accepted = apply(started, Recorded(started.seq + 1, 0.0, StateChanged(SessionState.ACCEPTED)))
+    assert (accepted.best, accepted.status) == (A, SessionState.ACCEPTED)
+
+
+def test_stop_and_resume_return_to_the_same_gate():
+    state = after(*proposed(1, A), GateOpened(1, Gate.DIFF, A))
+    state = taken(state, Decision(DecisionKind.STOP))
+    assert (state.status, state.phase) == (SessionState.STOPPED, Phase.PROPOSED)
+    state = taken(state, Decision(DecisionKind.RESUME))
+    assert state.status is SessionState.RUNNING
+    assert waits_at(Gate.DIFF, state)
+
+
+def test_switching_to_auto_opens_the_gate_that_waits():
+    state = after(*proposed(1, A), GateOpened(1, Gate.DIFF, A))
+    state = taken(state, Decision(DecisionKind.AUTONOMY, autonomy=Autonomy.AUTO))
+    assert (state.status, state.gate, state.autonomy) == (SessionState.RUNNING, None, Autonomy.AUTO)
+    waiting = after(StepStarted(1, None), GateOpened(1, Gate.REPLY))
+    assert taken(waiting, Decision(DecisionKind.AUTONOMY, autonomy=Autonomy.AUTO)).gate is not None
+
+
+def test_a_paid_call_without_an_answer_is_known_to_be_lost():
+    assert after(StepStarted(1, None), ProposalRequested(1, "llm", paid=True)).lost_call
+    assert not after(StepStarted(1, None), ProposalRequested(1, "playbook", paid=False)).lost_call
+
+
+def test_decisions_must_carry_what_they_are_about():
+    with pytest.raises(ValueError, match="to reject, give text"):
+        Decision(DecisionKind.REJECT)
+    with pytest.raises(ValueError, match="to accept, give candidate"):
+        Decision(DecisionKind.ACCEPT)
+
+
+def test_records_survive_the_store_and_misfits_are_named():
+    decision = Decision(DecisionKind.APPROVE, 4, gate=Gate.DIFF, candidate=A)
+    assert records.load(Decided, records.dump(Decided(decision))) == Decided(decision)
+    with pytest.raises(StoreError, match="stored Decision cannot be read: kind"):
+        records.load(Decision, '{"kind": "dance"}')
