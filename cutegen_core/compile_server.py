@@ -2,11 +2,10 @@
 
 1. At the first request the prelude is precompiled; the result is valid in this process and its forks only.
 2. Each candidate is compiled in a fork that has already been shut in (`sandbox`): it can read the toolchain's headers
-   and nothing else, write one temporary folder, start nothing, and has its own limits of time, processor time and memory.
+   and nothing else, write one temporary folder, start nothing, and has its own limits of time and memory.
 3. The fork sends log, lowered names and cubin back through a pipe and ends; whatever happens to it, the server lives.
 
-One candidate at a time: the front end already uses a core, and each fork may need gigabytes. The precompiled prelude is
-always used: it makes small kernels several times faster, and large ones no slower than the noise (benchmarks/compile.py).
+One candidate at a time: the front end already uses a core, and each fork may need gigabytes.
 """
 
 from __future__ import annotations
@@ -55,12 +54,16 @@ class Limits:
     log_bytes: int = 1 << 20
 
 
+def include_dirs() -> tuple[Path, ...]:
+    """The only folders a candidate may include from; the prelude's own come first."""
+    return (PRELUDE, PRELUDE / "std", *toolchain.include_dirs())
+
+
 def options(arch: str) -> tuple[str, ...]:
     """The compiler options of every candidate; a precompiled header is valid with exactly these only."""
-    folders = (PRELUDE, PRELUDE / "std", *toolchain.include_dirs())
     return (
-        "-std=c++17", f"-arch={arch}", "-default-device", "-lineinfo", "-Xptxas=-v",
-        *(f"-I{folder}" for folder in folders),
+        "-std=c++17", f"-arch={arch}", "-default-device", "-lineinfo", "-Xptxas=-v", "-pch-messages=false",
+        *(f"-I{folder}" for folder in include_dirs()),
     )  # fmt: skip
 
 
@@ -109,9 +112,7 @@ class Server:
             return spent | _decoded(answer)
         return spent | _ended_badly(limit, os.waitstatus_to_exitcode(status))
 
-    def _be_the_fork(
-        self, program: str, names: Sequence[str], limits: Limits, writing: int, temporary: Path
-    ) -> None:
+    def _be_the_fork(self, program: str, names: Sequence[str], limits: Limits, writing: int, temporary: Path) -> None:
         """Never returns."""
         try:
             os.setpgid(0, 0)
@@ -120,7 +121,9 @@ class Server:
             os.chdir(temporary)
             _close_all_but(writing)
             level = sandbox.apply(self._policy(limits, temporary))
-            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, [*self._options, f"-use-pch={self._pch}"], names)
+            done = self._nvrtc.compile(
+                PROLOGUE + program, PROGRAM_NAME, [*self._options, f"-use-pch={self._pch}"], names
+            )
             _send(writing, done, level, limits.log_bytes)
             os._exit(0)
         except BaseException:  # noqa: BLE001 - a fork must not fall back into the server's loop

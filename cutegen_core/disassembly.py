@@ -1,0 +1,110 @@
+"""SASS, the machine code of a cubin, as text, and how many instructions of which kind each kernel has.
+
+The counts are static (an instruction in a loop counts once). nvdisasm comes from its wheel and runs in the sandbox: a
+cubin is the work of a compiler that read what a stranger wrote.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cutegen_core import sandbox, toolchain
+from cutegen_core.errors import MachineError
+
+_TIMEOUT_S = 60.0
+_MEMORY_BYTES = 4 << 30
+_MOST_SASS_BYTES = 32 << 20
+
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
+_WIDTH = re.compile(r"\.(128|64|U16|S16|16|U8|S8|8)\b")
+
+_SIZED = {"LDG": "global load", "STG": "global store", "LDS": "shared load", "STS": "shared store"}
+_EXACT = {
+    **dict.fromkeys(("LDGSTS", "LDGDEPBAR"), "async copy"),
+    **dict.fromkeys(("LDSM", "STSM", "MOVM"), "matrix load/store"),
+    **dict.fromkeys(("LDL", "STL"), "local memory (spill)"),
+    **dict.fromkeys(("LD", "ST"), "generic load/store"),
+    **dict.fromkeys(("LDC", "ULDC", "LDCU"), "constant load"),
+    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "CCTL"), "atomic"),
+    **dict.fromkeys(("FFMA", "FFMA2", "FFMA32I"), "FFMA"),
+    **dict.fromkeys(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX"), "shuffle/vote"),
+    **dict.fromkeys(("BAR", "SYNCS", "DEPBAR", "MEMBAR", "ERRBAR", "FENCE", "WARPGROUP", "WARPSYNC", "UCGABAR_ARV",
+                     "UCGABAR_WAIT", "ARRIVES", "WARPGROUPSET"), "barrier"),
+    **dict.fromkeys(("BRA", "BRX", "JMP", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "BREAK", "BMOV", "KILL", "BPT",
+                     "NANOSLEEP", "YIELD", "ACQBULK", "ELECT", "PREEXIT", "USETMAXREG"), "control"),
+    **dict.fromkeys(("MOV", "UMOV", "PRMT", "UPRMT", "SEL", "USEL", "FSEL", "S2R", "S2UR", "CS2R", "R2UR", "R2P",
+                     "P2R", "UP2UR"), "move/select"),
+    **dict.fromkeys(("F2F", "F2FP", "F2I", "F2IP", "I2F", "I2FP", "FRND", "I2I", "I2IP"), "conversion"),
+    "MUFU": "special function",
+}  # fmt: skip
+_PREFIXES = (
+    (re.compile(r"(?:[HIDBQO]|HG|QG|IG|BG|UTC\w*)MMA"), "MMA"),
+    (re.compile(r"UTMA|UBLK"), "TMA"),
+    (re.compile(r"H(?:FMA|ADD|MUL|MNMX|SET|SETP)2"), "fp16/bf16 arithmetic"),
+    (re.compile(r"D(?:FMA|ADD|MUL|SETP|MNMX)"), "fp64 arithmetic"),
+    (re.compile(r"F(?:ADD|MUL|MNMX|SET|CHK|SWZADD)"), "fp32 arithmetic"),
+    (re.compile(r"U?(?:I|LEA|SHF|SHL|SHR|LOP|PLOP|BREV|POPC|FLO|BMSK|SGXT|VI|XMAD|BFE|BFI)"), "integer"),
+)
+
+
+def disassemble(cubin: bytes) -> str:
+    """The code sections with the source line before each group of instructions, paths shortened.
+
+    Raises:
+        MachineError: nvdisasm is missing, failed, or ran past its limits (the text says which).
+    """
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as folder:
+        path = Path(folder) / "candidate.cubin"
+        path.write_bytes(cubin)
+        policy = sandbox.Policy(
+            read=(path,), write=(), memory_bytes=_MEMORY_BYTES, cpu_seconds=int(_TIMEOUT_S), file_bytes=0
+        )
+        done = sandbox.run(
+            [str(toolchain.nvdisasm()), "--print-code", "--print-line-info", str(path)], policy, cwd=Path(folder),
+            env={}, timeout_s=_TIMEOUT_S, output_limit_bytes=_MOST_SASS_BYTES,
+        )  # fmt: skip
+    if done.limit or done.returncode != 0:
+        why = f"it ran past its {done.limit} limit" if done.limit else done.output[-300:].strip()
+        raise MachineError(f"nvdisasm could not disassemble the cubin ({len(cubin)} bytes): {why}")
+    return _shortened(done.output)
+
+
+def by_kernel(sass: str) -> Mapping[str, str]:
+    """Mangled kernel name -> its part of the SASS text."""
+    return dict(_sections(sass))
+
+
+def instruction_mix(sass: str) -> Mapping[str, int]:
+    """Kind of instruction -> static count, most frequent first; padding NOPs are left out."""
+    counts = Counter(category(opcode) for opcode in _INSTRUCTION.findall(sass) if not opcode.startswith("NOP"))
+    return dict(counts.most_common())
+
+
+def category(opcode: str) -> str:
+    """The kind an instruction is counted under: "LDG.E.128.CONSTANT" -> "global load 128-bit"."""
+    name = opcode.split(".")[0]
+    if name in _SIZED:
+        width = _WIDTH.search(opcode)
+        return f"{_SIZED[name]} {width[1].lstrip('US') if width else 32}-bit"
+    if opcode.startswith(("IMAD.MOV", "UIMAD.MOV")):
+        return "move/select"
+    if name in _EXACT:
+        return _EXACT[name]
+    return next((kind for prefix, kind in _PREFIXES if prefix.match(name)), "other")
+
+
+def _sections(sass: str) -> Iterator[tuple[str, str]]:
+    starts = list(_SECTION.finditer(sass))
+    for match, after in zip(starts, [*starts[1:], None], strict=True):
+        yield match[1].strip('"'), sass[match.start() : after.start() if after else len(sass)]
+
+
+def _shortened(sass: str) -> str:
+    for folder in toolchain.include_dirs():
+        sass = sass.replace(f'"{folder}/', '"')
+    return re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
