@@ -17,7 +17,7 @@ TOLERANCE = {"float32": {"atol": 1e-6, "rtol": 1e-5}}
 
 
 class Model(nn.Module):
-    """Elementwise max(x, 0)."""
+    """ReLU, elementwise."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x and the result: [batch_size, dim], float32."""
