@@ -57,7 +57,7 @@ def parse(source: str, origin: str) -> ast.Module:
     defined = _defined_names(tree)
     for needed, what in (("Model", "a class `Model`"), ("get_inputs", "a function `get_inputs()`")):
         if needed not in defined:
-            raise ProblemError(f"{origin}: has no {what}; KernelBench's shape needs Model, get_inputs, get_init_inputs.")
+            raise ProblemError(f"{origin}: has no {what}; KernelBench's shape is Model, get_inputs, get_init_inputs.")
     return tree
 
 
@@ -88,7 +88,7 @@ def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | No
                 return ast.literal_eval(value), value.lineno
             except (ValueError, TypeError, SyntaxError) as error:
                 raise ProblemError(
-                    f"{origin}:{value.lineno}: {name} must be a plain literal (numbers, strings, tuples, lists, dicts): "
+                    f"{origin}:{value.lineno}: {name} must be a plain literal (numbers, texts, tuples, lists, dicts): "
                     f"it is read without running the file."
                 ) from error
     return None
@@ -139,10 +139,11 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        if len(target.elts) == len(value.elts):
-            for part, part_value in zip(target.elts, value.elts, strict=True):
-                yield from _pairs(part, part_value)
+        return
+    both_sequences = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
+    if both_sequences and len(target.elts) == len(value.elts):
+        for part, part_value in zip(target.elts, value.elts, strict=True):
+            yield from _pairs(part, part_value)
 
 
 def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Iterator[SizeSlot]:
@@ -222,7 +223,8 @@ def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
 
 def _literals(function: ast.FunctionDef) -> list[ast.Constant]:
     """Int literals of a function in source order, without subscripts and docstrings."""
-    inside_subscript = {id(leaf) for n in ast.walk(function) if isinstance(n, ast.Subscript) for leaf in ast.walk(n.slice)}
+    subscripts = [n.slice for n in ast.walk(function) if isinstance(n, ast.Subscript)]
+    inside_subscript = {id(leaf) for index in subscripts for leaf in ast.walk(index)}
     found = [
         n for n in ast.walk(function)
         if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in inside_subscript

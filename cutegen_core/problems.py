@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from cutegen_core import problem_source
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 from cutegen_core.problem_source import SizeSlot, SizeValue
+from cutegen_core.reference import WORKER_MODULE, ask
+from cutegen_core.worker import Worker
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
 _LARGEST_FILE_BYTES = 1 << 20
 _WORKLOAD_WORDS = ("role", "values")
+_STARTING_SECONDS = 60.0
 
 
 @cache
@@ -99,7 +103,8 @@ class _Literals:
             role = WorkloadRole(entry.get("role"))
             values = Values(entry.get("values", "given"))
         except ValueError as error:
-            raise self._wrong(f"workload {name!r}: {error}; roles: {_words(WorkloadRole)}; values: {_words(Values)}") from error
+            known = f"roles: {_words(WorkloadRole)}; values: {_words(Values)}"
+            raise self._wrong(f"workload {name!r}: {error}; {known}") from error
         return Workload(name, role, sizes, values)
 
     def _check_size(self, workload: str, name: object, value: object, slots: Mapping[str, SizeSlot]) -> None:
@@ -167,6 +172,39 @@ class FolderListing:
         return len(self.entries)
 
 
+class Loader:
+    """Loads files; one sandboxed worker, which imports torch once, forks for every file that must be run.
+
+    Args:
+        seconds: limit for one file.
+    """
+
+    def __init__(self, seconds: float = 60.0, memory_bytes: int = 12 << 30) -> None:
+        self._seconds = seconds
+        self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
+        arguments = [self._scratch.name, str(memory_bytes), "--fork"]
+        self._worker = Worker(WORKER_MODULE, arguments, name="the problem loader")
+
+    def load(self, path: Path) -> Problem:
+        """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
+        problem = read_problem(path.absolute())
+        if problem.workloads:
+            return problem
+        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "seconds": self._seconds}
+        found = ask(self._worker, payload, self._seconds + _STARTING_SECONDS)["workloads"]
+        return replace(problem, workloads=tuple(_workload_from(w) for w in found))
+
+    def close(self) -> None:
+        self._worker.close()
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def load(name_or_path: str) -> Problem:
     """A built-in problem by name, or a file by path.
 
@@ -180,4 +218,37 @@ def load(name_or_path: str) -> Problem:
     path = Path(name_or_path).expanduser()
     if not path.is_file():
         raise UsageError(f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a file.")
-    return read_problem(path.absolute())
+    with Loader() as loader:
+        return loader.load(path)
+
+
+def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
+    """Every .py file below a folder, by path; files and folders beginning with "_" or "." are left out.
+
+    Args:
+        progress: called with a line before each file.
+
+    Raises:
+        UsageError: no such folder.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder.")
+    files = [p for p in sorted(path.rglob("*.py")) if not any(part[0] in "._" for part in p.relative_to(path).parts)]
+    entries = []
+    with Loader() as loader:
+        for position, file in enumerate(files, 1):
+            progress(f"{position} of {len(files)}: {file.name}")
+            entries.append(_entry(loader, file))
+    return FolderListing(tuple(entries))
+
+
+def _entry(loader: Loader, path: Path) -> Entry:
+    try:
+        return Entry(path.stem, path, loader.load(path))
+    except ProblemError as error:
+        return Entry(path.stem, path, None, str(error))
+
+
+def _workload_from(data: Mapping[str, Any]) -> Workload:
+    sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data["sizes"].items()}
+    return Workload(data["name"], WorkloadRole(data["role"]), sizes, Values(data["values"]))

@@ -59,7 +59,7 @@ class Reference:
         try:
             return problem_source.with_sizes(self.problem.source, self._slots, workload.sizes)
         except KeyError as error:
-            raise ProblemError(f"{self.problem.origin}: workload {workload.name}: no size named {error} in it.") from error
+            raise ProblemError(f"{self.problem.origin}: workload {workload.name}: it has no size {error}.") from error
 
     def signature(self, workload: Workload) -> Signature:
         """Inputs, outputs and scalars, through fake tensors: nothing of the workload's size is allocated."""
@@ -135,9 +135,11 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
         answer = worker.request(payload, seconds)
     except WorkerLimitError as error:
         raise ProblemError(
-            f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless loop, "
-            f"or sizes too large to run)."
+            f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless "
+            f"loop, or sizes too large to run)."
         ) from error
+    if "limit" in answer:
+        raise ProblemError(f"{origin}: stopped: it {answer['limit']}.")
     if "problem" in answer:
         raise ProblemError(answer["problem"])
     if "machine" in answer:
@@ -165,8 +167,8 @@ def _bytes(signature: Signature) -> int:
 
 def _gigantic(workload: Workload, signature: Signature) -> str:
     return (
-        f"workload {workload.name} needs {_bytes(signature) / (1 << 30):.1f} GiB for its tensors alone: many GPUs cannot "
-        f"hold it."
+        f"workload {workload.name} needs {_bytes(signature) / (1 << 30):.1f} GiB for its tensors alone: many GPUs "
+        f"cannot hold it."
     )
 
 

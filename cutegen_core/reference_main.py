@@ -3,7 +3,7 @@
 1. Shuts itself in: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This comes before torch
    is imported, since threads that already run would stay free.
 2. Imports torch and answers requests (`reference_worker.Handler`).
-3. With `--fork` every request is answered by a forked child that shuts itself in once more and may fork no further: the
+3. With `--fork` every request is answered by a forked child that may fork no further: the
    files of a folder cannot touch one another, one that hangs is stopped alone, and torch is imported once.
 """
 
@@ -19,31 +19,35 @@ import sysconfig
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
-from cutegen_core.sandbox import Policy, apply
+from cutegen_core import syscall_filter
+from cutegen_core.sandbox import Level, Policy, apply
 from cutegen_core.worker import Message, serve
 
 _CPU_SECONDS = 24 * 3600
 _FILE_BYTES = 64 << 30
-_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime", "/dev/null",
-           "/dev/zero", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system")  # fmt: skip
+_SYSTEM = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime",
+    "/dev/null", "/dev/zero", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system",
+)  # fmt: skip
 
 
 def main() -> None:
     """Entry point."""
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     forks = "--fork" in sys.argv[3:]
-    shut_in(scratch, memory_bytes, processes=forks)
+    level = shut_in(scratch, memory_bytes, processes=forks)
     from cutegen_core.reference_worker import Handler  # torch comes only after the door is shut
 
     handle = Handler().handle
-    serve(_forked(handle, scratch, memory_bytes) if forks else handle)
+    serve(_forked(handle, filtered=level is not Level.NONE) if forks else handle)
 
 
-def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> None:
+def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> Level:
     """Narrows this process; the worker's private home stays writable for torch's temporary files."""
     home = Path(os.environ["HOME"])
-    apply(
+    return apply(
         Policy(
             read=_readable(), write=(scratch, home), memory_bytes=memory_bytes, cpu_seconds=_CPU_SECONDS,
             file_bytes=_FILE_BYTES, processes=processes,
@@ -59,21 +63,29 @@ def _readable() -> tuple[Path, ...]:
     return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
 
 
-def _forked(handle: Callable[[Message], Message], scratch: Path, memory_bytes: int) -> Callable[[Message], Message]:
+def _forked(handle: Callable[[Message], Message], *, filtered: bool) -> Callable[[Message], Message]:
     def answer(request: Message) -> Message:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reader)
-            os.setpgid(0, 0)
-            shut_in(scratch, memory_bytes, processes=False)
-            with os.fdopen(writer, "wb") as pipe:
-                pipe.write(json.dumps(handle(request)).encode())
-            os._exit(0)
+            _child(handle, request, writer, filtered=filtered)
         os.close(writer)
         return _collected(child, reader, float(request["seconds"]))
 
     return answer
+
+
+def _child(handle: Callable[[Message], Message], request: Message, writer: int, *, filtered: bool) -> NoReturn:
+    """Answers one request and ends, whatever happens: the parent's loop must never run twice."""
+    try:
+        # files are narrowed already (Landlock passes to children); what is left to take away is forking
+        if filtered:
+            syscall_filter.install(files="write", processes=False, may_exec=False)
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(json.dumps(handle(request)).encode())
+    finally:
+        os._exit(0)
 
 
 def _collected(child: int, reader: int, seconds: float) -> Message:

@@ -1,8 +1,8 @@
 """What the reference worker answers: signature, graph, inputs, compare, lint and derive.
 
 Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
-the file cannot run like that they are computed at the declared precision, and `lint` says so. TF32 and reduced-precision
-reductions are off. Started by `reference_main`, in its sandbox.
+the file cannot run like that they are computed at the declared precision, and `lint` says so. TF32 and
+reduced-precision reductions are off. Started by `reference_main`, in its sandbox.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from cutegen_core import correctness, tracing, values
+from cutegen_core import correctness, problem_lint, reduction, tracing, values
 from cutegen_core.errors import ProblemError
 from cutegen_core.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
+from cutegen_core.reduction import Cost
 from cutegen_core.trial import Comparison
 from cutegen_core.values import Live
 from cutegen_core.worker import Message
@@ -75,8 +76,10 @@ class Handler:
     def _compare(self, request: Message) -> Message:
         live = self._live(request)
         if request["digest"] and _digest(live) != request["digest"]:
-            raise ProblemError(f"{live.origin}: get_inputs or Model gives other values under the same seed, so a result "
-                               f"cannot be judged; draw them with torch's or numpy's global generator.")  # fmt: skip
+            raise ProblemError(
+                f"{live.origin}: get_inputs or Model gives other values under the same seed, so a result cannot be "
+                f"judged; draw them with torch's or numpy's global generator."
+            )
         expected = expect(live)
         comparisons = [
             _judge(position, output, expected, request["poison"]) for position, output in enumerate(request["outputs"])
@@ -85,11 +88,10 @@ class Handler:
 
     def _lint(self, request: Message) -> Message:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
-        source, origin = request["source"], request["origin"]
-        return {"findings": list(problem_lint.findings(source, origin, tolerance, expect))}
+        return {"findings": list(problem_lint.findings(_facts(request["source"], request["origin"]), tolerance))}
 
     def _derive(self, request: Message) -> Message:
-        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], Prober())]}
+        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _Probe())]}
 
     def _live(self, request: Message) -> Live:
         key = (request["source"], request["seed"], request["values"])
@@ -111,15 +113,51 @@ def signature(source: str, origin: str) -> Signature:
         except ProblemError as error:
             size = sum(spec.nbytes for spec in live.specs())
             if size > _SMALL_BYTES:
-                raise ProblemError(f"{error} (with {size / (1 << 30):.1f} GiB of inputs, traced without values)") from error
+                what = f"with {size / (1 << 30):.1f} GiB of inputs, traced without values"
+                raise ProblemError(f"{error} ({what})") from error
     return tracing.signature_of(values.instantiate(source, origin))
+
+
+class _Probe:
+    """Tries reduced sources for `reduction`."""
+
+    def cost(self, source: str, origin: str) -> Cost:
+        with tracing.fake_tensors():
+            live = values.instantiate(source, origin)
+            try:
+                return tracing.cost_of(live)
+            except ProblemError:
+                if sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
+                    raise
+        # what looks at values cannot be counted on fake tensors; small as it is, it can be run
+        return tracing.cost_of(values.instantiate(source, origin))
+
+    def run(self, source: str, origin: str, drawn: Values) -> None:
+        expected = expect(values.draw(values.instantiate(source, origin), drawn, 0))
+        for output in expected.declared:
+            if output.is_floating_point() and not bool(torch.isfinite(output).all()):
+                raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
+
+
+def _facts(source: str, origin: str) -> problem_lint.Facts:
+    live = values.instantiate(source, origin)
+    expected, other = expect(live), expect(values.instantiate(source, origin, seed=1))
+    again = _run(live, {name: t.clone() for name, t in live.tensors.items()}, seed=1)
+    return problem_lint.Facts(
+        first=[_array(t) for t in expected.declared],
+        second=[_array(t) for t in other.declared],
+        again=[_array(t) for t in again],
+        dtypes=[str(t.dtype).removeprefix("torch.") for t in expected.declared],
+        layers=frozenset(type(m).__name__ for m in live.model.modules()),
+        no_float64=expected.why,
+    )
 
 
 def expect(live: Live) -> Expected:
     """Runs the reference twice: as declared, and on float64 copies with float64 as the default type."""
     try:
         declared = _run(live, {name: t.clone() for name, t in live.tensors.items()})
-    except Exception as error:  # noqa: BLE001 - the file's code
+    except Exception as error:
         raise ProblemError(values.describe(error, live.origin)) from error
     try:
         torch.set_default_dtype(torch.float64)
@@ -133,8 +171,8 @@ def expect(live: Live) -> Expected:
     return Expected(declared, exact)
 
 
-def _run(live: Live, tensors: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    torch.manual_seed(0)
+def _run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(seed)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
@@ -146,7 +184,7 @@ def _judge(position: int, output: Message, expected: Expected, poison: int) -> C
     got = values.read_raw(Path(output["path"]), spec)
     declared = expected.declared[position]
     if tuple(declared.shape) != spec.shape:
-        raise ProblemError(f"{spec.name}: the reference gives {tuple(declared.shape)}, the signature says {spec.shape}.")
+        raise ProblemError(f"{spec.name} is {spec.shape}, but the reference gives {tuple(declared.shape)}.")
     want = expected.exact[position] if expected.exact is not None else declared
     raw = values.to_bytes(got).reshape(-1, spec.itemsize)
     answer = correctness.Answer(

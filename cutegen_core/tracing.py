@@ -31,10 +31,14 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.problem import Signature, TensorRole, TensorSpec
+from cutegen_core.reduction import Cost
 from cutegen_core.values import Live, describe, instantiate, tensor_spec
 
 
@@ -53,9 +57,31 @@ def signature_of(live: Live) -> Signature:
     """
     try:
         outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
-    except Exception as error:  # noqa: BLE001 - a worker boundary: anything the file does is the file's fault
+    except Exception as error:
         raise ProblemError(describe(error, live.origin)) from error
     return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
+
+
+def cost_of(live: Live) -> Cost:
+    """What one forward costs; ProblemError when it fails."""
+    elements = sum(t.numel() for t in live.tensors.values())
+    with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
+        signature_of(live)
+    return Cost(elements + counter.elements, int(flops.get_total_flops()))
+
+
+class _ElementCounter(TorchDispatchMode):
+    """Adds up the elements of everything computed; views of old elements are no new ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+        return result
 
 
 def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:

@@ -35,8 +35,8 @@ from cutegen_core.errors import ProblemError
 from cutegen_core.problem import ITEMSIZE, TensorRole, TensorSpec, Values
 
 _MODULE_NAME = "cutegen_reference"
-_RESERVED = frozenset({"out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2"})
-_LARGE_MEAN = 1000.0
+_RESERVED = frozenset("out sm_count smem_max warp_size arch ceil_div round_up min max log2".split())
+_LARGE_MEAN = 100.0
 _LARGE_SCALE = 1000.0
 _DENORMAL_FRACTION = 0.125
 
@@ -98,7 +98,7 @@ def instantiate(source: str, origin: str, seed: int = 0) -> Live:
         model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
         _seed(seed + 1)
         given = module.get_inputs()
-    except BaseException as error:  # noqa: BLE001 - a worker boundary: anything the file does is the file's fault
+    except BaseException as error:
         raise ProblemError(describe(error, origin)) from error
     if not isinstance(model, torch.nn.Module):
         raise ProblemError(f"{origin}: Model is not a torch.nn.Module.")
@@ -135,7 +135,8 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
     """The contract's record of a tensor; ProblemError for a dtype the contract does not carry."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
-        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {', '.join(ITEMSIZE)} work.")
+        known = ", ".join(ITEMSIZE)
+        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.")
     if tensor.device.type not in ("cpu", "meta"):
         raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
     return TensorSpec(name, dtype, tuple(int(d) for d in tensor.shape), role)
@@ -264,7 +265,7 @@ def _arguments(model: torch.nn.Module, given: Any, origin: str) -> tuple[tuple[A
     if isinstance(given, torch.Tensor):
         return (given,), {}
     if not isinstance(given, list | tuple):
-        raise ProblemError(f"{origin}: get_inputs() returns a {type(given).__name__}; it must return a list of arguments.")
+        raise ProblemError(f"{origin}: get_inputs() returns a {type(given).__name__}, not a list of arguments.")
     try:
         inspect.signature(model.forward).bind(*given)
     except TypeError as error:
