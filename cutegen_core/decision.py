@@ -33,6 +33,7 @@ class Autonomy(StrEnum):
 class Gate(StrEnum):
     """Where a session waits for a decision. REPLY and INSTRUCTION open only when the proposer needs a person."""
 
+    PROMPT = "prompt"
     PLAN = "plan"
     DIFF = "diff"
     PROMOTION = "promotion"
@@ -63,7 +64,7 @@ class Decision:
     Attributes:
         seen: sequence number of the last event the person had seen that could change the meaning of this answer.
         gate, candidate: what is approved: the open gate and the hash of the source that was shown.
-        text: a reason, an instruction or a pasted reply.
+        text: a reason, an instruction, a pasted reply; at the prompt gate the prompt as the person changed it.
         step: where to rewind to (0: before the first step).
         by: who decided, "person" or "policy".
     """

@@ -37,14 +37,25 @@ class Outcome(StrEnum):
     KEPT = "passed, not promoted"
 
 
+class Role(StrEnum):
+    """What a model call is for; each role may have a model of its own."""
+
+    PROPOSER = "proposer"
+    DIAGNOSIS = "diagnosis"
+    REPAIR = "repair"
+
+
 @dataclass(frozen=True)
 class SessionSettings:
     """Chosen once, when the session is created (autonomy and budget can be changed by decisions).
 
     Attributes:
         problem: blob key of the problem record.
+        proposer: "playbook", "llm", "manual" (a person carries the prompts) or "replay".
+        model: name of the model settings the llm proposer uses.
         gates: which gates are on in STEP autonomy.
         max_steps: budget of steps; repairs count.
+        max_tokens: budget of model tokens, None for no limit.
         arch: compile target, "sm_90a".
         origin: "here", or where an imported or recorded session came from.
     """
@@ -58,6 +69,8 @@ class SessionSettings:
     autonomy: Autonomy = Autonomy.STEP
     gates: tuple[Gate, ...] = (Gate.DIFF, Gate.PROMOTION)
     max_steps: int = 40
+    model: str = ""
+    max_tokens: int | None = None
     title: str = ""
     origin: str = "here"
 
@@ -80,18 +93,48 @@ class StepStarted:
 
 
 @dataclass(frozen=True)
-class ProposalRequested:
-    """Written before the proposer is called, so a lost answer is known to be lost."""
+class ModelCalled:
+    """Written before a model is called, so a lost answer is known to be lost.
+
+    Attributes:
+        prompt: blob key.
+        reserved_tokens: charged against the budget until the answer says what was used.
+    """
 
     step: int
-    proposer: str
-    paid: bool
-    kind: Literal["proposal_requested"] = "proposal_requested"
+    role: Role
+    prompt: str
+    model: str = ""
+    reserved_tokens: int = 0
+    kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True)
+class ModelAnswered:
+    """The answer to the last call, by a server or by a person.
+
+    Attributes:
+        reply: blob key of what came, also when it broke off.
+        estimated: the server did not count the tokens; they are estimated.
+        error: why there is no usable answer, "" when there is one.
+    """
+
+    step: int
+    role: Role
+    prompt: str
+    reply: str
+    finish: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+    seconds: float = 0.0
+    error: str = ""
+    kind: Literal["model_answered"] = "model_answered"
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate exists; `candidate` is also the blob key of its source, `prompt` and `reply` are blob keys or ""."""
+    """A candidate exists; `candidate` is also the blob key of its source."""
 
     step: int
     candidate: str
@@ -99,20 +142,19 @@ class Proposed:
     idea: str
     plan: str = ""
     parent: str | None = None
-    prompt: str = ""
-    reply: str = ""
     kind: Literal["proposed"] = "proposed"
 
 
 @dataclass(frozen=True)
 class GateOpened:
-    """The session waits here; `prompt` is a blob key for the reply gate."""
+    """The session waits here; `prompt` is a blob key at the prompt and reply gates, `role` what it is for."""
 
     step: int
     gate: Gate
     candidate: str | None = None
     note: str = ""
     prompt: str = ""
+    role: Role | None = None
     kind: Literal["gate_opened"] = "gate_opened"
 
 
@@ -183,8 +225,8 @@ class StateChanged:
 
 
 Event = (
-    SessionCreated | StepStarted | ProposalRequested | Proposed | GateOpened | Decided | TrialStarted | StageStarted
-    | StageEnded | Tried | StepClosed | StateChanged
+    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Proposed | GateOpened | Decided | TrialStarted
+    | StageStarted | StageEnded | Tried | StepClosed | StateChanged
 )  # fmt: skip
 
 

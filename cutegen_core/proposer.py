@@ -1,13 +1,18 @@
-"""The port `Proposer`: who writes the next candidate (playbook, a person pasting a reply, a model, a recording)."""
+"""The port `Proposer`: who writes the next candidate.
+
+A proposer is a pure function of a request. When it needs a model it answers `Ask`; the session carries the prompt (to a
+server, to a person, to a recording), writes question and answer into the trajectory, and asks again with the exchange
+among `request.calls`. So no proposer ever holds state, and a crash never repeats a paid call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from cutegen_core.candidate import Author, Candidate
 from cutegen_core.device import Device
+from cutegen_core.event import Role
 from cutegen_core.graph import Graph
 from cutegen_core.problem import Problem, Signature
 from cutegen_core.trial import Status, Trial
@@ -31,14 +36,29 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A finished exchange with a model.
+
+    Attributes:
+        finish: why the model stopped: "stop", "length", ...
+    """
+
+    role: Role
+    prompt: str
+    reply: str
+    finish: str = "stop"
+
+
+@dataclass(frozen=True)
 class ProposalRequest:
     """Everything a proposer may look at.
 
     Attributes:
         signature, graph: of the benchmark workload.
         base: the candidate to go on from, None for the seed.
-        failure: the last trial when it failed and nothing better was chosen since.
+        failure: the trial of `base` when this step repairs it.
         instruction: what the person asked for, "" when nothing.
+        calls: the model calls of this step so far, in order.
     """
 
     problem: Problem
@@ -49,6 +69,7 @@ class ProposalRequest:
     attempts: tuple[Attempt, ...] = ()
     failure: Trial | None = None
     instruction: str = ""
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,21 +79,19 @@ class Proposal:
     Attributes:
         idea: one line for the timeline.
         plan: what will change, the expected effect and the risk, for the plan gate.
-        prompt, reply: the exact texts exchanged, "" where there was no exchange.
     """
 
     source: str
     author: Author
     idea: str
     plan: str
-    prompt: str = ""
-    reply: str = ""
 
 
 @dataclass(frozen=True)
-class NeedsReply:
-    """The proposer cannot answer by itself: a person carries `prompt` to a model of their own and pastes the reply."""
+class Ask:
+    """A model must answer `prompt` before there can be a proposal."""
 
+    role: Role
     prompt: str
 
 
@@ -98,17 +117,18 @@ class Finished:
     reason: str
 
 
-Answer = Proposal | NeedsReply | Unparsed | Declined | Finished
+Answer = Proposal | Ask | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):
-    """Writes the next candidate. Raises MachineError when what it depends on fails."""
+    """Writes the next candidate.
+
+    Attributes:
+        max_repairs: how many times in a row it wants to mend a failed candidate before going back to the base.
+    """
 
     name: str
-    paid: bool
+    max_repairs: int
 
-    def propose(self, request: ProposalRequest, progress: Callable[[str], None]) -> Answer:
-        """Answers one request; `progress` receives text as it arrives."""
-
-    def read(self, reply: str, request: ProposalRequest) -> Answer:
-        """Turns a reply a person pasted for a `NeedsReply` into an answer."""
+    def respond(self, request: ProposalRequest) -> Answer:
+        """The answer to a request; the same request gets the same answer."""

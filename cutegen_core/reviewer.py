@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_core.decision import UNBOUND, Decision, DecisionKind
 from cutegen_core.errors import StaleDecisionError
-from cutegen_core.event import Decided, Event, Outcome, SessionState, StateChanged, StepClosed
+from cutegen_core.event import Decided, Event, ModelAnswered, Outcome, Role, SessionState, StateChanged, StepClosed
 from cutegen_core.session_state import State
 
 _CLOSES = {
@@ -53,7 +53,10 @@ def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -
     stored = replace(decision, source=keep(decision.source)) if decision.source else decision
     events: list[Event] = [Decided(stored)]
     step = state.open_step
-    if decision.kind is DecisionKind.STOP:
+    if decision.kind is DecisionKind.REPLY and step is not None and state.gate is not None:
+        role = state.gate.role or Role.PROPOSER
+        events.append(ModelAnswered(step.number, role, state.gate.prompt, keep(decision.text)))
+    elif decision.kind is DecisionKind.STOP:
         if state.status in (SessionState.RUNNING, SessionState.READY, SessionState.AWAITING_REVIEW):
             events.append(StateChanged(SessionState.STOPPED, "stopped by the person"))
     elif decision.kind is DecisionKind.RESUME:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Protocol
 
 from cutegen_core import __version__, records, reviewer
@@ -25,8 +26,9 @@ from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import (
     Event,
     GateOpened,
+    ModelAnswered,
+    ModelCalled,
     Outcome,
-    ProposalRequested,
     Proposed,
     SessionState,
     StageEnded,
@@ -37,13 +39,15 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
+from cutegen_core.model import Model, ModelReply
 from cutegen_core.problem import WorkloadRole
 from cutegen_core.proposer import (
     Answer,
+    Ask,
     Attempt,
+    Call,
     Declined,
     Finished,
-    NeedsReply,
     Proposal,
     ProposalRequest,
     Proposer,
@@ -63,6 +67,9 @@ class Bench(Protocol):
 
     def proposer(self, state: State) -> Proposer: ...
 
+    def model(self, state: State) -> Model | None:
+        """Who answers prompts; None when a person carries them."""
+
     def evaluator(self, state: State) -> Evaluator: ...
 
 
@@ -74,8 +81,8 @@ class Session:
         self._store = store
         self._bench = bench
         self.state = fold(store.events(session))
-        if self.state.lost_call:
-            self._append(StateChanged(SessionState.INTERRUPTED, LOST_CALL))
+        if self.state.lost_call and self.state.status in WORKING:
+            self._append(*self._lost())
 
     def run(self) -> State:
         """Goes on until somebody else has to act."""
@@ -134,43 +141,93 @@ class Session:
             spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
             self._append(StateChanged(SessionState.EXHAUSTED, spent))
         else:
-            last = state.step
-            repair = last is not None and last.outcome is Outcome.FAILED
-            self._append(StepStarted(number, state.base, state.instruction, repair))
+            repaired = self._to_repair()
+            base = repaired.candidate if repaired else state.base
+            self._append(StepStarted(number, base, state.instruction, repaired is not None))
+
+    def _to_repair(self) -> Step | None:
+        """The step whose failed candidate the next one mends; None when repairs are used up or not wanted."""
+        wanted = self._bench.proposer(self.state).max_repairs
+        failed = list(takewhile(lambda s: s.outcome is Outcome.FAILED, reversed(self.state.steps)))
+        repairs = sum(1 for step in failed if step.repair)
+        return failed[0] if failed and repairs < wanted and not self.state.instruction else None
 
     # ---- GENERATING
 
     def _propose(self) -> None:
         proposer = self._bench.proposer(self.state)
         step = self._open_step()
-        request = self._request(step)
-        if self.state.reply:
-            answer = proposer.read(self.state.reply, request)
+        begun = time.monotonic()
+        if self.state.running_stage is None:
+            self._append(StageStarted(step.number, Stage.GENERATE))
+        answer = proposer.respond(self._request(step))
+        if isinstance(answer, Ask):
+            self._ask(answer, step)
         else:
-            self._append(ProposalRequested(step.number, proposer.name, proposer.paid))
-            answer = proposer.propose(request, lambda text: self._store.set_live(self.id, text))
-        self._append(*self._answered(answer, step, time.time()))
+            self._append(*self._answered(answer, step, time.monotonic() - begun))
 
-    def _answered(self, answer: Answer, step: Step, now: float) -> list[Event]:
+    def _ask(self, ask: Ask, step: Step) -> None:
+        """Carries a prompt to the model; without one the person carries it."""
+        prompt = self._store.put(self.state.prompt or ask.prompt)
+        model = self._bench.model(self.state)
+        if waits_at(Gate.PROMPT, self.state):
+            self._append(GateOpened(step.number, Gate.PROMPT, prompt=prompt, role=ask.role))
+        elif model is None:
+            note = "carry the prompt to a model and paste its reply"
+            self._append(GateOpened(step.number, Gate.REPLY, note=note, prompt=prompt, role=ask.role))
+        else:
+            call = model.plan(ask.role, self._store.text(prompt), self.state)
+            self._append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
+            reply = call.carry_out(_Watch(self))
+            self._append(*self._replied(step, ask, prompt, reply))
+
+    def _replied(self, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
+        answered = ModelAnswered(
+            step.number,
+            ask.role,
+            prompt,
+            self._store.put(reply.text),
+            reply.finish,
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            reply.estimated,
+            reply.seconds,
+            reply.error,
+        )
+        return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if reply.error else [answered]
+
+    def _lost(self) -> list[Event]:
+        step = self._open_step()
+        call = step.calls[-1]
+        answered = ModelAnswered(
+            step.number,
+            call.role,
+            call.prompt,
+            self._store.put(""),
+            "lost",
+            call.reserved_tokens,
+            0,
+            True,
+            0.0,
+            LOST_CALL,
+        )
+        return [answered, StateChanged(SessionState.INTERRUPTED, LOST_CALL)]
+
+    def _answered(self, answer: Answer, step: Step, seconds: float) -> list[Event]:
         match answer:
             case Proposal():
-                return [self._proposed(answer, step), StageEnded(step.number, self._generated(step, now))]
+                source = self._store.put(answer.source)
+                generated = StageResult(Stage.GENERATE, StageStatus.PASSED, seconds + _model_seconds(step))
+                proposed = Proposed(step.number, source, answer.author, answer.idea, answer.plan, step.base)
+                return [proposed, StageEnded(step.number, generated)]
             case Unparsed():
                 return self._unparsed(answer, step)
-            case NeedsReply(prompt):
-                return [
-                    GateOpened(step.number, Gate.REPLY, note="paste the model's reply", prompt=self._store.put(prompt))
-                ]
             case Declined(reason):
                 return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
             case Finished(reason):
                 return self._finished(reason, step)
-
-    def _proposed(self, answer: Proposal, step: Step) -> Proposed:
-        keep = self._store.put
-        prompt, reply = (keep(text) if text else "" for text in (answer.prompt, answer.reply))
-        source = keep(answer.source)
-        return Proposed(step.number, source, answer.author, answer.idea, answer.plan, step.base, prompt, reply)
+            case Ask():
+                raise AssertionError("an Ask is carried out, not answered")
 
     def _unparsed(self, answer: Unparsed, step: Step) -> list[Event]:
         """The reply is kept as a candidate that never gets past GENERATE, so the person can see and mend it."""
@@ -178,7 +235,7 @@ class Session:
         result = StageResult(Stage.GENERATE, StageStatus.FAILED, 0.0, Status.UNPARSED)
         trial = Trial(reply, Status.UNPARSED, (result,), self.state.settings.executor, message=answer.reason)
         return [
-            Proposed(step.number, reply, Author.MODEL, "reply without a kernel file", "", step.base, "", reply),
+            Proposed(step.number, reply, Author.MODEL, "reply without a kernel file", "", step.base),
             StageEnded(step.number, result),
             self._tried(step.number, trial),
         ]
@@ -196,7 +253,7 @@ class Session:
         evaluator = self._bench.evaluator(self.state)
         workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
         previous = [s for s in self.state.steps if s.outcome is not None]
-        failure = previous[-1].tried if previous and previous[-1].outcome is Outcome.FAILED else None
+        failure = previous[-1].tried if step.repair else None
         return ProposalRequest(
             problem=evaluator.problem,
             signature=evaluator.reference.signature(workload),
@@ -206,7 +263,12 @@ class Session:
             attempts=tuple(_attempt(s) for s in previous),
             failure=self._store.record(Trial, failure.trial) if failure else None,
             instruction=step.instruction,
+            calls=tuple(self._call(c.answer) for c in step.calls if c.answer and not c.answer.error),
         )
+
+    def _call(self, answer: ModelAnswered) -> Call:
+        text = self._store.text
+        return Call(answer.role, text(answer.prompt), text(answer.reply), answer.finish)
 
     # ---- PROPOSED, TESTING
 
@@ -282,9 +344,6 @@ class Session:
         author = step.author if step and step.author else Author.IMPORT
         return Candidate(self._store.text(key), author, step.parent if step else None, step.idea if step else "")
 
-    def _generated(self, step: Step, now: float) -> StageResult:
-        return StageResult(Stage.GENERATE, StageStatus.PASSED, max(0.0, now - (self.state.running_since or now)))
-
     def _tried(self, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
         kernels = trial.resources.kernels if trial.resources else ()
         occupancy = trial.resources.occupancy if trial.resources else ()
@@ -319,6 +378,10 @@ class _Watch:
     def stopped(self) -> bool:
         waiting = self.session._store.waiting(self.session.id)
         return any(w.decision.kind is DecisionKind.STOP for w in waiting)
+
+
+def _model_seconds(step: Step) -> float:
+    return sum(call.answer.seconds for call in step.calls if call.answer)
 
 
 def _attempt(step: Step) -> Attempt:

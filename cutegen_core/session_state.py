@@ -18,10 +18,12 @@ from cutegen_core.event import (
     Decided,
     Event,
     GateOpened,
+    ModelAnswered,
+    ModelCalled,
     Outcome,
-    ProposalRequested,
     Proposed,
     Recorded,
+    Role,
     SessionCreated,
     SessionSettings,
     SessionState,
@@ -48,6 +50,22 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """A model call of a step; `answer` is None while it runs, or when it was lost."""
+
+    role: Role
+    prompt: str
+    model: str
+    reserved_tokens: int
+    answer: ModelAnswered | None = None
+
+    @property
+    def tokens(self) -> int:
+        """What counts against the budget: what was used, or what is reserved until that is known."""
+        return self.answer.prompt_tokens + self.answer.completion_tokens if self.answer else self.reserved_tokens
+
+
+@dataclass(frozen=True)
 class Step:
     """One propose-and-evaluate turn as far as it has come."""
 
@@ -60,8 +78,7 @@ class Step:
     author: Author | None = None
     idea: str = ""
     plan: str = ""
-    prompt: str = ""
-    reply: str = ""
+    calls: tuple[Exchange, ...] = ()
     stages: tuple[StageResult, ...] = ()
     tried: Tried | None = None
     outcome: Outcome | None = None
@@ -79,13 +96,14 @@ class Step:
 
 @dataclass(frozen=True)
 class OpenGate:
-    """Where the session waits. `seq` is the event that opened it: decisions are bound to it."""
+    """Where the session waits. `seq` is the event that opened it; `prompt` is a blob key."""
 
     gate: Gate
     seq: int
     candidate: str | None
     note: str = ""
     prompt: str = ""
+    role: Role | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +118,9 @@ class State:
         instruction: for the next step.
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
         pending_edit: blob key of a person's source that opens the next step.
-        reply: a pasted reply waiting to be read.
+        prompt: the prompt as the person changed it at the prompt gate, for the next call.
         accepting: the candidate whose acceptance is being tested.
-        lost_call: a paid call was made and its answer never arrived.
+        lost_call: a model was called and its answer never arrived.
     """
 
     settings: SessionSettings
@@ -123,10 +141,9 @@ class State:
     running_since: float = 0.0
     pending_edit: str = ""
     pending_parent: str | None = None
-    reply: str = ""
+    prompt: str = ""
     accepting: str | None = None
     acceptance: Tried | None = None
-    lost_call: bool = False
     created_at: float = 0.0
     updated_at: float = 0.0
 
@@ -138,6 +155,16 @@ class State:
     @property
     def open_step(self) -> Step | None:
         return self.step if self.step is not None and self.step.outcome is None else None
+
+    @property
+    def lost_call(self) -> bool:
+        step = self.open_step
+        return step is not None and bool(step.calls) and step.calls[-1].answer is None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used and reserved so far."""
+        return sum(call.tokens for step in self.steps for call in step.calls)
 
     def step_of(self, candidate: str) -> Step | None:
         """The last step that carried this candidate."""
@@ -203,17 +230,22 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
             step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
             return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
                            gates_passed=frozenset(), gate=None, instruction="")  # fmt: skip
-        case ProposalRequested():
-            return replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, lost_call=event.paid)
+        case ModelCalled():
+            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens)
+            state = replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, prompt="",
+                            gates_passed=state.gates_passed - {Gate.PROMPT})  # fmt: skip
+            return _with_step(state, calls=(*state.steps[-1].calls, exchange))
+        case ModelAnswered():
+            return _answered(replace(state, running_stage=None), event)
         case Proposed():
             state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
-                            reply="", lost_call=False, gate=None)  # fmt: skip
+                            gate=None)  # fmt: skip
             return _with_step(state, candidate=event.candidate, parent=event.parent, author=event.author,
-                              idea=event.idea, plan=event.plan, prompt=event.prompt, reply=event.reply)  # fmt: skip
+                              idea=event.idea, plan=event.plan)  # fmt: skip
         case GateOpened():
-            gate = OpenGate(event.gate, recorded.seq, event.candidate, event.note, event.prompt)
-            return replace(state, status=SessionState.AWAITING_REVIEW, gate=gate, running_stage=None, reply="",
-                           lost_call=False, reason=event.note)  # fmt: skip
+            gate = OpenGate(event.gate, recorded.seq, event.candidate, event.note, event.prompt, event.role)
+            return replace(state, status=SessionState.AWAITING_REVIEW, gate=gate, running_stage=None,
+                           reason=event.note)  # fmt: skip
         case Decided():
             return _decided(state, event.decision)
         case TrialStarted():
@@ -243,13 +275,12 @@ def _decided(state: State, decision: Decision) -> State:
     match decision.kind:
         case DecisionKind.APPROVE:
             gates = state.gates_passed | ({decision.gate} if decision.gate else set())
-            return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates)
+            prompt = decision.text if decision.gate is Gate.PROMPT else ""
+            return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates, prompt=prompt)
         case DecisionKind.EDIT:
             return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
                            pending_parent=decision.candidate)  # fmt: skip
-        case DecisionKind.REPLY:
-            return replace(state, status=SessionState.RUNNING, gate=None, reply=decision.text)
-        case DecisionKind.REJECT:
+        case DecisionKind.REPLY | DecisionKind.REJECT:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.REDIRECT:
             return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
@@ -273,6 +304,14 @@ def _decided(state: State, decision: Decision) -> State:
             return state
 
 
+def _answered(state: State, event: ModelAnswered) -> State:
+    """The answer of the call in progress, or of a person who carried the prompt."""
+    calls = state.steps[-1].calls
+    if calls and calls[-1].answer is None:
+        return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
+    return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))
+
+
 def _state_changed(state: State, event: StateChanged) -> State:
     accepted = event.state is SessionState.ACCEPTED
     running = event.state is SessionState.RUNNING
@@ -282,7 +321,6 @@ def _state_changed(state: State, event: StateChanged) -> State:
         reason=event.reason,
         gate=None,
         running_stage=None,
-        lost_call=False if running else state.lost_call,
         best=state.accepting if accepted else state.best,
         accepting=state.accepting if running or event.state in _PAUSED else None,
         phase=Phase.IDLE if state.phase is Phase.ACCEPTING and event.state not in _PAUSED else state.phase,

@@ -16,13 +16,14 @@ from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionSettings
 from cutegen_core.executor import Executor, Progress
 from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.model import Model
 from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
-from cutegen_core.proposers.manual import ManualProposer
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.reference import Reference
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
+from cutegen_core.strategies.cutegen import CutegenStrategy
 
 PROPOSERS = ("playbook", "manual")
 EXECUTORS = ("cpu",)
@@ -43,7 +44,7 @@ def proposer_named(name: str) -> Proposer:
     if name == "playbook":
         return PlaybookProposer()
     if name == "manual":
-        return ManualProposer()
+        return CutegenStrategy()
     raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
 
 
@@ -55,6 +56,9 @@ class Bench(NamedTuple):
 
     def proposer(self, state: State) -> Proposer:
         return proposer_named(state.settings.proposer)
+
+    def model(self, state: State) -> Model | None:
+        return None
 
     def evaluator(self, state: State) -> Evaluator:
         return self.tools.evaluator(self.session, state.settings)

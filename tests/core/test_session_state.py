@@ -9,10 +9,12 @@ from cutegen_core.errors import StaleDecisionError, StoreError
 from cutegen_core.event import (
     Decided,
     GateOpened,
+    ModelAnswered,
+    ModelCalled,
     Outcome,
-    ProposalRequested,
     Proposed,
     Recorded,
+    Role,
     SessionCreated,
     SessionSettings,
     SessionState,
@@ -194,9 +196,21 @@ def test_switching_to_auto_opens_the_gate_that_waits():
     assert taken(waiting, Decision(DecisionKind.AUTONOMY, autonomy=Autonomy.AUTO)).gate is not None
 
 
-def test_a_paid_call_without_an_answer_is_known_to_be_lost():
-    assert after(StepStarted(1, None), ProposalRequested(1, "llm", paid=True)).lost_call
-    assert not after(StepStarted(1, None), ProposalRequested(1, "playbook", paid=False)).lost_call
+def test_a_call_without_an_answer_is_known_to_be_lost_and_stays_charged():
+    called = ModelCalled(1, Role.PROPOSER, "p", "m", 5000)
+    lost = after(StepStarted(1, None), called)
+    assert lost.lost_call
+    assert lost.tokens == 5000
+    answered = after(StepStarted(1, None), called, ModelAnswered(1, Role.PROPOSER, "p", "r", "stop", 700, 80))
+    assert not answered.lost_call
+    assert answered.tokens == 780
+
+
+def test_a_pasted_reply_is_an_answer_like_any_other():
+    state = after(StepStarted(1, None), GateOpened(1, Gate.REPLY, prompt="p", role=Role.PROPOSER))
+    state = taken(state, decide(state, DecisionKind.REPLY, text="the reply"))
+    assert [c.answer.reply for c in state.step.calls] == ["blob of the reply"]
+    assert (state.status, state.phase) == (SessionState.RUNNING, Phase.GENERATING)
 
 
 def test_decisions_must_carry_what_they_are_about():

@@ -1,0 +1,1 @@
+"""Strategies: proposers that ask a model."""
