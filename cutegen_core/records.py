@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -13,24 +14,24 @@ R = TypeVar("R")
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any record type or union of them
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def dump(record: object, kind: Any = None) -> str:  # noqa: ANN401
-    """The record as one line of JSON; `kind` names the union it is a member of."""
-    return _adapter(kind or type(record)).dump_json(record).decode()
+def dump(record: object) -> str:
+    """The record as one line of JSON."""
+    return _adapter(cast(Hashable, type(record))).dump_json(record).decode()
 
 
 def plain(record: object) -> Any:  # noqa: ANN401 - JSON values
     """The record as dicts, lists, strings and numbers."""
-    return _adapter(type(record)).dump_python(record, mode="json")
+    return _adapter(cast(Hashable, type(record))).dump_python(record, mode="json")
 
 
 def load(kind: type[R], text: str | bytes) -> R:
     """The record of that kind; StoreError naming the field when the JSON does not fit."""
     try:
-        return cast(R, _adapter(kind).validate_json(text))
+        return cast(R, _adapter(cast(Hashable, kind)).validate_json(text))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -199,18 +199,8 @@ class Session:
     def _lost(self) -> list[Event]:
         step = self._open_step()
         call = step.calls[-1]
-        answered = ModelAnswered(
-            step.number,
-            call.role,
-            call.prompt,
-            self._store.put(""),
-            "lost",
-            call.reserved_tokens,
-            0,
-            True,
-            0.0,
-            LOST_CALL,
-        )
+        nothing, used = self._store.put(""), call.reserved_tokens
+        answered = ModelAnswered(step.number, call.role, call.prompt, nothing, "lost", used, 0, True, error=LOST_CALL)
         return [answered, StateChanged(SessionState.INTERRUPTED, LOST_CALL)]
 
     def _answered(self, answer: Answer, step: Step, seconds: float) -> list[Event]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from cutegen_core.candidate import Author
 from cutegen_core.decision import Autonomy, Gate
 from cutegen_core.errors import StoreError
-from cutegen_core.event import Outcome, SessionState, Tried
+from cutegen_core.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.problem import Problem
 from cutegen_core.session_state import Phase, State, Step, apply
 from cutegen_core.store import Store
@@ -86,14 +87,28 @@ class SessionView(NamedTuple):
     can_accept: str | None
 
 
+class CallView(NamedTuple):
+    """One exchange with a model; `reply` is None while it runs."""
+
+    role: Role
+    model: str
+    prompt: str
+    reply: str | None
+    answer: ModelAnswered | None
+
+
 class StepView(NamedTuple):
-    """One step in full. `base_source` is what the diff is against; `trial` is None until the step was tried."""
+    """One step in full.
+
+    `base_source` is what the diff is against, `prompt` what waits at a prompt or reply gate, `calls` what was asked and
+    answered, `trial` None until the step was tried.
+    """
 
     step: Step
     source: str
     base_source: str
     prompt: str
-    reply: str
+    calls: tuple[CallView, ...]
     trial: Trial | None
 
 
@@ -104,6 +119,13 @@ class Delta(NamedTuple):
     unit: str
     left: float | None
     right: float | None
+
+
+class MixRow(NamedTuple):
+    """The instructions of one compiled step by class, all its kernels together."""
+
+    step: int
+    mix: Mapping[str, int]
 
 
 def session_rows(store: Store) -> list[SessionRow]:
@@ -140,9 +162,15 @@ def step_view(store: Store, session: str, number: int) -> StepView:
         return store.text(key) if key else ""
 
     tried = step.tried
-    trial = store.record(Trial, tried.trial) if tried else None
-    prompt = step.prompt or (state.gate.prompt if state.gate and step is state.step else "")
-    return StepView(step, text(step.candidate), text(step.parent or step.base), text(prompt), text(step.reply), trial)
+    trial = _trial(store, tried.trial) if tried else None
+    waiting = state.gate.prompt if state.gate and step is state.step else ""
+    calls = tuple(
+        CallView(
+            call.role, call.model, text(call.prompt), text(call.answer.reply) if call.answer else None, call.answer
+        )
+        for call in step.calls
+    )
+    return StepView(step, text(step.candidate), text(step.parent or step.base), text(waiting), calls, trial)
 
 
 def acceptance_trial(store: Store, state: State) -> Trial | None:
@@ -175,6 +203,34 @@ def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
     return tuple(Delta(name, _unit(name), a.get(name), b.get(name)) for name in names)
 
 
+def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
+    """The instruction mix of every step that was compiled."""
+    found = ((step.number, _trial(store, step.tried.trial)) for step in state.steps if step.tried)
+    return tuple(MixRow(number, _mix(trial.resources)) for number, trial in found if trial.resources)
+
+
+def instruction_mix(trial: Trial | None) -> Mapping[str, int]:
+    """Instructions by class over all kernels; empty when it was not compiled."""
+    return _mix(trial.resources) if trial and trial.resources else {}
+
+
+def base_trial(store: Store, state: State, step: Step) -> Trial | None:
+    """The trial of the candidate this step's kernel was made from; None when that was never tried."""
+    parent = step.parent or step.base
+    made_from = state.step_of(parent) if parent and parent != step.candidate else None
+    return _trial(store, made_from.tried.trial) if made_from and made_from.tried else None
+
+
+def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
+    """Instructions suggested by the evidence of the shown step, ready to be sent as a Redirect; at most five."""
+    trial = shown.trial if shown else None
+    found = [*_from_failure(trial), *_from_resources(trial)]
+    best = view.state.step_of(view.state.best) if view.state.best else None
+    if trial and not trial.passed and best and shown and best.number != shown.step.number:
+        found.append(f"start again from step {best.number}")
+    return tuple(dict.fromkeys(found))[:5]
+
+
 def autonomy_words() -> Mapping[Autonomy, str]:
     """What each autonomy mode does, for the person."""
     return {
@@ -202,6 +258,50 @@ def _state(store: Store, session: str) -> State:
             raise StoreError(f"there is no session {session}; the start page lists them")
         _folded[key] = state
     return state
+
+
+@lru_cache(maxsize=512)
+def _trial(store: Store, key: str) -> Trial:
+    """A stored trial; blobs never change."""
+    return store.record(Trial, key)
+
+
+def _mix(resources: Resources) -> Mapping[str, int]:
+    total: dict[str, int] = {}
+    for kernel in resources.kernels:
+        for name, count in kernel.instruction_mix.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _from_failure(trial: Trial | None) -> list[str]:
+    if trial is None or trial.passed:
+        return []
+    words: list[str] = []
+    if trial.status in (Status.COMPILE_ERROR, Status.REJECTED, Status.LAUNCH_ERROR) and trial.diagnostics:
+        first = trial.diagnostics[0]
+        words.append(f"fix line {first.line}: {first.message}"[:90] if first.line else f"fix: {first.message}"[:90])
+    failed = trial.correctness.first_failure if trial.correctness else None
+    for finding in failed.findings[:1] if failed else ():
+        words.append(f"{finding.kind} on {finding.variable or 'memory'} at line {finding.line}: fix it"[:90])
+    for comparison in failed.comparisons[:1] if failed else ():
+        if comparison.pattern:
+            words.append(f"{comparison.pattern}: fix it"[:90])
+    return words
+
+
+def _from_resources(trial: Trial | None) -> list[str]:
+    resources = trial.resources if trial else None
+    if resources is None:
+        return []
+    words = (
+        [f"spills {resources.spill_bytes} B: use fewer registers or a smaller tile"] if resources.spill_bytes else []
+    )
+    rows = [row for row in resources.occupancy if row.occupancy < 0.5 and row.waves >= 1]
+    if rows:
+        row = min(rows, key=lambda r: r.occupancy)
+        words.append(f"occupancy {100 * row.occupancy:.0f} %, limited by {row.limiter}: use less of it")
+    return words
 
 
 def _problem(store: Store, key: str) -> Problem:

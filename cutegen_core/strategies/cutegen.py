@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cutegen_core.candidate import Author
+from cutegen_core.event import Role
 from cutegen_core.parsing import NotParsed, parse_reply
 from cutegen_core.prompting import propose_prompt
-from cutegen_core.proposer import Answer, Ask, Proposal, ProposalRequest, Role, Unparsed
+from cutegen_core.proposer import Answer, Ask, Proposal, ProposalRequest, Unparsed
 
 
 class CutegenStrategy:
