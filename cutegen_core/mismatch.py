@@ -197,5 +197,3 @@ def _count(count: int, noun: str) -> str:
 
 def _short(value: float) -> str:
     return f"{float(value):.4g}"
-
-

@@ -54,7 +54,7 @@ def _layers(facts: Facts) -> Iterator[str]:
     if any("Dropout" in layer for layer in facts.layers):
         yield "dropout is switched off: no kernel can reproduce its mask."
     if any("BatchNorm" in layer for layer in facts.layers):
-        yield "batch normalisation runs in training mode, as KernelBench does: statistics of the batch, not the buffers."
+        yield "batch normalisation is in training mode, as KernelBench runs it: it uses the batch's statistics."
 
 
 def _output(name: str, want: Array, other: Array, again: Array, tolerance: Tolerance) -> Iterator[str]:

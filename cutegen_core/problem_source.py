@@ -55,9 +55,9 @@ def parse(source: str, origin: str) -> ast.Module:
     except (ValueError, RecursionError, MemoryError) as error:
         raise ProblemError(f"{origin}: cannot be parsed: {error}.") from error
     defined = _defined_names(tree)
-    for needed, what in (("Model", "a class `Model`"), ("get_inputs", "a function `get_inputs()`")):
+    for needed in ("Model", "get_inputs"):
         if needed not in defined:
-            raise ProblemError(f"{origin}: has no {what}; KernelBench's shape is Model, get_inputs, get_init_inputs.")
+            raise ProblemError(f"{origin}: has no {needed}; KernelBench's shape is Model, get_inputs, get_init_inputs.")
     return tree
 
 
@@ -104,7 +104,9 @@ def docstring(tree: ast.Module) -> str:
 def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, SizeValue]) -> str:
     """The source with those sizes in place; line numbers stay. KeyError for a name that is no slot."""
     lines = source.encode().splitlines(keepends=True)
-    for slot, value in sorted(((slots[n], v) for n, v in sizes.items()), key=lambda pair: pair[0].span, reverse=True):
+    # by place, since `height = width = 32` is one place with two names; last place first, so that columns stay true
+    by_place = {slots[name].span: (slots[name], value) for name, value in sizes.items()}
+    for slot, value in sorted(by_place.values(), key=lambda pair: pair[0].span, reverse=True):
         first, start, last, end = slot.span
         text = _text(value, slot.brackets, last - first).encode()
         head, tail = lines[first - 1][:start], lines[last - 1][end:]
@@ -114,7 +116,7 @@ def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, S
 
 def _text(value: SizeValue, brackets: str, extra_lines: int) -> str:
     if isinstance(value, tuple):
-        opening, closing = brackets or "()"
+        opening, closing = ("[", "]") if brackets == "[]" else ("(", ")")
         inner = ", ".join(repr(v) for v in value) + ("," if len(value) == 1 and opening == "(" else "")
         return opening + inner + "\n" * extra_lines + closing
     return f"({value!r}{chr(10) * extra_lines})" if extra_lines else repr(value)
@@ -140,10 +142,14 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         yield target.id, value
         return
-    both_sequences = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
-    if both_sequences and len(target.elts) == len(value.elts):
-        for part, part_value in zip(target.elts, value.elts, strict=True):
+    parts, values = _elements(target), _elements(value)
+    if len(parts) == len(values):
+        for part, part_value in zip(parts, values, strict=True):
             yield from _pairs(part, part_value)
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else []
 
 
 def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Iterator[SizeSlot]:
@@ -162,7 +168,7 @@ def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Ite
     except _NotConstantError:
         return
     derived = any(isinstance(n, ast.Name) for n in ast.walk(value))
-    brackets = {ast.Tuple: "()", ast.List: "[]"}.get(type(value), "")
+    brackets = "()" if isinstance(value, ast.Tuple) else "[]" if isinstance(value, ast.List) else ""
     yield SizeSlot(name, folded, derived, _span(value), brackets)
 
 
@@ -236,4 +242,3 @@ def _span(node: ast.expr) -> tuple[int, int, int, int]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
-

@@ -100,8 +100,8 @@ class _Literals:
         for size, value in sizes.items():
             self._check_size(name, size, value, slots)
         try:
-            role = WorkloadRole(entry.get("role"))
-            values = Values(entry.get("values", "given"))
+            role = WorkloadRole(str(entry.get("role")))
+            values = Values(str(entry.get("values", "given")))
         except ValueError as error:
             known = f"roles: {_words(WorkloadRole)}; values: {_words(Values)}"
             raise self._wrong(f"workload {name!r}: {error}; {known}") from error

@@ -2,7 +2,7 @@
 
 1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
 2. All are shrunk together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios
-   such as hidden / heads. Every number gets its own target first; then equal numbers share one.
+   such as hidden / heads, or all by one factor. Every number gets its own target first; then equal numbers share one.
 3. Where no joint step works (a convolution needs its extent, heads must divide), one number at a time, then two by the
    same factor.
 4. A step counts only when `Probe` has run the reduced source on fake tensors and, for the chosen ones, for real.
@@ -113,21 +113,20 @@ class _Search:
             return error
 
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
-        for find in (
-            lambda: self._joint(_ragged, EMULATOR),
-            lambda: self._joint(_halved, EMULATOR),
-            lambda: self._descent(EMULATOR) if isinstance(own, Cost) else None,
-        ):
-            sizes = find()
-            if sizes is not None:
-                return sizes
+        for style in (_ragged, _halved, _divided_alike):
+            joint = self._joint(style, EMULATOR)
+            if joint is not None:
+                return joint
+        single = self._descent(EMULATOR) if isinstance(own, Cost) else None
+        if single is not None:
+            return single
         if isinstance(own, ProblemError):
             raise own
         raise self._too_large(own)
 
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
         """Powers of two, and as many ones as the file takes."""
-        found = []
+        found: list[Workload] = []
         even = self._joint(_halved, EMULATOR)
         smallest = self._ones(base)
         for name, sizes in (("even", even), ("smallest", smallest)):
@@ -156,7 +155,7 @@ class _Search:
         groups = self._groups(shared=True)
         targets: dict[_Group, int] = {}
         for step in _steps(groups):
-            tried = targets | step(targets) if callable(step) else targets | step
+            tried = {**targets, **(step(targets) if callable(step) else step)}
             if tried == targets or not self._cheaper(tried, targets):
                 continue
             targets = dict(tried)
@@ -238,17 +237,16 @@ class _Search:
         costs = [c for c in self._tried.values() if isinstance(c, Cost)]
         least = min(costs, key=lambda c: c.elements + c.flops, default=own)
         return ProblemError(
-            f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has {least.elements:,} "
-            f"elements and {least.flops:,} floating-point operations (at most {EMULATOR.elements:,} and "
-            f"{EMULATOR.flops:,}). Sizes inside the model cannot be changed from outside: give the file a WORKLOADS, or "
-            f"take its sizes from module-level names."
+            f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has "
+            f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
+            f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes inside the model cannot be changed from outside: "
+            f"give the file a WORKLOADS, or take its sizes from module-level names."
         )
 
 
 def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, tuple[str, int | None]]]:
-    for slot in slots.values():
-        if slot.derived:
-            continue
+    one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
+    for slot in one_per_place.values():
         if isinstance(slot.value, tuple):
             yield from ((v, (slot.name, i)) for i, v in enumerate(slot.value) if v > _KEEP)
         elif isinstance(slot.value, int) and slot.value > _KEEP:
@@ -265,6 +263,18 @@ def _halved(groups: Sequence[_Group], cap: int) -> _Targets:
     """Halved until at most the cap, rounded up to a power of two: odd factors and most ratios survive."""
     limit = 1 << (cap - 1).bit_length()
     return {g: _halve(g.value, limit) for g in groups}
+
+
+def _divided_alike(groups: Sequence[_Group], cap: int) -> _Targets:
+    """All by the same power of two, as far as each divides: sums and products of sizes keep their relations."""
+    factor = 1 << max(0, groups[0].value // cap).bit_length() if groups else 1
+    targets = {}
+    for group in groups:
+        own = factor
+        while group.value % own:
+            own //= 2
+        targets[group] = group.value // own
+    return targets
 
 
 def _halve(value: int, limit: int) -> int:

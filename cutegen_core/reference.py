@@ -96,9 +96,7 @@ class Reference:
         judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
-        answer = self._ask(
-            "compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest
-        )
+        answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
         return tuple(_comparison_from(c) for c in answer["comparisons"])
 
     def lint(self) -> tuple[str, ...]:

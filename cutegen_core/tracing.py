@@ -29,7 +29,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -40,6 +46,9 @@ from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.problem import Signature, TensorRole, TensorSpec
 from cutegen_core.reduction import Cost
 from cutegen_core.values import Live, describe, instantiate, tensor_spec
+
+_WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,
+                   UnsupportedOperatorException)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -62,6 +71,12 @@ def signature_of(live: Live) -> Signature:
     return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
 
 
+def needs_values(error: ProblemError) -> bool:
+    """Whether `forward` failed only because fake tensors have no values; run for real it may do."""
+    cause = error.__cause__
+    return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
+
+
 def cost_of(live: Live) -> Cost:
     """What one forward costs; ProblemError when it fails."""
     elements = sum(t.numel() for t in live.tensors.values())
@@ -70,11 +85,11 @@ def cost_of(live: Live) -> Cost:
     return Cost(elements + counter.elements, int(flops.get_total_flops()))
 
 
-class _ElementCounter(TorchDispatchMode):
+class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the elements of everything computed; views of old elements are no new ones."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.elements = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401

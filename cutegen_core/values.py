@@ -35,7 +35,9 @@ from cutegen_core.errors import ProblemError
 from cutegen_core.problem import ITEMSIZE, TensorRole, TensorSpec, Values
 
 _MODULE_NAME = "cutegen_reference"
-_RESERVED = frozenset("out sm_count smem_max warp_size arch ceil_div round_up min max log2".split())
+_RESERVED = frozenset(
+    ("out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2")
+)
 _LARGE_MEAN = 100.0
 _LARGE_SCALE = 1000.0
 _DENORMAL_FRACTION = 0.125
