@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
 import threading
 import time
@@ -36,6 +37,7 @@ from cutegen_core.workspace import cache_dir
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 
 _FORMAT = 1
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SERVER_START_S = 120.0
 
 
@@ -212,9 +214,9 @@ def _limit_message(answer: Message, limits: Limits) -> str:
 
 
 def _shortened(log: str) -> str:
-    for folder in compile_server.include_dirs():
+    for folder in sorted(compile_server.include_dirs(), key=lambda f: -len(str(f))):
         log = log.replace(f"{folder}/", "")
-    return log
+    return _CONTROL.sub("", log)
 
 
 def _prelude_key() -> str:

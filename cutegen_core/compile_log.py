@@ -18,6 +18,7 @@ from cutegen_core.trial import Diagnostic
 
 NAME_MAP = "__nv_name_map"
 _MOST_NOTES = 24
+_LONGEST_TEXT = 600
 _MOST_DIAGNOSTICS = 50
 _RANK = {"error": 0, "warning": 1, "hint": 2}
 
@@ -102,7 +103,11 @@ def _diagnostic(block: _Block) -> Diagnostic:
         text += f" ({block.file}:{block.line})" if block.file else ""
     stack = (f"in {f.what} ({f.file}:{f.line})" for f in frames if f.what)
     notes = (*([source] if source else []), *context, *stack)
-    return Diagnostic(line, block.severity, text, "nvrtc", notes[:_MOST_NOTES])
+    return Diagnostic(line, block.severity, _cut(text), "nvrtc", tuple(_cut(n) for n in notes[:_MOST_NOTES]))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
 
 
 def _parts(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
@@ -135,6 +140,7 @@ def _name_errors(blocks: Sequence[_Block], kernel: KernelFile) -> Iterator[Diagn
             continue
         launch = next((x for x in kernel.launches if _squeezed(x.kernel) == _squeezed(expression[1])), None)
         name = launch.kernel if launch else expression[1].strip()
+        reason = reason or block.text[: expression.start()].strip(" .")
         if re.match(r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member', reason):
             text = f"unknown kernel {name}: the file defines {defined}"
         else:

@@ -137,7 +137,7 @@ class Server:
             write=(temporary,),
             memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
             cpu_seconds=int(limits.seconds) + 1,
-            file_bytes=64 << 20,
+            file_bytes=2 * _PCH_HEAP_BYTES,  # the compiler's heap is such a file
         )
 
 

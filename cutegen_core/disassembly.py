@@ -105,6 +105,6 @@ def _sections(sass: str) -> Iterator[tuple[str, str]]:
 
 
 def _shortened(sass: str) -> str:
-    for folder in toolchain.include_dirs():
+    for folder in sorted(toolchain.include_dirs(), key=lambda f: -len(str(f))):
         sass = sass.replace(f'"{folder}/', '"')
     return re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)

@@ -24,6 +24,15 @@ WHEELS: Mapping[str, str] = {
 }
 """Wheel name -> what pip is to be told when it is missing."""
 
+_TESTED: Mapping[str, str] = {
+    "nvidia-cuda-nvrtc": "13.0.",
+    "nvidia-cuda-runtime": "13.0.",
+    "nvidia-cuda-crt": "13.0.",
+    "nvidia-cuda-cccl": "13.0.",
+    "nvidia-cutlass": "4.2.0",
+    "nvidia-cuda-nvdisasm": "13.",
+    "ziglang": "0.17.",
+}
 _CUDA = "nvidia/cu13"
 
 
@@ -69,6 +78,11 @@ def nvdisasm() -> Path:
 def versions() -> Mapping[str, str]:
     """Version of every wheel of the toolchain, "" for a missing one."""
     return {wheel: installed_version(wheel) for wheel in WHEELS}
+
+
+def is_tested(wheel: str) -> bool:
+    """Whether the installed version is one the workbench was tested with."""
+    return versions()[wheel].startswith(_TESTED[wheel])
 
 
 def installed_version(wheel: str) -> str:

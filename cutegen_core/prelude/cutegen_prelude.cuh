@@ -7,20 +7,34 @@
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 #include <cuda/std/array>
+#include <cuda/std/bit>
 #include <cuda/std/climits>
 #include <cuda/std/cmath>
 #include <cuda/std/cstddef>
 #include <cuda/std/cstdint>
+#include <cuda/std/functional>
 #include <cuda/std/limits>
 #include <cuda/std/tuple>
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 
+// std::exp, std::numeric_limits, ... as everywhere else; files of `std/` answer #include <cmath> and the like.
+namespace std {
+using namespace cuda::std;
+}
+
+typedef unsigned int uint;
+typedef unsigned short ushort;
+
+#ifndef HUGE_VALF
+#define HUGE_VALF (cuda::std::numeric_limits<float>::infinity())
+#define HUGE_VAL (cuda::std::numeric_limits<double>::infinity())
+#endif
 #ifndef INFINITY
-#define INFINITY (__builtin_huge_valf())
+#define INFINITY (cuda::std::numeric_limits<float>::infinity())
 #endif
 #ifndef NAN
-#define NAN (__builtin_nanf(""))
+#define NAN (cuda::std::numeric_limits<float>::quiet_NaN())
 #endif
 #ifndef FLT_MAX
 #define FLT_MAX 3.402823466e+38f

@@ -1,0 +1,2 @@
+// The prelude has what <assert.h> would bring to a kernel.
+#pragma once

@@ -1,0 +1,2 @@
+// The prelude has what <stddef.h> would bring to a kernel.
+#pragma once
