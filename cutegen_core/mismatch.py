@@ -89,7 +89,7 @@ def _where(wrong: Mask) -> str:
         return "a single element"
     table = wrong.reshape(-1, wrong.shape[-1]) if wrong.ndim > 1 else wrong.reshape(1, -1)
     rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
-    for describe in (_tail, _lines, _region):
+    for describe in (_tail, _triangle, _lines, _region):
         text = describe(table, rows, columns, wrong)
         if text:
             return text
@@ -112,7 +112,7 @@ def _tail(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
 def _lines(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
     for indices, name, extent, dense in (
         (rows, "row", table.shape[0], table[rows].mean()),
-        (columns, "column", table.shape[1], table[:, columns].mean()),
+        (columns, "column" if len(table) > 1 else "element", table.shape[1], table[:, columns].mean()),
     ):
         if extent < 2 or len(indices) == extent or dense < 0.5:
             continue
@@ -149,12 +149,16 @@ def _period(indices: Array, extent: int) -> int:
 def _region(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
     box = table[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     if box.size < table.size and _dense(box, 0.5):
-        if len(table) == 1:
-            return f"only elements {columns[0]} to {columns[-1]} (of {table.shape[1]})"
         return f"only the tile of rows {rows[0]}-{rows[-1]}, columns {columns[0]}-{columns[-1]}"
+    return ""
+
+
+def _triangle(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
+    if min(table.shape) <= 2:
+        return ""
     lower = np.tril(np.ones(table.shape, dtype=bool), -1)
     for triangle, name in ((lower, "below"), (np.triu(np.ones(table.shape, dtype=bool), 1), "above")):
-        if min(table.shape) > 2 and not (table & ~triangle).any() and table[triangle].mean() > 0.9:
+        if not (table & ~triangle).any() and table[triangle].mean() > 0.9:
             return f"only {name} the diagonal"
     return ""
 
