@@ -1,0 +1,99 @@
+"""C++ cut into tokens that keep every character, so that a rewritten text has the lines of the original."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TokenKind(StrEnum):
+    SPACE = "space"
+    COMMENT = "comment"
+    STRING = "string"
+    CHARACTER = "character"
+    NUMBER = "number"
+    NAME = "name"
+    SYMBOL = "symbol"
+
+
+class Token(NamedTuple):
+    """One piece of source; `line` is 1-based."""
+
+    kind: TokenKind
+    text: str
+    line: int
+
+
+_PATTERN = re.compile(
+    r"""
+    (?P<space>(?:[ \t\r\f\v\n]|\\\r?\n)+)
+  | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+  | (?P<string>(?:u8|[uUL])?R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|(?:u8|[uUL])?"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z))
+  | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z))
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9a-zA-Z_]|[0-9a-zA-Z_.])*)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<symbol>::|\#\#|%:%:|%:|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokens(text: str) -> tuple[Token, ...]:
+    """All tokens; joining their texts gives `text` back."""
+    return tuple(_tokens(text))
+
+
+def tokens_until_closed(text: str, start: int) -> tuple[Token, ...]:
+    """Tokens from the bracket at `start` to the one that closes it; empty when it stays open."""
+    found: list[Token] = []
+    depth = 0
+    for token in _tokens(text, start):
+        found.append(token)
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
+            if depth == 0:
+                return tuple(found)
+    return ()
+
+
+def _tokens(text: str, start: int = 0) -> Iterator[Token]:
+    line = 1
+    for match in _PATTERN.finditer(text, start):
+        kind = match.lastgroup if match.lastgroup != "mark" else "string"
+        yield Token(TokenKind(kind or "symbol"), match.group(), line)
+        line += match.group().count("\n")
+
+
+def is_blank(token: Token) -> bool:
+    """Space or a comment: nothing the compiler sees."""
+    return token.kind in (TokenKind.SPACE, TokenKind.COMMENT)
+
+
+def next_solid(source: Sequence[Token], index: int) -> int:
+    """Index of the first token at or after `index` that is not blank; len(source) when there is none."""
+    while index < len(source) and is_blank(source[index]):
+        index += 1
+    return index
+
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def matching(source: Sequence[Token], index: int) -> int:
+    """Index of the bracket that closes the one at `index`; len(source) when it stays open."""
+    depth = 0
+    for position in range(index, len(source)):
+        text = source[position].text if source[position].kind is TokenKind.SYMBOL else ""
+        if text in _CLOSING:
+            depth += 1
+        elif text in _CLOSING.values():
+            depth -= 1
+            if depth == 0:
+                return position
+    return len(source)
+
+
+def text_of(source: Sequence[Token]) -> str:
+    return "".join(token.text for token in source)

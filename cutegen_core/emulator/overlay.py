@@ -1,0 +1,103 @@
+"""The overlay: CUTLASS headers with inline PTX turned into interpreter calls, laid before the installed ones.
+
+Made from the installed nvidia-cutlass wheel at first use. The rewriter was tested on one version: the number of
+statements in every header is written down in `asm_counts.json`, and a difference stops the build.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from cutegen_core.emulator.asm_statements import AsmError, Rewritten, rewrite_asm
+from cutegen_core.errors import MachineError
+
+# `thread0()` and its kin ask `__CUDA_ARCH__` at a time when it must not be defined, and would be true everywhere.
+_REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
+    "cute/util/debug.hpp": (("\n{\n#if defined(__CUDA_ARCH__)\n", "\n{\n#if 1\n", 2),),
+}
+
+
+def asm_counts() -> Mapping[str, int]:
+    """Tested number of inline assembly statements per header, by path below the include folder."""
+    text = resources.files("cutegen_core.emulator").joinpath("asm_counts.json").read_text()
+    counts: dict[str, int] = json.loads(text)
+    return counts
+
+
+def headers() -> tuple[str, ...]:
+    """Every header the overlay holds, by path below the include folder."""
+    return tuple(sorted({*asm_counts(), *_REPLACEMENTS}))
+
+
+def generate(include: Path, target: Path) -> None:
+    """Writes the overlay of the CUTLASS headers below `include` into `target`.
+
+    Raises:
+        MachineError: a header is missing, or its statements are not the ones this version was tested with.
+    """
+    wanted = asm_counts()
+    _check_no_others(include, wanted)
+    for name in headers():
+        source = include / name
+        if not source.is_file():
+            raise MachineError(f"{source} is missing. {_ADVICE}")
+        text = _replace(name, source.read_text())
+        rewritten = _rewrite(name, text)
+        if rewritten.statements != wanted.get(name, 0):
+            raise MachineError(
+                f"{name} has {rewritten.statements} inline PTX statements; this version of the workbench was tested "
+                f"with {wanted.get(name, 0)}. {_ADVICE}"
+            )
+        destination = target / name
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        destination.write_text(f'#line 1 "{source}"\n{rewritten.text}')
+
+
+def count_statements(include: Path) -> dict[str, int]:
+    """Counts as `asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
+    counts = {}
+    for name in _with_assembly(include):
+        counts[name] = _rewrite(name, (include / name).read_text()).statements
+    return counts
+
+
+_ASM = re.compile(r"^[^/\n]*\b(?:asm|__asm__|__asm)\b[\s\w]*\(", re.MULTILINE)
+_ADVICE = "Install the tested version: pip install nvidia-cutlass==4.2.0.0"
+
+
+def _rewrite(name: str, text: str) -> Rewritten:
+    try:
+        return rewrite_asm(text)
+    except AsmError as error:
+        raise MachineError(f"{name}, line {error.line}: {error}. {_ADVICE}") from error
+
+
+def _replace(name: str, text: str) -> str:
+    for old, new, times in _REPLACEMENTS.get(name, ()):
+        if text.count(old) != times:
+            raise MachineError(f"{name} does not read as in the tested version. {_ADVICE}")
+        text = text.replace(old, new)
+    return text
+
+
+def _check_no_others(include: Path, wanted: Mapping[str, int]) -> None:
+    others = sorted(set(_with_assembly(include)) - set(wanted))
+    if others:
+        raise MachineError(f"{', '.join(others)}: inline PTX that was not there in the tested version. {_ADVICE}")
+
+
+def _with_assembly(include: Path) -> list[str]:
+    found = []
+    for path in sorted([*include.glob("cute/**/*.h*"), *include.glob("cutlass/**/*.h*")]):
+        if _ASM.search(path.read_text()):
+            found.append(path.relative_to(include).as_posix())
+    return found
+
+
+if __name__ == "__main__":
+    generate(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,192 @@
+"""One execution: a spec for the runner, the runner in its own process group, its answer as a verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cutegen_core import sandbox
+from cutegen_core.emulator.installation import Installation
+from cutegen_core.emulator.symbolise import Symboliser
+from cutegen_core.errors import MachineError
+from cutegen_core.executor import Executed, Execution
+from cutegen_core.kernel_file import PROGRAM_NAME
+from cutegen_core.launch import Launch, ScalarArgument, TensorArgument
+from cutegen_core.problem import ITEMSIZE
+from cutegen_core.trial import Finding, Status
+
+_GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
+_ORDERS = {"forward": 0, "reverse": 1, "random": 2}
+_ROLES = {"input": 0, "output": 1, "scratch": 2}
+Answer = dict[str, list[str]]
+
+
+def execute(installed: Installation, execution: Execution) -> Executed:
+    """Runs a built candidate on one workload.
+
+    Raises:
+        MachineError: the runner itself failed.
+    """
+    started = time.monotonic()
+    unsupported = _unsupported(execution)
+    if unsupported:
+        return Executed(Status.UNSUPPORTED, 0.0, unsupported)
+    with tempfile.TemporaryDirectory(prefix="cutegen-run-") as folder:
+        spec, result = Path(folder) / "spec", Path(folder) / "result"
+        spec.write_text("\n".join(_spec(execution)) + "\n")
+        printed = _run([str(installed.runner), str(spec), str(result)], execution.timeout_s + _GRACE_S)
+        answer = _read_answer(result)
+    seconds = time.monotonic() - started
+    if not answer:
+        raise MachineError(f"the emulator's runner died without an answer. Its output: {printed[-500:] or '(none)'}")
+    return _executed(answer, execution, seconds)
+
+
+def _unsupported(execution: Execution) -> str:
+    for launch in execution.plan.launches:
+        if launch.cooperative:
+            return f"{launch.kernel}: a cooperative launch lets blocks wait for one another; the emulator runs them one after another"
+        if launch.cluster != (1, 1, 1):
+            return f"{launch.kernel}: the emulator has no thread block clusters"
+    return ""
+
+
+# -- what the runner reads --------------------------------------------------------------------------------------------
+
+
+def _spec(execution: Execution) -> Iterator[str]:
+    assert execution.built.path is not None
+    yield f"image {execution.built.path}"
+    yield f"checked {int(execution.built.checked)}"
+    yield f"order {_ORDERS[execution.order]}"
+    yield f"seed {execution.seed}"
+    yield f"timeout_ms {int(execution.timeout_s * 1000)}"
+    yield f"workers {len(os.sched_getaffinity(0))}"
+    yield f"poison {execution.poison}"
+    yield f"open_walls {int(sandbox.available() is sandbox.Level.NONE)}"
+    numbers: dict[str, int] = {}
+    for role, name, size, item, zero, path in _buffers(execution):
+        numbers[name] = len(numbers)
+        yield f"buffer {_ROLES[role]} {name} {size} {item} {int(zero)} {path}"
+    kernels = {name: number for number, name in enumerate(_kernel_order(execution))}
+    for launch in execution.plan.launches:
+        yield _launch(launch, kernels, numbers)
+
+
+def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, str]]:
+    for role, tensors in (("input", execution.inputs), ("output", execution.outputs)):
+        for tensor, path in tensors.items():
+            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, str(path)
+    for scratch in execution.plan.scratch:
+        size = ITEMSIZE[scratch.dtype]
+        for extent in scratch.shape:
+            size *= extent
+        yield "scratch", scratch.name, size, ITEMSIZE[scratch.dtype], scratch.zero, "-"
+
+
+def _kernel_order(execution: Execution) -> list[str]:
+    assert execution.built.path is not None
+    return (execution.built.path.parent / "kernels").read_text().splitlines()
+
+
+def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int]) -> str:
+    words = [kernels[launch.kernel], *launch.grid, *launch.block, launch.smem_bytes, len(launch.args)]
+    return " ".join(["launch", *map(str, words), *(_argument(a, buffers) for a in launch.args)])
+
+
+def _argument(argument: TensorArgument | ScalarArgument, buffers: dict[str, int]) -> str:
+    if isinstance(argument, TensorArgument):
+        return f"p {buffers[argument.name]} {argument.dtype}"
+    return f"f {argument.value!r}" if isinstance(argument.value, float) else f"i {int(argument.value)}"
+
+
+# -- the process ------------------------------------------------------------------------------------------------------
+
+
+def _run(command: list[str], timeout_s: float) -> str:
+    """Runs the runner with nothing of the user's environment and kills its whole group afterwards, whatever happened."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
+        )
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            sandbox.kill_group(process.pid)
+            process.wait()
+        log.seek(0)
+        text = log.read(1 << 16).decode(errors="replace")
+    return text if process.returncode == 0 else f"{text}\n(ended with {_ending(process.returncode)})"
+
+
+def _ending(returncode: int) -> str:
+    return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"code {returncode}"
+
+
+# -- what the runner answers ------------------------------------------------------------------------------------------
+
+
+def _read_answer(path: Path) -> Answer:
+    answer: Answer = {}
+    if path.exists():
+        for line in path.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(" ")
+            answer.setdefault(key, []).append(value)
+    return answer
+
+
+def _executed(answer: Answer, execution: Execution, seconds: float) -> Executed:
+    status = answer["status"][0]
+    message = answer.get("message", [""])[0]
+    if status == "MACHINE_ERROR":
+        raise MachineError(f"the emulator's runner: {message}")
+    warnings = (_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
+    if status == "PASSED":
+        return Executed(Status.PASSED, seconds, findings=warnings)
+    if status in ("UNRESOLVED", "REFUSED"):
+        text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
+        return Executed(Status.LAUNCH_ERROR, seconds, text)
+    if not answer.get("kind", [""])[0]:
+        return Executed(Status(status), seconds, message)
+    finding = _finding(answer, execution, "")
+    return Executed(Status(status), seconds, _sentence(finding), (finding,))
+
+
+def _sentence(finding: Finding) -> str:
+    where = f"line {finding.line}: " if finding.line else ""
+    who = f" [block {finding.block}, thread {finding.thread}]" if finding.thread else ""
+    return f"{where}{finding.message}{who}"
+
+
+def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
+    def first(key: str) -> str:
+        return answer.get(prefix + key, [""])[0]
+
+    launch = int(first("launch") or -1)
+    line = int(first("line") or 0) if first("file") == PROGRAM_NAME else 0
+    if not line:
+        assert execution.built.path is not None
+        line = Symboliser(execution.built.path).line(int(frame) for frame in answer.get(prefix + "frame", []))
+    return Finding(
+        kind=first("kind"),
+        message=first("message"),
+        variable=first("variable"),
+        line=line,
+        kernel=execution.plan.launches[launch].kernel if launch >= 0 and execution.plan.launches else "",
+        block=_index(first("block")),
+        thread=_index(first("thread")),
+    )
+
+
+def _index(words: str) -> tuple[int, int, int] | None:
+    if not words:
+        return None
+    x, y, z = map(int, words.split())
+    return x, y, z

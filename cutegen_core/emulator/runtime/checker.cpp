@@ -1,0 +1,511 @@
+// Watches every load and store of a checked build: the compiler calls these functions before each of them.
+//
+// Every byte of shared memory and every element of a tensor has a cell that remembers its last writer and its last
+// readers, with the barrier epoch and the warp stamp at which they came. Two accesses of different threads, one of them
+// a write, are ordered by a block barrier between them or, within a warp, by a warp operation both took part in;
+// otherwise they race. Blocks of one launch are never ordered.
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <initializer_list>
+#include "runner.h"
+
+extern "C" runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace runner {
+namespace {
+
+struct Cell {
+  uint32_t write_epoch, write_stamp;
+  uint32_t read_epoch, read_stamp;
+  uint32_t read_lanes;
+  uint32_t foreign_readers;      // launch in which blocks before `read_epoch` read this, 0: none
+  uint16_t writer, read_warp;
+  bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
+};
+
+enum class Kind : uint8_t { TENSOR, SHARED, DYNAMIC, IMAGE };
+
+struct Region {
+  uintptr_t low, high;    // exact bounds
+  Kind kind;
+  bool writable;
+  uint32_t granule;       // bytes a cell stands for
+  Cell* cells;
+  const char* name;
+  size_t itemsize;
+};
+
+constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
+Region regions[MAX_REGIONS];
+int region_count, last_region, dynamic_region = -1;
+
+uint32_t epoch, launch_epoch, block_epoch;  // barrier epochs never repeat, so cells need no clearing
+uint32_t launch_number;
+bool fenced;                                // some thread of this launch used a device-wide fence
+
+// A block's first epoch, to name the block of an earlier access.
+struct BlockStart {
+  uint32_t epoch;
+  Index3 block;
+};
+BlockStart* block_starts;
+size_t block_start_count, block_start_capacity;
+
+// stamps[t]: warp operations thread t took part in; seen[t][l]: the last one it shares, directly or not, with lane l.
+uint32_t stamp_counter;
+uint32_t stamps[MAX_THREADS];
+uint32_t seen[MAX_THREADS][32];
+
+// A write that races with another write may still be harmless: both put the same value there.
+struct PendingWrite {
+  bool active;
+  uint8_t old[16];
+  uintptr_t address;
+  size_t bytes;
+  Report draft;
+} pending;
+
+uintptr_t access_pc, access_frame;
+
+Cell* map_cells(size_t count) {
+  void* const place = mmap(nullptr, count * sizeof(Cell) + PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) refuse("MACHINE_ERROR", "not enough memory for the instrumented run; use a smaller workload");
+  return (Cell*)place;
+}
+
+void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32_t granule, bool writable, size_t itemsize) {
+  if (region_count == MAX_REGIONS) refuse("UNSUPPORTED", "more than %d variables to watch", MAX_REGIONS);
+  Cell* const cells = kind == Kind::IMAGE ? nullptr : map_cells((bytes + granule - 1) / granule);
+  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize};
+}
+
+const Region* find(uintptr_t address) {
+  const Region& last = regions[last_region];
+  if (address >= last.low && address < last.high) return &last;
+  for (int i = 0; i < region_count; ++i)
+    if (address >= regions[i].low && address < regions[i].high) {
+      last_region = i;
+      return &regions[i];
+    }
+  return nullptr;
+}
+
+// -- what is wrong --------------------------------------------------------------------------------------------------
+
+const char* verb(Access access) {
+  return access == Access::READ ? "reads" : access == Access::WRITE ? "writes" : "updates";
+}
+
+[[noreturn]] void out_of_bounds(const char* name, long offset, size_t itemsize, size_t bytes, bool is_shared, Access access) {
+  at_frames(access_pc, access_frame);
+  long const element = offset >= 0 ? offset / (long)itemsize : -((-offset + (long)itemsize - 1) / (long)itemsize);
+  fail("MEMORY_ERROR", "out-of-bounds", name, "%s %s%s out of bounds: element %ld, it has %zu elements (%zu bytes)",
+       verb(access), is_shared ? "shared variable " : "", name, element, bytes / itemsize, bytes);
+}
+
+const Region* nearest_shared(uintptr_t address) {
+  const Region* best = nullptr;
+  for (int i = 0; i < region_count; ++i) {
+    const Region& region = regions[i];
+    if (region.kind != Kind::SHARED && region.kind != Kind::DYNAMIC) continue;
+    if (region.low <= address && (!best || region.low > best->low)) best = &region;
+  }
+  for (int i = 0; i < region_count && !best; ++i)
+    if (regions[i].kind == Kind::SHARED) best = &regions[i];
+  return best;
+}
+
+[[noreturn]] void explain_stray(uintptr_t address, Access access) {
+  long offset = 0;
+  if (const Buffer* const buffer = buffer_near(address, &offset))
+    out_of_bounds(buffer->name, offset, buffer->itemsize, buffer->bytes, false, access);
+  if (emu_is_shared((void*)address))
+    if (const Region* const region = nearest_shared(address))
+      out_of_bounds(region->name, (long)(address - region->low), region->itemsize, region->high - region->low, true, access);
+  at_frames(access_pc, access_frame);
+  for (int t = 0; t < (int)spec.launches[current.launch].block.count(); ++t)
+    if (address >= fiber_stack_low(t) && address < fiber_stack_low(t) + STACK_BYTES)
+      fail("MEMORY_ERROR", "out-of-bounds", "", "%s the local memory of another thread", verb(access));
+  fail("MEMORY_ERROR", "out-of-bounds", "", "%s address 0x%lx, which belongs to no tensor and no variable", verb(access),
+       (unsigned long)address);
+}
+
+Index3 block_of(uint32_t at) {
+  Index3 block = {};
+  for (size_t i = 0; i < block_start_count && block_starts[i].epoch <= at; ++i) block = block_starts[i].block;
+  return block;
+}
+
+struct Other {
+  bool another_block;
+  uint32_t epoch;
+  int thread;
+  bool wrote;
+};
+
+void describe_race(char* text, size_t size, const Region& region, uintptr_t address, Access access, const Other& other) {
+  Index3 const thread = thread_coordinates(other.thread), block = block_of(other.epoch);
+  long const element = (long)((address - region.low) / region.itemsize);
+  const char* const did = other.wrote ? "wrote" : "read";
+  if (other.another_block)
+    snprintf(text, size, "%s element %ld of %s, which block (%u, %u, %u) %s in the same launch; blocks run in any order",
+             verb(access), element, region.name, block.x, block.y, block.z, did);
+  else
+    snprintf(text, size, "%s element %ld of %s, which thread (%u, %u, %u) %s with no barrier in between", verb(access),
+             element, region.name, thread.x, thread.y, thread.z, did);
+}
+
+void race(const Region& region, uintptr_t address, size_t bytes, Access access, const Other& other) {
+  char text[512];
+  describe_race(text, sizeof text, region, address, access, other);
+  at_frames(access_pc, access_frame);
+  // Known limit: a fence and an atomic can order blocks; that order is not followed, so it is said and not judged.
+  if (other.another_block && fenced)
+    return warn("race-unproven", region.name, "%s; the kernel uses __threadfence(), which may order this: not judged", text);
+  if (access == Access::WRITE && other.wrote && bytes <= sizeof pending.old && !pending.active) {
+    pending.active = true;
+    pending.address = address, pending.bytes = bytes;
+    memcpy(pending.old, (const void*)address, bytes);
+    prepare_failure(&pending.draft, "MEMORY_ERROR", "race", region.name, text);
+    return;
+  }
+  fail("MEMORY_ERROR", "race", region.name, "%s", text);
+}
+
+// -- one access -----------------------------------------------------------------------------------------------------
+
+// The earlier access by `thread` at `stamp` in this very epoch came before what the running thread does now.
+bool warp_ordered(int thread, uint32_t stamp) {
+  return thread == current.thread ||
+         (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp);
+}
+
+bool conflicts_with_write(const Cell& cell, Access access, Other* other) {
+  if (cell.write_epoch < launch_epoch) return false;
+  if (cell.written_atomically && access == Access::ATOMIC) return false;
+  bool const another_block = cell.write_epoch < block_epoch;
+  if (!another_block && (cell.write_epoch != epoch || warp_ordered(cell.writer, cell.write_stamp))) return false;
+  *other = {another_block, cell.write_epoch, cell.writer, true};
+  return true;
+}
+
+bool conflicts_with_reads(const Cell& cell, Other* other) {
+  if (cell.foreign_readers == launch_number || (cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch)) {
+    *other = {true, cell.read_epoch >= block_epoch ? launch_epoch : cell.read_epoch, 0, false};
+    return true;
+  }
+  if (cell.read_epoch != epoch) return false;
+  int const first = cell.read_warp * 32;
+  for (int lane = 0; lane < 32; ++lane)
+    if ((cell.read_lanes >> lane & 1) && (cell.crossed ? first + lane != current.thread : !warp_ordered(first + lane, cell.read_stamp))) {
+      *other = {false, epoch, first + lane, false};
+      return true;
+    }
+  return false;
+}
+
+void remember_read(Cell& cell) {
+  int const warp = current.thread / 32;
+  uint32_t const lane = 1u << (current.thread % 32), stamp = stamps[current.thread];
+  if (cell.read_epoch == epoch) {
+    cell.crossed |= cell.read_warp != warp;
+    if (cell.read_warp == warp) cell.read_lanes |= lane;
+    if (stamp < cell.read_stamp) cell.read_stamp = stamp;
+    return;
+  }
+  if (cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch) cell.foreign_readers = launch_number;
+  cell.read_epoch = epoch, cell.read_stamp = stamp, cell.read_lanes = lane;
+  cell.read_warp = (uint16_t)warp, cell.crossed = false;
+}
+
+void remember_write(Cell& cell, bool atomically) {
+  cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
+  cell.writer = (uint16_t)current.thread, cell.written_atomically = atomically;
+}
+
+void visit(const Region& region, Cell& cell, uintptr_t address, size_t bytes, Access access) {
+  Other other;
+  if (region.kind != Kind::TENSOR && access != Access::WRITE && cell.write_epoch < block_epoch) {
+    at_frames(access_pc, access_frame);
+    fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %ld of shared variable %s, which no thread of this block has written",
+         verb(access), (long)((address - region.low) / region.itemsize), region.name);
+  }
+  if (conflicts_with_write(cell, access, &other)) race(region, address, bytes, access, other);
+  if (access == Access::READ) return remember_read(cell);
+  if (conflicts_with_reads(cell, &other)) race(region, address, bytes, access, other);
+  remember_write(cell, access == Access::ATOMIC);
+}
+
+void check_region(const Region& region, uintptr_t address, size_t bytes, Access access) {
+  if (address + bytes > region.high)
+    out_of_bounds(region.name, (long)(region.high - region.low), region.itemsize, region.high - region.low,
+                  region.kind != Kind::TENSOR, access);
+  if (access != Access::READ && !region.writable) {
+    at_frames(access_pc, access_frame);
+    fail("INPUT_MODIFIED", "input-modified", region.name, "writes to input %s (element %ld)", region.name,
+         (long)((address - region.low) / region.itemsize));
+  }
+  if (!region.cells || bytes < region.granule) return;
+  size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
+  for (size_t i = first; i <= last; ++i) visit(region, region.cells[i], region.low + i * region.granule, region.granule, access);
+}
+
+}  // namespace
+
+void settle_pending_write() {
+  if (!pending.active) return;
+  pending.active = false;
+  if (memcmp(pending.old, (const void*)pending.address, pending.bytes) == 0) return;
+  fail_prepared(&pending.draft);
+}
+
+void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame) {
+  settle_pending_write();
+  if (address - (uintptr_t)current.stack_low < STACK_BYTES || current.thread < 0) return;
+  access_pc = pc, access_frame = frame;
+  if (const Region* const region = find(address)) return check_region(*region, address, bytes, access);
+  explain_stray(address, access);
+}
+
+void prepare_checker() {
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    const Buffer& buffer = spec.buffers[i];
+    add_region((uintptr_t)buffer.data, buffer.bytes, Kind::TENSOR, buffer.name, buffer.itemsize,
+               buffer.role != Role::INPUT, buffer.itemsize);
+  }
+  size_t count = 0;
+  const EmuShared* const records = shared_records(&count);
+  for (size_t i = 0; i < count; ++i)
+    add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, 1, true, records[i].itemsize);
+  dynamic_region = region_count;
+  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, "dynamic shared memory", 1, true, 1);
+  // What the runner itself hands to a thread.
+  add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
+  for (Index3* const own : {&threadIdx, &blockIdx, &blockDim, &gridDim})
+    add_region((uintptr_t)own, sizeof *own, Kind::IMAGE, "threadIdx", 1, false, 1);
+  // Constants and `__device__` variables: everything of the image but its shared variables.
+  uintptr_t const shared_low = (uintptr_t)shared_begin(), shared_high = shared_low + shared_bytes();
+  if (shared_high == shared_low) return add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
+  add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
+  add_region(shared_high, IMAGE_BASE + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
+}
+
+void checker_begin_launch() {
+  ++launch_number;
+  launch_epoch = ++epoch;
+  fenced = false;
+  block_start_count = 0;
+  regions[dynamic_region].high = DYNAMIC_BASE + spec.launches[current.launch].smem_bytes;
+}
+
+void checker_begin_block() {
+  block_epoch = ++epoch;
+  if (block_start_count == block_start_capacity) {
+    size_t const capacity = block_start_capacity ? block_start_capacity * 2 : 4096;
+    void* const place = mmap(nullptr, capacity * sizeof(BlockStart), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED) fail("UNSUPPORTED", "memory", "", "too many blocks for the instrumented run");
+    memcpy(place, block_starts, block_start_count * sizeof(BlockStart));
+    block_starts = (BlockStart*)place, block_start_capacity = capacity;
+  }
+  block_starts[block_start_count++] = {epoch, current.block};
+  memset(stamps, 0, sizeof stamps);
+  memset(seen, 0, sizeof seen);
+  stamp_counter = 0;
+}
+
+void checker_barrier() { ++epoch; }
+
+// Every lane that took part now knows what the others knew, and that they came this far.
+void checker_warp(int first_thread, uint32_t lanes) {
+  uint32_t known[32] = {};
+  ++stamp_counter;
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1)
+      for (int l = 0; l < 32; ++l)
+        if (seen[first_thread + lane][l] > known[l]) known[l] = seen[first_thread + lane][l];
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) known[lane] = stamp_counter;
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) {
+      memcpy(seen[first_thread + lane], known, sizeof known);
+      stamps[first_thread + lane] = stamp_counter;
+    }
+}
+
+void note_device_fence() { fenced = true; }
+
+const char* name_at(uintptr_t address) {
+  const Region* const region = find(address);
+  return region ? region->name : "";
+}
+
+}  // namespace runner
+
+// -- what the compiler and the prelude call ----------------------------------------------------------------------------
+
+using runner::Access;
+
+#define EMU_CHECK(BYTES, ACCESS) runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME)
+
+extern "C" {
+
+#define EMU_SIZE(BYTES)                                                                             \
+  void __tsan_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }                        \
+  void __tsan_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }                      \
+  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point(); EMU_CHECK(BYTES, Access::READ); } \
+  void __tsan_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }             \
+  void __tsan_unaligned_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }              \
+  void __tsan_unaligned_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }            \
+  void __tsan_unaligned_volatile_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }     \
+  void __tsan_unaligned_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }
+EMU_SIZE(1)
+EMU_SIZE(2)
+EMU_SIZE(4)
+EMU_SIZE(8)
+EMU_SIZE(16)
+
+void __tsan_read_range(void* address, size_t bytes) { EMU_CHECK(bytes, Access::READ); }
+void __tsan_write_range(void* address, size_t bytes) { EMU_CHECK(bytes, Access::WRITE); }
+void __tsan_vptr_update(void** address, void*) { EMU_CHECK(8, Access::WRITE); }
+void __tsan_vptr_read(void** address) { EMU_CHECK(8, Access::READ); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+
+void* __tsan_memcpy(void* address, const void* from, size_t bytes) {
+  if (bytes == 0) return address;
+  runner::check_access((uintptr_t)from, bytes, Access::READ, EMU_CALLER, EMU_FRAME);
+  EMU_CHECK(bytes, Access::WRITE);
+  return memcpy(address, from, bytes);
+}
+void* __tsan_memmove(void* address, const void* from, size_t bytes) {
+  if (bytes == 0) return address;
+  runner::check_access((uintptr_t)from, bytes, Access::READ, EMU_CALLER, EMU_FRAME);
+  EMU_CHECK(bytes, Access::WRITE);
+  return memmove(address, from, bytes);
+}
+void* __tsan_memset(void* address, int value, size_t bytes) {
+  if (bytes == 0) return address;
+  EMU_CHECK(bytes, Access::WRITE);
+  return memset(address, value, bytes);
+}
+
+void __tsan_atomic_thread_fence(int) { runner::note_device_fence(); }
+void __tsan_atomic_signal_fence(int) {}
+
+#define EMU_ATOMIC_ENTER \
+  runner::spin_point();  \
+  EMU_CHECK(sizeof *address, Access::ATOMIC)
+#define EMU_FETCH(BITS, TYPE, NAME)                                                     \
+  TYPE __tsan_atomic##BITS##_fetch_##NAME(volatile TYPE* address, TYPE value, int) {    \
+    EMU_ATOMIC_ENTER;                                                                   \
+    return __atomic_fetch_##NAME(address, value, __ATOMIC_SEQ_CST);                     \
+  }
+#define EMU_ATOMIC_SIZE(BITS, TYPE)                                                                              \
+  TYPE __tsan_atomic##BITS##_load(volatile TYPE* address, int) {                                                 \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    return __atomic_load_n(address, __ATOMIC_SEQ_CST);                                                           \
+  }                                                                                                              \
+  void __tsan_atomic##BITS##_store(volatile TYPE* address, TYPE value, int) {                                    \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    __atomic_store_n(address, value, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                              \
+  TYPE __tsan_atomic##BITS##_exchange(volatile TYPE* address, TYPE value, int) {                                 \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                                              \
+  EMU_FETCH(BITS, TYPE, add) EMU_FETCH(BITS, TYPE, sub) EMU_FETCH(BITS, TYPE, and) EMU_FETCH(BITS, TYPE, or)     \
+  EMU_FETCH(BITS, TYPE, xor) EMU_FETCH(BITS, TYPE, nand)                                                         \
+  int __tsan_atomic##BITS##_compare_exchange_strong(volatile TYPE* address, TYPE* expected, TYPE value, int, int) { \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+  }                                                                                                              \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile TYPE* address, TYPE* expected, TYPE value, int, int) { \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+  }                                                                                                              \
+  TYPE __tsan_atomic##BITS##_compare_exchange_val(volatile TYPE* address, TYPE expected, TYPE value, int, int) { \
+    EMU_ATOMIC_ENTER;                                                                                            \
+    __atomic_compare_exchange_n(address, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);           \
+    return expected;                                                                                             \
+  }
+EMU_ATOMIC_SIZE(8, uint8_t)
+EMU_ATOMIC_SIZE(16, uint16_t)
+EMU_ATOMIC_SIZE(32, uint32_t)
+EMU_ATOMIC_SIZE(64, uint64_t)
+
+// The prelude's atomics come through here in both builds.
+void emu_atomic(const void* address, size_t bytes) {
+  runner::spin_point();
+  if (runner::spec.checked) EMU_CHECK(bytes, Access::ATOMIC);
+}
+
+void emu_atomic_load(const void* address, void* result, size_t bytes) {
+  switch (bytes) {
+    case 1: *(uint8_t*)result = __atomic_load_n((const uint8_t*)address, __ATOMIC_SEQ_CST); return;
+    case 2: *(uint16_t*)result = __atomic_load_n((const uint16_t*)address, __ATOMIC_SEQ_CST); return;
+    case 4: *(uint32_t*)result = __atomic_load_n((const uint32_t*)address, __ATOMIC_SEQ_CST); return;
+    case 8: *(uint64_t*)result = __atomic_load_n((const uint64_t*)address, __ATOMIC_SEQ_CST); return;
+    default: emu_unsupported("an atomic operation on more than 8 bytes");
+  }
+}
+
+int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes) {
+#define EMU_CAS(TYPE)                                                                                       \
+  return __atomic_compare_exchange_n((TYPE*)address, (TYPE*)expected, *(const TYPE*)desired, false,         \
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+  switch (bytes) {
+    case 1: EMU_CAS(uint8_t);
+    case 2: EMU_CAS(uint16_t);
+    case 4: EMU_CAS(uint32_t);
+    default: EMU_CAS(uint64_t);
+  }
+#undef EMU_CAS
+}
+
+void emu_fence(int scope) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (runner::spec.checked && scope > 0) runner::note_device_fence();
+}
+
+// -- undefined behaviour sanitizer ------------------------------------------------------------------------------------
+
+struct SourceLocation {
+  const char* file;
+  uint32_t line, column;
+};
+struct TypeDescriptor {
+  uint16_t kind, information;
+  char name[1];
+};
+struct TypeMismatch {
+  SourceLocation location;
+  const TypeDescriptor* type;
+  uint8_t log_alignment, kind;
+};
+struct OutOfBounds {
+  SourceLocation location;
+  const TypeDescriptor *array, *index;
+};
+
+void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, uintptr_t address) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  const char* const name = runner::name_at(address);
+  runner::fail("MEMORY_ERROR", "misaligned", name, "accesses %s as %s, which must lie at a multiple of %d bytes",
+               name[0] ? name : "memory", data->type->name, 1 << data->log_alignment);
+}
+void __ubsan_handle_type_mismatch_v1_abort(TypeMismatch* data, uintptr_t address) {
+  __ubsan_handle_type_mismatch_v1(data, address);
+}
+void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  runner::fail("MEMORY_ERROR", "out-of-bounds", "", "index %ld is outside an array of type %s", (long)index,
+               data->array->name);
+}
+void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
+void __ubsan_handle_alignment_assumption() {}
+
+}  // extern "C"

@@ -1,0 +1,45 @@
+// What comes before a candidate, precompiled. The order matters: qualifiers first, CUDA's headers in their host form
+// (neither __CUDACC__ nor __CUDA_ARCH__), then CuTe from the overlay, and only then the macros that make the
+// candidate believe that it is compiled for a device.
+#pragma once
+#include <cassert>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "qualifiers.hpp"
+
+#define CUTE_ARCH_MMA_SM70_ENABLED
+#define CUTE_ARCH_MMA_SM75_ENABLED
+#define CUTE_ARCH_MMA_SM80_ENABLED
+#define CUTE_ARCH_CP_ASYNC_SM80_ENABLED
+#define CUTE_ARCH_LDSM_SM75_ENABLED 1
+#define CUTE_ARCH_LDSM_SM75_ACTIVATED 1
+#define CUTE_ARCH_MOVM_SM75_ACTIVATED 1
+#define CUTE_CVTA_GENERIC_TO_SHARED_ACTIVATED 1
+
+#include <cuda_runtime_api.h>
+#include <math_constants.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
+#include "ptx.hpp"
+#include "threads.hpp"
+#include "atomics.hpp"
+#include "intrinsics.hpp"
+
+#include <cute/tensor.hpp>
+
+#include "launch.hpp"
+
+// CUDA's headers have meanings of their own for some of them.
+#include "qualifiers.hpp"
+
+#define clock() ((int)clock64())  // the C library has a function of that name
+#define __noinline__ __attribute__((noinline))
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL 1

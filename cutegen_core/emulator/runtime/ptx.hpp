@@ -1,0 +1,27 @@
+// What an `asm volatile(...)` statement becomes: a call that carries the PTX text and its operands to the interpreter.
+#pragma once
+#include "abi.h"
+
+namespace emu {
+
+template <char Constraint, class T>
+inline EmuOperand out(T& value) {
+  return {(void*)&value, sizeof(T), Constraint, true, false};
+}
+template <char Constraint, class T>
+inline EmuOperand inout(T& value) {
+  return {(void*)&value, sizeof(T), Constraint, true, true};
+}
+// Inputs may be temporaries: they live until the end of the full expression, which is the call itself.
+template <char Constraint, class T>
+inline EmuOperand in(T const& value) {
+  return {(void*)&value, sizeof(T), Constraint, false, true};
+}
+
+template <class... Operands>
+inline void ptx(const char* text, Operands... operands) {
+  EmuOperand list[sizeof...(Operands) + 1] = {operands...};
+  emu_ptx(text, list, sizeof...(Operands));
+}
+
+}  // namespace emu

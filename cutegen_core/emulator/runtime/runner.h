@@ -1,0 +1,147 @@
+// The runner's own parts: buffers, the loaded image, the block that is running, and what it found.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include "abi.h"
+
+namespace runner {
+
+struct Index3 {
+  uint32_t x, y, z;
+  uint64_t count() const { return (uint64_t)x * y * z; }
+};
+
+constexpr size_t PAGE = 4096;
+constexpr uintptr_t SHARED_BASE = 0x500000000;       // 4 GiB aligned: a shared address is its low 32 bits
+constexpr uintptr_t IMAGE_BASE = 0x500000000;        // static shared variables are part of the image
+constexpr uintptr_t DYNAMIC_BASE = 0x580000000;      // dynamic shared memory
+constexpr size_t DYNAMIC_BYTES = 256 << 10;
+constexpr size_t STACK_BYTES = 256 << 10;
+constexpr int MAX_THREADS = 1024;
+constexpr int MAX_FRAMES = 24;
+constexpr int MAX_BUFFERS = 128;
+constexpr int MAX_ARGUMENTS = 64;
+constexpr int MAX_LAUNCHES = 256;
+constexpr int MAX_WORKERS = 16;
+
+enum class Role : int { INPUT, OUTPUT, SCRATCH };
+
+// One tensor: its exact bytes, canaries around it, unmapped pages around those.
+struct Buffer {
+  char name[96];
+  Role role;
+  size_t bytes;
+  uint32_t itemsize;
+  bool zero;
+  int fd;             // of its file, -1 for scratch
+  uint8_t* data;
+  uint8_t* mapping;   // first accessible page
+  size_t mapped;      // accessible bytes
+};
+
+struct Launch {
+  int kernel;
+  Index3 grid, block;
+  uint32_t smem_bytes;
+  int argument_count;
+  EmuArgument arguments[MAX_ARGUMENTS];
+  int argument_buffer[MAX_ARGUMENTS];      // -1 for a number
+  char argument_dtype[MAX_ARGUMENTS][12];
+};
+
+enum class Order : int { FORWARD, REVERSE, RANDOM };
+
+struct Spec {
+  bool checked;
+  Order order;
+  uint64_t seed;
+  uint32_t timeout_ms;
+  uint32_t workers;
+  uint8_t poison;
+  bool open_walls;           // no system call filter: only where the machine has none
+  char image[4096];
+  int buffer_count, launch_count;
+  Buffer buffers[MAX_BUFFERS];
+  Launch launches[MAX_LAUNCHES];
+};
+
+// What went wrong first in one worker; lies in memory shared with the main process.
+struct Report {
+  int raised;                // 1 once complete
+  char status[24];
+  char kind[32];
+  char message[1024];
+  char variable[128];
+  char file[256];            // set where the candidate itself says the line
+  int line;
+  int column;
+  int has_thread;
+  Index3 block, thread;
+  int launch;
+  int frame_count;
+  uint64_t frames[MAX_FRAMES];
+};
+
+// The running block, as far as other parts need it.
+struct Current {
+  int thread;                // linear index of the running thread, -1 in the scheduler
+  Index3 block;
+  uint8_t* stack_low;
+  int launch;
+  const EmuKernel* kernel;
+};
+
+extern Spec spec;
+extern Current current;
+extern Report* report;       // of this worker
+extern Report* warning;      // of this worker: said, but not a failure
+extern volatile int* stop;   // set by any worker that found something
+
+// image.cpp
+void load_image(const char* path);
+size_t image_bytes();
+uint8_t* shared_begin();
+size_t shared_bytes();
+const EmuShared* shared_records(size_t* count);
+const EmuKernel* kernels(size_t* count);
+bool has_device_variables();
+void* resolve(const char* name);
+
+// report.cpp
+[[noreturn]] void fail(const char* status, const char* kind, const char* variable, const char* format, ...)
+    __attribute__((format(printf, 4, 5)));
+// A failure that may still turn out to be none: written down now, raised later.
+void prepare_failure(Report* target, const char* status, const char* kind, const char* variable, const char* message);
+[[noreturn]] void fail_prepared(const Report* prepared);
+void warn(const char* kind, const char* variable, const char* format, ...) __attribute__((format(printf, 3, 4)));
+void at_line(int line, const char* file, int column = 0);  // the next report is about this line
+void at_frames(uintptr_t pc, uintptr_t frame);  // the next report is about this place in the code
+void install_signal_handlers();
+[[noreturn]] void refuse(const char* status, const char* format, ...) __attribute__((format(printf, 2, 3)));
+const Buffer* buffer_near(uintptr_t address, long* offset);
+
+// block.cpp
+void prepare_fibers(uint32_t threads);
+void run_launch(int launch, uint32_t worker, uint32_t workers);
+Index3 thread_coordinates(int thread);
+void spin_point();
+uintptr_t fiber_stack_low(int thread);
+
+// checker.cpp
+void prepare_checker();
+void checker_begin_launch();
+void checker_begin_block();
+void checker_barrier();
+void checker_warp(int first_thread, uint32_t lanes);
+enum class Access { READ, WRITE, ATOMIC };
+void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
+void settle_pending_write();
+void note_device_fence();
+const char* name_at(uintptr_t address);
+
+// ptx.cpp is reached through emu_ptx only.
+
+}  // namespace runner
+
+#define EMU_CALLER ((uintptr_t)__builtin_return_address(0))
+#define EMU_FRAME ((uintptr_t)__builtin_frame_address(0))

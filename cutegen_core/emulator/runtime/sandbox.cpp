@@ -1,0 +1,85 @@
+// The runner's own walls, raised once its files are open and its memory is mapped.
+#include "sandbox.h"
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include "runner.h"
+
+namespace runner {
+namespace {
+
+constexpr uint32_t ARCHITECTURE = 0xC000003E;  // AUDIT_ARCH_X86_64
+constexpr uint32_t ARGUMENT0 = offsetof(seccomp_data, args[0]), ARGUMENT2 = offsetof(seccomp_data, args[2]);
+constexpr uint32_t CLONE_ALLOWED = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | 0xFF;
+
+const int allowed[] = {
+    SYS_read, SYS_write, SYS_pwrite64, SYS_exit, SYS_exit_group, SYS_munmap, SYS_brk, SYS_madvise, SYS_futex,
+    SYS_clock_gettime, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_setitimer,
+    SYS_fork, SYS_wait4, SYS_getpid, SYS_gettid, SYS_set_robust_list, SYS_rseq, SYS_close,
+};
+
+struct Program {
+  sock_filter code[128];
+  unsigned short length = 0;
+  void add(uint16_t operation, uint32_t value, uint8_t if_true = 0, uint8_t if_false = 0) {
+    code[length++] = {operation, if_true, if_false, value};
+  }
+  void load(uint32_t offset) { add(BPF_LD | BPF_W | BPF_ABS, offset); }
+  void answer(uint32_t value) { add(BPF_RET | BPF_K, value); }
+  // Allows `call` when none of `forbidden` is set in one of its arguments.
+  void allow_without(int call, uint32_t argument, uint32_t forbidden) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+    load(argument);
+    add(BPF_JMP | BPF_JSET | BPF_K, forbidden, 1, 0);
+    answer(SECCOMP_RET_ALLOW);
+    answer(SECCOMP_RET_TRAP);
+  }
+};
+
+Program filter() {
+  Program program;
+  program.load(offsetof(seccomp_data, arch));
+  program.add(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+  program.answer(SECCOMP_RET_KILL_PROCESS);
+  program.load(offsetof(seccomp_data, nr));
+  for (int const call : allowed) {
+    program.add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
+    program.answer(SECCOMP_RET_ALLOW);
+  }
+  program.allow_without(SYS_mmap, ARGUMENT2, PROT_EXEC);
+  program.allow_without(SYS_mprotect, ARGUMENT2, PROT_EXEC);
+  program.allow_without(SYS_clone, ARGUMENT0, ~CLONE_ALLOWED);
+  program.answer(SECCOMP_RET_TRAP);
+  return program;
+}
+
+void limit(int resource, rlim_t value) {
+  rlimit const both = {value, value};
+  setrlimit((__rlimit_resource)resource, &both);
+}
+
+}  // namespace
+
+void shut_in() {
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_NPROC, 4096);
+  limit(RLIMIT_CPU, spec.timeout_ms / 1000 * MAX_WORKERS + 10);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) refuse("MACHINE_ERROR", "this kernel has no PR_SET_NO_NEW_PRIVS");
+  if (spec.open_walls) return;
+  Program program = filter();
+  sock_fprog const installed = {program.length, program.code};
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &installed, 0, 0) != 0)
+    refuse("MACHINE_ERROR", "the system call filter could not be installed (errno %d)", errno);
+}
+
+}  // namespace runner
