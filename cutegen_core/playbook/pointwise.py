@@ -1,0 +1,121 @@
+"""ATen's pointwise operations as C++ expressions.
+
+{0}, {1}, ... are operands, {T} the arithmetic type, {f} the suffix of a float function. NaN passes through every one of
+them as it does in PyTorch, which is why comparisons are written the way they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+UNARY: Mapping[str, str] = {
+    "relu": "{0} < {T}(0) ? {T}(0) : {0}",
+    "relu6": "{0} < {T}(0) ? {T}(0) : {0} > {T}(6) ? {T}(6) : {0}",
+    "sigmoid": "{T}(1) / ({T}(1) + exp{f}(-{0}))",
+    "silu": "{0} / ({T}(1) + exp{f}(-{0}))",
+    "tanh": "tanh{f}({0})",
+    "abs": "{0} < {T}(0) ? -{0} : {0}",
+    "neg": "-{0}",
+    "exp": "exp{f}({0})",
+    "exp2": "exp2{f}({0})",
+    "expm1": "expm1{f}({0})",
+    "log": "log{f}({0})",
+    "log2": "log2{f}({0})",
+    "log10": "log10{f}({0})",
+    "log1p": "log1p{f}({0})",
+    "sqrt": "sqrt{f}({0})",
+    "rsqrt": "{T}(1) / sqrt{f}({0})",
+    "reciprocal": "{T}(1) / {0}",
+    "square": "{0} * {0}",
+    "erf": "erf{f}({0})",
+    "erfc": "erfc{f}({0})",
+    "sin": "sin{f}({0})",
+    "cos": "cos{f}({0})",
+    "floor": "floor{f}({0})",
+    "ceil": "ceil{f}({0})",
+    "trunc": "trunc{f}({0})",
+    "round": "rint{f}({0})",
+    "sign": "{T}(({0} > {T}(0)) - ({0} < {T}(0)))",
+    "hardsigmoid": "min_of(max_of({0} + {T}(3), {T}(0)), {T}(6)) / {T}(6)",
+    "hardswish": "{0} * min_of(max_of({0} + {T}(3), {T}(0)), {T}(6)) / {T}(6)",
+    "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
+    "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
+    "softsign": "{0} / ({T}(1) + abs_of({0}))",
+    "tanhshrink": "{0} - tanh{f}({0})",
+    "logical_not": "!{0}",
+    "clone": "{0}",
+    "contiguous": "{0}",
+    "alias": "{0}",
+    "detach": "{0}",
+    "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
+    " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
+}
+
+GELU_ERF = "{T}(0.5) * {0} * ({T}(1) + erf{f}({0} * {T}(0.70710678118654752)))"
+GELU_TANH = "{T}(0.5) * {0} * ({T}(1) + tanh{f}({T}(0.79788456080286536) * ({0} + {T}(0.044715) * {0} * {0} * {0})))"
+
+BINARY: Mapping[str, str] = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "rsub": "{1} - {0}",
+    "maximum": "max_of({0}, {1})",
+    "minimum": "min_of({0}, {1})",
+    "atan2": "atan2{f}({0}, {1})",
+    "gt": "{0} > {1}",
+    "lt": "{0} < {1}",
+    "ge": "{0} >= {1}",
+    "le": "{0} <= {1}",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "logical_and": "{0} && {1}",
+    "logical_or": "{0} || {1}",
+}
+COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", "logical_not"))
+
+HELPERS: Mapping[str, str] = {
+    "max_of": """// The larger one; NaN when either is NaN, as in PyTorch.
+template <class T>
+__device__ T max_of(T a, T b) { return a > b || a != a ? a : b; }
+""",
+    "min_of": """// The smaller one; NaN when either is NaN, as in PyTorch.
+template <class T>
+__device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
+""",
+    "Sum": """struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const { return a + b; }
+};
+""",
+    "Max": """struct Max {
+  template <class T>
+  __device__ T operator()(T a, T b) const { return max_of(a, b); }
+};
+""",
+    "Min": """struct Min {
+  template <class T>
+  __device__ T operator()(T a, T b) const { return min_of(a, b); }
+};
+""",
+    "abs_of": """template <class T>
+__device__ T abs_of(T a) { return a < T(0) ? -a : a; }
+""",
+}
+
+
+def fill(code: str, operands: tuple[str, ...], ctype: str) -> str:
+    """`code` with its operands (names or literals) and the type of its arithmetic."""
+    return code.format(*operands, T=ctype, f="f" if ctype == "float" else "")
+
+
+def literal(number: int | float | bool, ctype: str) -> str:
+    """A number in C++, in the given arithmetic type."""
+    if isinstance(number, bool) or ctype == "bool":
+        return "true" if number else "false"
+    if ctype == "long":
+        return f"{int(number)}L" if number >= 0 else f"({int(number)}L)"
+    if number != number or abs(number) == float("inf"):
+        return f"{ctype}({'-' if number < 0 else ''}{'INFINITY' if number == number else 'NAN'})"
+    text = f"{float(number)!r}{'f' if ctype == 'float' else ''}"
+    return f"({text})" if text.startswith("-") else text
