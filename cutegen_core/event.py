@@ -74,6 +74,11 @@ class SessionSettings:
     title: str = ""
     origin: str = "here"
 
+    @property
+    def imported(self) -> bool:
+        """It happened elsewhere and is only looked at: no decision goes on with it."""
+        return self.origin != "here"
+
 
 @dataclass(frozen=True)
 class SessionCreated:
@@ -190,7 +195,8 @@ class StageEnded:
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial is finished; `trial` is its blob. The few numbers the timeline shows are repeated here."""
+    """A trial is finished; `trial` is its blob, "" where an import brought a verdict without the evidence.
+    The few numbers the timeline shows are repeated here."""
 
     step: int
     candidate: str

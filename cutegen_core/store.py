@@ -101,6 +101,21 @@ class Store:
             self._append(session, [first], after=0)
         return session
 
+    def adopt(self, events: Sequence[Recorded]) -> str:
+        """A new session with events that happened elsewhere, at their own times; returns its id.
+
+        Raises:
+            StoreError: they are not numbered 1, 2, 3, ... without gaps.
+        """
+        if not events or [r.seq for r in events] != list(range(1, len(events) + 1)):
+            raise StoreError(f"{len(events)} events that are not numbered from 1 without gaps cannot be a session")
+        session = uuid4().hex[:10]
+        rows = [(session, r.seq, r.at, records.dump(r.event)) for r in events]
+        with self._transaction():
+            self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
+            self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+        return session
+
     def sessions(self) -> tuple[str, ...]:
         """Ids, newest first."""
         rows = self._query("SELECT id FROM sessions ORDER BY created_at DESC")
