@@ -21,6 +21,8 @@ _CLOSES = {
 def check(state: State, decision: Decision) -> None:
     """Raises StaleDecisionError, saying what to do, when the decision does not fit the state any more."""
     kind = decision.kind
+    if state.settings.imported:
+        raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
     if kind in UNBOUND:
         return
     if decision.seen < state.meaning_seq:

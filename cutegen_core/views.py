@@ -86,6 +86,11 @@ class SessionView(NamedTuple):
     can_approve: bool
     can_accept: str | None
 
+    @property
+    def working(self) -> bool:
+        """The engine is at it, or will be at once; nobody is asked anything."""
+        return self.state.status in (SessionState.READY, SessionState.RUNNING)
+
 
 class CallView(NamedTuple):
     """One exchange with a model; `reply` is None while it runs."""
@@ -147,7 +152,7 @@ def session_view(store: Store, session: str) -> SessionView:
         rail=rail(state, state.step),
         live=store.live(session),
         can_approve=state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
-        can_accept=accepts if state.status is not SessionState.ACCEPTED else None,
+        can_accept=accepts if state.status is not SessionState.ACCEPTED and not state.settings.imported else None,
     )
 
 
@@ -176,7 +181,7 @@ def step_view(store: Store, session: str, number: int) -> StepView:
 def acceptance_trial(store: Store, state: State) -> Trial | None:
     """The trial that accepted (or refused to accept) the candidate."""
     tried: Tried | None = state.acceptance
-    return store.record(Trial, tried.trial) if tried else None
+    return store.record(Trial, tried.trial) if tried and tried.trial else None
 
 
 def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
