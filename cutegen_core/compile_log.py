@@ -94,7 +94,7 @@ def _diagnostic(block: _Block) -> Diagnostic:
     source, context, frames = _parts(block.rest)
     text = block.text
     condition = re.match(r"static_assert\s*\((.*)\)\s*;", source)
-    if text.startswith("static assertion failed") and condition:
+    if text == "static assertion failed" and condition:
         text = f"{text}: {condition[1]}"
     if block.file == PROGRAM_NAME:
         line = block.line

@@ -25,13 +25,16 @@ _THREADS_PER_BLOCK = 1024
 
 
 def occupancy(launch: Launch, resources: KernelResources, device: Device, workload: str) -> Occupancy:
-    """Occupancy of one launch. `blocks_per_sm` is 0 where not even one block fits; `limiter` then says why."""
+    """Occupancy of one launch; of several equal limits "threads" is named first, since it is the full SM.
+
+    `blocks_per_sm` is 0 where not even one block fits; `limiter` then says why.
+    """
     warps = -(-prod(launch.block) // device.warp_size)
     smem_bytes = resources.smem_static_bytes + launch.smem_bytes
     fits = {
+        "threads": _by_threads(launch, warps, device),
         "registers": _by_registers(resources.registers, warps, device),
         "shared memory": _by_shared_memory(smem_bytes, device),
-        "threads": _by_threads(launch, warps, device),
         "blocks": device.blocks_per_sm,
     }
     limiter = min(fits, key=lambda name: fits[name])
