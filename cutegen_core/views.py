@@ -167,7 +167,7 @@ def step_view(store: Store, session: str, number: int) -> StepView:
         return store.text(key) if key else ""
 
     tried = step.tried
-    trial = _trial(store, tried.trial) if tried else None
+    trial = _trial(store, tried.trial) if tried and tried.trial else None
     waiting = state.gate.prompt if state.gate and step is state.step else ""
     calls = tuple(
         CallView(
@@ -210,7 +210,7 @@ def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
 
 def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
     """The instruction mix of every step that was compiled."""
-    found = ((step.number, _trial(store, step.tried.trial)) for step in state.steps if step.tried)
+    found = ((step.number, _trial(store, step.tried.trial)) for step in state.steps if step.tried and step.tried.trial)
     return tuple(MixRow(number, _mix(trial.resources)) for number, trial in found if trial.resources)
 
 
@@ -223,7 +223,8 @@ def base_trial(store: Store, state: State, step: Step) -> Trial | None:
     """The trial of the candidate this step's kernel was made from; None when that was never tried."""
     parent = step.parent or step.base
     made_from = state.step_of(parent) if parent and parent != step.candidate else None
-    return _trial(store, made_from.tried.trial) if made_from and made_from.tried else None
+    tried = made_from.tried if made_from else None
+    return _trial(store, tried.trial) if tried and tried.trial else None
 
 
 def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
