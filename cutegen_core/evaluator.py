@@ -204,7 +204,7 @@ class _Run:
         return self._check_arguments() or self._check_builds()
 
     def test(self) -> _Failure | None:
-        scratch = Path(tempfile.mkdtemp(prefix="cutegen-trial-"))
+        scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.evaluator.reference.scratch))
         try:
             for workload in self.evaluator.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS):
                 failure = self._test_workload(workload, scratch)
@@ -267,6 +267,13 @@ class _Run:
         self._pause()
         self.watch.say(f"workload {workload.name}")
         inputs = self.evaluator.reference.inputs(workload, self.seed)
+        try:
+            return self._test_on(workload, inputs, scratch)
+        finally:
+            for path in inputs.values():
+                path.unlink(missing_ok=True)
+
+    def _test_on(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> _Failure | None:
         instrumented = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
         if instrumented:
             ran, _ = self._execute(workload, inputs, scratch / "checked", self.checked, NAN_POISON, "random")
@@ -302,7 +309,8 @@ class _Run:
     def _judge(
         self, workload: Workload, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
     ) -> _Failure | None:
-        comparisons = self.evaluator.reference.compare(workload, self.seed, outputs)
+        poison = NAN_POISON if order == "forward" else OTHER_POISON
+        comparisons = self.evaluator.reference.compare(workload, self.seed, outputs, poison=poison)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = _describe(workload, wrong) if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
@@ -315,6 +323,8 @@ class _Run:
         folder.mkdir(exist_ok=True)
         signature = self.evaluator.reference.signature(workload)
         outputs = {spec: folder / spec.name for spec in signature.outputs}
+        for spec, path in outputs.items():
+            path.write_bytes(bytes(spec.nbytes))
         timeout_s = CHECKED_TIMEOUT_S if built.checked else PLAIN_TIMEOUT_S
         execution = Execution(
             built, self.plans[workload.name], inputs, outputs, poison, order, self.seed & 0xFFFF, timeout_s

@@ -43,7 +43,7 @@ class Execution:
 
     Attributes:
         inputs: tensor -> file holding its values; mapped read-only, compared afterwards.
-        outputs: tensor -> file to be written; starts filled with `poison` bytes.
+        outputs: tensor -> existing file of its size to be overwritten; the kernel finds it filled with `poison` bytes.
         poison: the byte unwritten outputs and uninitialised scratch hold (0xFF makes every float NaN).
         order: the order in which ready threads and blocks are picked: "forward", "reverse" or "random".
         seed: of the random order.

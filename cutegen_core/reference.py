@@ -19,7 +19,8 @@ from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Val
 from cutegen_core.trial import Comparison, Mismatch
 from cutegen_core.worker import Message, Worker
 
-WORKER_MODULE = "cutegen_core.reference_main"
+# a forking worker keeps the limit itself; the client steps in only when it does not answer at all
+_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,23 @@ class Reference:
 
     Args:
         scratch: folder for inputs; outputs to be compared must lie under it, too. Created when missing.
+        worker: one from `start_worker`, shared by several references and closed by whoever started it; its folder
+            must hold `scratch`. By default the reference starts its own, which takes 2-3 s at the first request.
     """
 
-    def __init__(self, problem: Problem, scratch: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self, problem: Problem, scratch: Path, limits: Limits | None = None, worker: Worker | None = None
+    ) -> None:
         self.problem = problem
         self._limits = limits or Limits()
-        self._scratch = scratch.absolute()
-        self._scratch.mkdir(parents=True, exist_ok=True)
+        self.scratch = scratch.absolute()
+        self.scratch.mkdir(parents=True, exist_ok=True)
         self._slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
         self._digests: dict[tuple[str, int], str] = {}
-        arguments = [str(self._scratch), str(self._limits.memory_bytes)]
-        self._worker = Worker(WORKER_MODULE, arguments, name=f"the reference of {problem.name}")
+        self._owned = worker is None
+        self._worker = worker or start_worker(self.scratch, self._limits)
 
     def source(self, workload: Workload) -> str:
         """The reference with the workload's sizes in place; line numbers are the file's."""
@@ -77,7 +82,7 @@ class Reference:
 
     def inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
         """Files of raw values for every input, parameter and buffer; the same seed always gives the same values."""
-        folder = self._scratch / f"{workload.name}-{seed}"
+        folder = self.scratch / f"{workload.name}-{seed}"
         folder.mkdir(exist_ok=True)
         answer = self._ask("inputs", self.source(workload), **_drawing(workload, seed), folder=str(folder))
         self._digests[workload.name, seed] = answer["digest"]
@@ -106,14 +111,16 @@ class Reference:
         if not small:
             raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
         tolerance = {d: asdict(self.problem.tolerance_for(d)) for d in ("float64", "float32", "float16", "bfloat16")}
-        typical = next((w for w in small if w.values is Values.GIVEN), small[0])
+        given = [w for w in small if w.values is Values.GIVEN] or small
+        typical = max(given, key=lambda w: _bytes(self.signature(w)))
         findings = list(self._ask("lint", self.source(typical), tolerance=tolerance)["findings"])
         findings += [_gigantic(w, self.signature(w)) for w in own if _bytes(self.signature(w)) > _GIGANTIC_BYTES]
         return tuple(findings)
 
     def close(self) -> None:
-        """Ends the worker; files in `scratch` stay for the caller."""
-        self._worker.close()
+        """Ends its own worker; files in `scratch` stay for the caller."""
+        if self._owned:
+            self._worker.close()
 
     def __enter__(self) -> Reference:
         return self
@@ -126,11 +133,22 @@ class Reference:
         return ask(self._worker, payload, self._limits.seconds)
 
 
+def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = False) -> Worker:
+    """A worker for references whose files lie under `scratch`; torch is imported at its first request.
+
+    Args:
+        forks: a child per request, so that files which do not trust one another can share it.
+    """
+    limits = limits or Limits()
+    arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
+    return Worker("cutegen_core.reference_main", arguments, name="the reference worker")
+
+
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     """One request to a reference worker, with the file's faults as ProblemError."""
     origin = payload["origin"]
     try:
-        answer = worker.request(payload, seconds)
+        answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS)
     except WorkerLimitError as error:
         raise ProblemError(
             f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless "
