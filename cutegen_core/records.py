@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -19,8 +20,8 @@ def _adapter(kind: Hashable) -> TypeAdapter[Any]:
 
 
 def dump(record: object) -> str:
-    """The record as one line of JSON."""
-    return _adapter(cast(Hashable, type(record))).dump_json(record).decode()
+    """The record as one line of JSON; NaN and infinities, which wrong kernels produce, survive as bare words."""
+    return json.dumps(plain(record), separators=(",", ":"))
 
 
 def plain(record: object) -> Any:  # noqa: ANN401 - JSON values
