@@ -20,14 +20,12 @@ from cutegen_core import problem_source
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 from cutegen_core.problem_source import SizeSlot, SizeValue
-from cutegen_core.reference import WORKER_MODULE, ask
-from cutegen_core.worker import Worker
+from cutegen_core.reference import Limits, ask, start_worker
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
 _LARGEST_FILE_BYTES = 1 << 20
 _WORKLOAD_WORDS = ("role", "values")
-_STARTING_SECONDS = 60.0
 
 
 @cache
@@ -176,26 +174,25 @@ class Loader:
     """Loads files; one sandboxed worker, which imports torch once, forks for every file that must be run.
 
     Args:
-        seconds: limit for one file.
+        limits: for one file.
     """
 
-    def __init__(self, seconds: float = 60.0, memory_bytes: int = 12 << 30) -> None:
-        self._seconds = seconds
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits(seconds=60.0)
         self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
-        arguments = [self._scratch.name, str(memory_bytes), "--fork"]
-        self._worker = Worker(WORKER_MODULE, arguments, name="the problem loader")
+        self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
 
     def load(self, path: Path) -> Problem:
         """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
         problem = read_problem(path.absolute())
         if problem.workloads:
             return problem
-        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "seconds": self._seconds}
-        found = ask(self._worker, payload, self._seconds + _STARTING_SECONDS)["workloads"]
+        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
+        found = ask(self.worker, payload, self._limits.seconds)["workloads"]
         return replace(problem, workloads=tuple(_workload_from(w) for w in found))
 
     def close(self) -> None:
-        self._worker.close()
+        self.worker.close()
         self._scratch.cleanup()
 
     def __enter__(self) -> Loader:
