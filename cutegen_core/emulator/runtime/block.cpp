@@ -134,12 +134,11 @@ void fiber_main() {
 
 void start_fiber(uint32_t thread) {
   auto* const top = (uintptr_t*)(fiber_stack_low((int)thread) + STACK_BYTES);
-  top[-1] = 0;                            // ends the chain of frames
-  top[-2] = 0;
-  top[-3] = (uintptr_t)fiber_main;
-  for (int saved = 4; saved <= 9; ++saved) top[-saved] = 0;
+  top[-1] = 0;                            // what `fiber_main` would return to: ends the chain of frames
+  top[-2] = (uintptr_t)fiber_main;        // leaves the stack 16-byte aligned as after a call
+  for (int saved = 3; saved <= 8; ++saved) top[-saved] = 0;
   fibers[thread] = {};
-  fibers[thread].stack_pointer = top - 9;
+  fibers[thread].stack_pointer = top - 8;
 }
 
 void resume(int thread) {
@@ -226,7 +225,7 @@ void begin_block(Index3 block) {
   for (uint32_t t = 0; t < thread_count; ++t) start_fiber(t);
   for (uint32_t w = 0; w < (thread_count + 31) / 32; ++w) {
     uint32_t const lanes = thread_count - w * 32;
-    memset((void*)&warps[w], 0, sizeof(Warp));
+    warps[w].ended = 0;  // its operations are free again: a block ends only when nobody waits
     warps[w].present = lanes >= 32 ? ~0u : (1u << lanes) - 1;
   }
   order_threads();

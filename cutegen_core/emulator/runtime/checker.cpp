@@ -182,8 +182,9 @@ bool warp_ordered(int thread, uint32_t stamp) {
          (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp);
 }
 
-bool conflicts_with_write(const Cell& cell, Access access, Other* other) {
-  if (cell.write_epoch < launch_epoch) return false;
+// Epochs before `since` do not concern this access: another launch, or another block's shared memory.
+bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other* other) {
+  if (cell.write_epoch < since) return false;
   if (cell.written_atomically && access == Access::ATOMIC) return false;
   bool const another_block = cell.write_epoch < block_epoch;
   if (!another_block && (cell.write_epoch != epoch || warp_ordered(cell.writer, cell.write_stamp))) return false;
@@ -191,8 +192,9 @@ bool conflicts_with_write(const Cell& cell, Access access, Other* other) {
   return true;
 }
 
-bool conflicts_with_reads(const Cell& cell, Other* other) {
-  if (cell.foreign_readers == launch_number || (cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch)) {
+bool conflicts_with_reads(const Cell& cell, uint32_t since, Other* other) {
+  bool const foreign = since < block_epoch && cell.foreign_readers == launch_number;
+  if (foreign || (cell.read_epoch >= since && cell.read_epoch < block_epoch)) {
     *other = {true, cell.read_epoch >= block_epoch ? launch_epoch : cell.read_epoch, 0, false};
     return true;
   }
@@ -232,9 +234,10 @@ void visit(const Region& region, Cell& cell, uintptr_t address, size_t bytes, Ac
     fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %ld of shared variable %s, which no thread of this block has written",
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
   }
-  if (conflicts_with_write(cell, access, &other)) race(region, address, bytes, access, other);
+  uint32_t const since = region.kind == Kind::TENSOR ? launch_epoch : block_epoch;
+  if (conflicts_with_write(cell, access, since, &other)) race(region, address, bytes, access, other);
   if (access == Access::READ) return remember_read(cell);
-  if (conflicts_with_reads(cell, &other)) race(region, address, bytes, access, other);
+  if (conflicts_with_reads(cell, since, &other)) race(region, address, bytes, access, other);
   remember_write(cell, access == Access::ATOMIC);
 }
 

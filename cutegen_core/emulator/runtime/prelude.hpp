@@ -31,6 +31,7 @@
 #include "threads.hpp"
 #include "atomics.hpp"
 #include "intrinsics.hpp"
+#include "small_floats.hpp"
 
 #include <cute/tensor.hpp>
 
