@@ -42,8 +42,8 @@ def create(
     return store.create_session(SessionCreated(settings))
 
 
-def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> None:
-    """Submits a decision and waits up to `wait_s` for the engine to take it.
+def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
+    """Submits a decision and waits up to `wait_s` for the engine to take it. Returns the number for `Store.ticket`.
 
     Raises:
         StaleDecisionError: the engine refused it; the text says why.
@@ -55,5 +55,6 @@ def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.
         if ticket.refusal:
             raise StaleDecisionError(ticket.refusal)
         if ticket.taken:
-            return
+            break
         time.sleep(0.01)
+    return number

@@ -1,0 +1,180 @@
+"""The decide bar: everything a person can answer here, each with its key, bound to what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.event import SessionState
+from cutegen_core.store import Store
+from cutegen_core.views import SessionView, StepView
+from pages.components import editor, ui_state
+from pages.components.texts import plain_label, quiet
+
+BUDGET_STEP = 20
+_SAY_WHAT = "Type what to do into the line first, then press Redirect."
+_SAY_WHY = "Type the reason into the line first, then press Reject."
+_HINTS = {
+    Gate.PLAN: "The plan waits for you.",
+    Gate.DIFF: "The change waits for you before it is compiled.",
+    Gate.PROMOTION: "The verdict waits for you.",
+    Gate.REPLY: "The prompt waits for a reply.",
+    Gate.INSTRUCTION: "The proposer waits for an instruction.",
+}
+
+
+class _Button(NamedTuple):
+    key: str
+    label: str
+    shortcut: str
+    enabled: bool
+    make: Callable[[str], Decision]
+    primary: bool = False
+    help: str = ""
+
+
+def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
+    """The bar at the bottom of the page."""
+    with st.bottom:
+        _hint_and_chips(view, shown)
+        left, middle, right = st.columns([2.4, 5, 3.1], vertical_alignment="center")
+        with left, st.container(horizontal=True, gap="xsmall"):
+            _draw(_approve(view, shown))
+            st.button(
+                "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
+                on_click=editor.start, args=(store, view.id, _edited(shown)),
+            )  # fmt: skip
+            if view.state.status is SessionState.EXHAUSTED:
+                _draw(_budget(view))
+        with middle:
+            _instruction(view)
+        with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
+            for button in (_rewind(view, shown), _accept(view, shown), _stop_or_resume(view)):
+                _draw(button)
+
+
+def _hint_and_chips(view: SessionView, shown: StepView | None) -> None:
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        quiet(_hint(view))
+        if view.can_approve and shown and view.state.step and shown.step.number != view.state.step.number:
+            st.button(
+                f"Show step {view.state.step.number}",
+                key="show-open-step",
+                on_click=ui_state.drop_from_url,
+                args=("step",),
+            )
+        for number, chip in enumerate(views.chips(view, shown)):
+            st.button(
+                plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
+                on_click=ui_state.put, args=(_answer_key(view), chip),
+                help="Puts this into the line; press Redirect to send it.",
+            )  # fmt: skip
+
+
+def _hint(view: SessionView) -> str:
+    state = view.state
+    if state.status is SessionState.AWAITING_REVIEW and state.gate:
+        step = f"Step {state.step.number}:" if state.step else ""
+        return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), state.gate.note)))
+    return "Working. Stop is S." if view.working else state.reason
+
+
+def _draw(button: _Button) -> None:
+    st.button(
+        button.label, key=button.key, shortcut=button.shortcut or None, disabled=not button.enabled,
+        type="primary" if button.primary else "secondary", on_click=ui_state.choose, args=(button.make,),
+        help=button.help or None,
+    )  # fmt: skip
+
+
+def _instruction(view: SessionView) -> None:
+    """One line for an instruction or a reason; Enter redirects."""
+    key, seen, enabled = _answer_key(view), view.state.meaning_seq, _answerable(view)
+    with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall"):
+        st.text_input(
+            "Instruction or reason", key=key, label_visibility="collapsed", disabled=not enabled, width="stretch",
+            placeholder="What should change next? Or why is this wrong?",
+        )  # fmt: skip
+        st.form_submit_button(
+            "Redirect", key="decide-redirect", shortcut="D", disabled=not enabled, on_click=ui_state.choose,
+            args=(lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT),
+        )  # fmt: skip
+        st.form_submit_button(
+            "Reject", key="decide-reject", shortcut="X", disabled=not enabled or view.state.open_step is None,
+            on_click=ui_state.choose,
+            args=(lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY),
+        )  # fmt: skip
+
+
+def _approve(view: SessionView, shown: StepView | None) -> _Button:
+    """An approval is of what is on the screen: while another step is shown the button leads back."""
+    state, gate, step = view.state, view.state.gate, view.state.step
+    label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
+    if gate and gate.gate is Gate.PROMOTION and step is not None:
+        label = "Promote" if step.passed else "Go on and repair"
+    enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
+
+    def make(_: str) -> Decision:
+        assert gate is not None
+        return Decision(DecisionKind.APPROVE, state.meaning_seq, gate=gate.gate, candidate=gate.candidate)
+
+    return _Button("decide-approve", label, "A", enabled, make, primary=True)
+
+
+def _budget(view: SessionView) -> _Button:
+    more = view.state.max_steps + BUDGET_STEP
+    return _Button(
+        "decide-budget", f"Raise to {more} steps", "B", True, lambda _: Decision(DecisionKind.BUDGET, max_steps=more),
+        primary=True,
+    )  # fmt: skip
+
+
+def _rewind(view: SessionView, shown: StepView | None) -> _Button:
+    """Back to the shown step, or to the step the shown one came from when it is the open one."""
+    state = view.state
+    target = shown.step.number if shown and shown.step.candidate else 0
+    if shown and shown.step is state.open_step:
+        base = state.step_of(shown.step.base) if shown.step.base else None
+        target = base.number if base else 0
+    enabled = bool(state.steps) and (_answerable(view) or state.status is SessionState.ACCEPTED)
+    return _Button(
+        "decide-rewind", f"Rewind to {target}" if target else "Rewind to the start", "W", enabled,
+        lambda _: Decision(DecisionKind.REWIND, state.meaning_seq, step=target),
+        help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.",
+    )  # fmt: skip
+
+
+def _accept(view: SessionView, shown: StepView | None) -> _Button:
+    """The shown kernel when it passed, else the best one."""
+    passed = shown.step.candidate if shown and shown.step.passed else None
+    candidate = passed or view.can_accept
+    step = view.state.step_of(candidate) if candidate else None
+    return _Button(
+        "decide-accept", f"Accept {step.number}" if step else "Accept", "F", step is not None and _answerable(view),
+        lambda _: Decision(DecisionKind.ACCEPT, view.state.meaning_seq, candidate=candidate),
+        help="Finishes with this kernel, after it has passed once more with fresh inputs.",
+    )  # fmt: skip
+
+
+def _stop_or_resume(view: SessionView) -> _Button:
+    if view.state.status in (SessionState.STOPPED, SessionState.INTERRUPTED):
+        return _Button("decide-resume", "Resume", "G", True, lambda _: Decision(DecisionKind.RESUME), primary=True)
+    stoppable = view.working or view.state.status is SessionState.AWAITING_REVIEW
+    return _Button("decide-stop", "Stop", "S", stoppable, lambda _: Decision(DecisionKind.STOP))
+
+
+def _edited(shown: StepView | None) -> str:
+    """What the editor begins with: the shown kernel, or the one the shown step goes on from."""
+    return (shown.step.candidate or shown.step.base or "") if shown else ""
+
+
+def _answerable(view: SessionView) -> bool:
+    return not view.working and view.state.status is not SessionState.ACCEPTED
+
+
+def _answer_key(view: SessionView) -> str:
+    return f"answer-{view.id}"

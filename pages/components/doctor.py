@@ -1,0 +1,59 @@
+"""The doctor's findings, looked for in the background so that no page waits for them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import streamlit as st
+
+from cutegen_core import doctor as core
+from pages.components.texts import Html, escaped, quiet, table
+
+_SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
+_KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
+POLL_S = 0.5
+
+
+def render_doctor(*, only_what_matters: bool = False) -> None:
+    """A table of the findings, each gap with the command that repairs it.
+
+    Args:
+        only_what_matters: leave out what is fine and explains nothing.
+    """
+    ready = _findings().done()
+    st.fragment(_table, run_every=None if ready else POLL_S)(only_what_matters)
+
+
+def look_again() -> None:
+    """Callback: forgets the findings."""
+    _findings.clear()
+
+
+@st.cache_resource(show_spinner=False)
+def _findings() -> Future[tuple[core.Check, ...]]:
+    with ThreadPoolExecutor(1, thread_name_prefix="doctor") as pool:
+        future = pool.submit(core.doctor)
+        pool.shutdown(wait=False)
+        return future
+
+
+def _table(only_what_matters: bool) -> None:
+    findings = _findings()
+    if not findings.done():
+        quiet("● Looking at this machine …")
+        return
+    shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
+    rows: list[tuple[object, ...]] = [(_state(c), c.name, Html(_detail(c))) for c in shown]
+    st.html(table(("", "", "found"), rows, numbers_from=9))
+
+
+_TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "Sandbox")
+
+
+def _state(check: core.Check) -> Html:
+    return Html(f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escaped(check.state)}</span>')
+
+
+def _detail(check: core.Check) -> str:
+    fix = f'<div class="cg-fix">fix: <code>{escaped(check.fix)}</code></div>' if check.fix else ""
+    return f"{escaped(check.detail)}{fix}"

@@ -1,0 +1,102 @@
+"""The evidence of one step, one pane at a time (the others are not computed); the pane is in the URL."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.store import Store
+from cutegen_core.trial import Stage, Status, Trial
+from cutegen_core.views import SessionView, StepView
+from pages.components import ui_state
+from pages.components.correctness import render_correctness
+from pages.components.resources import render_resources
+from pages.components.texts import Html, escaped, heading, note, quiet, table
+
+Pane = Literal["log", "correctness", "resources", "prompt"]
+PANES: tuple[Pane, ...] = ("log", "correctness", "resources", "prompt")
+RAW_LOG_CHARACTERS = 200_000
+
+
+def render_evidence(store: Store, view: SessionView, shown: StepView) -> None:
+    """The choice of the pane, and the pane."""
+    pane = _choose(shown.trial)
+    with st.container(key="evidence-body"):
+        if pane == "prompt":
+            _prompt(shown)
+        elif shown.trial is None:
+            quiet(_why_nothing(view, shown))
+        elif pane == "log":
+            _log(shown.trial)
+        elif pane == "correctness":
+            render_correctness(shown.trial)
+        else:
+            render_resources(store, shown.trial, views.base_trial(store, view.state, shown.step))
+
+
+def _choose(trial: Trial | None) -> Pane:
+    wanted = st.query_params.get("pane", "")
+    key = "pane"
+    ui_state.put(key, wanted if wanted in PANES else _telling(trial))
+    chosen = st.segmented_control(
+        "Evidence", PANES, key=key, required=True, label_visibility="collapsed",
+        on_change=ui_state.to_url, args=(key, "pane"),
+    )  # fmt: skip
+    return cast(Pane, chosen)
+
+
+def _telling(trial: Trial | None) -> Pane:
+    """The pane that explains the verdict."""
+    if trial is None or trial.status is Status.PASSED:
+        return "correctness"
+    return "correctness" if trial.failed_stage is Stage.TEST else "log"
+
+
+def _why_nothing(view: SessionView, shown: StepView) -> str:
+    if shown.step.outcome is not None:
+        return f"This step was never tried: {shown.step.outcome}. {shown.step.note}"
+    if view.state.gate is not None:
+        return "Not tried yet. Compile log, correctness and resources appear here after the approval."
+    return "Compile log, correctness and resources appear here as the stages end."
+
+
+def _log(trial: Trial) -> None:
+    """Messages at the user's own lines; the compiler's raw text one click away."""
+    if trial.message:
+        note("error", trial.message)
+    rows: list[tuple[object, ...]] = [
+        (d.line or "-", d.severity, Html(_message(d.message, d.notes)), d.tool) for d in trial.diagnostics
+    ]
+    if rows:
+        st.html(table(("line", "severity", "message", "from"), rows, numbers_from=9))
+    else:
+        quiet("The compiler had nothing to say about your lines.")
+    if not trial.log:
+        quiet("There is no raw log: nothing was compiled or the answer came from the cache.")
+    elif st.toggle(f"Raw log, {len(trial.log.splitlines())} lines", key="raw-log"):
+        st.code(trial.log[:RAW_LOG_CHARACTERS], language=None, wrap_lines=True)
+
+
+def _message(message: str, notes: tuple[str, ...]) -> str:
+    if not notes:
+        return escaped(message)
+    folded = "<br>".join(escaped(text) for text in notes)
+    return f"{escaped(message)}<details><summary>{len(notes)} notes</summary>{folded}</details>"
+
+
+def _prompt(shown: StepView) -> None:
+    """Every question to a model in this step, and what came back, as they were."""
+    if not shown.calls:
+        quiet("No prompt: this kernel was not written by a model.")
+    for call in shown.calls:
+        answer = call.answer
+        counted = f", {answer.prompt_tokens + answer.completion_tokens} tokens" if answer and call.model else ""
+        heading(f"{call.role} · prompt to {call.model or 'a model of your own'}{counted}")
+        st.code(call.prompt, language=None, wrap_lines=True, height=320)
+        heading("reply")
+        if answer and answer.error:
+            note("error", answer.error)
+        if call.reply:
+            st.code(call.reply, language=None, wrap_lines=True, height=320)

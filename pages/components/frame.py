@@ -1,0 +1,20 @@
+"""The picture frame: page settings, style, navigation, then the page itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from cutegen_core.errors import CutegenError
+from pages.components import places
+from pages.components.texts import note
+
+st.set_page_config("CuTeGen Workbench", page_icon="◧", layout="wide", initial_sidebar_state="collapsed")
+st.html(Path(__file__).with_name("page.css"))
+page = st.navigation(places.every(), position="top")
+try:
+    page.run()
+except CutegenError as error:
+    note("error", str(error))
+    st.page_link(places.start(), label="Back to the start page")

@@ -1,0 +1,69 @@
+"""The line above everything: what is refined, on what, by whom, how far, and the state."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.event import SessionState
+from cutegen_core.views import SessionView
+from pages.components import ui_state
+from pages.components.texts import chip, escaped, lowered
+
+_EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
+
+_SHAPES = {
+    SessionState.READY: "○", SessionState.RUNNING: "●", SessionState.AWAITING_REVIEW: "◆", SessionState.STOPPED: "■",
+    SessionState.EXHAUSTED: "▲", SessionState.INTERRUPTED: "▲", SessionState.ACCEPTED: "✓",
+}  # fmt: skip
+
+
+def render_header(view: SessionView) -> None:
+    """The strip, and the autonomy switch at its right."""
+    facts, switch = st.columns([6, 1.25], vertical_alignment="center")
+    with facts:
+        st.html(f'<div class="cg-header">{_facts(view)}</div>')
+    with switch:
+        _autonomy(view)
+
+
+def _facts(view: SessionView) -> str:
+    settings, state = view.state.settings, view.state
+    best = state.step_of(state.best) if state.best else None
+    parts = [
+        f'<h1 title="{escaped(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
+        chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
+        _fact("target", f"{settings.arch}", settings.device_name),
+        _fact("executor", _EXECUTORS.get(settings.executor, settings.executor)),
+        _fact("proposer", settings.proposer),
+        _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
+        _fact("best", f"step {best.number} ★" if best else "none yet", best.idea if best else ""),
+    ]
+    return "".join(parts)
+
+
+def _fact(name: str, value: str, title: str = "") -> str:
+    return f'<span class="cg-fact" title="{escaped(title)}"><i>{escaped(name)}</i> {escaped(value)}</span>'
+
+
+def _autonomy(view: SessionView) -> None:
+    words = views.autonomy_words()
+    key = f"autonomy-{view.id}"
+    ui_state.put(key, view.state.autonomy)
+    st.selectbox(
+        "Autonomy",
+        list(Autonomy),
+        key=key,
+        format_func=str,
+        help="How far it goes by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
+        label_visibility="collapsed",
+        on_change=_switched,
+        args=(key,),
+        disabled=view.state.status is SessionState.ACCEPTED,
+    )
+
+
+def _switched(key: str) -> None:
+    chosen = Autonomy(ui_state.text(key))
+    ui_state.choose(lambda _: Decision(DecisionKind.AUTONOMY, autonomy=chosen))

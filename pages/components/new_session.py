@@ -1,0 +1,85 @@
+"""Starting a session: on a built-in problem, or on one that was loaded by path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from cutegen_core import problems, sessions, views
+from cutegen_core.decision import Autonomy, Gate
+from cutegen_core.device import KNOWN, target
+from cutegen_core.problem import Problem
+from cutegen_core.store import Store
+from pages.components import places
+from pages.components.texts import quiet
+
+FIRST_PROBLEM = "softmax"
+PROPOSERS = {
+    "playbook": "playbook: writes kernels from verified templates, needs no model",
+    "manual": "manual: you carry the prompt to a model and paste its reply",
+}
+GATES = (Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
+
+
+def render_new_session(store: Store, chosen: Problem | None = None) -> None:
+    """The choices of a session; starting opens it. `chosen` leaves out the choice of the problem."""
+    name = chosen.name if chosen else "any"
+    problem = chosen or _problem(problems.catalogue())
+    first, second, third = st.columns([1.6, 1, 1])
+    with first:
+        proposer = st.selectbox(
+            "Proposer", list(PROPOSERS), format_func=PROPOSERS.__getitem__, key=f"new-proposer-{name}"
+        )
+    with second:
+        autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
+    with third:
+        steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        gates = st.segmented_control(
+            "Wait for me before", GATES, selection_mode="multi", default=list(sessions.DEFAULT_GATES),
+            format_func=_gate_words.__getitem__, key=f"new-gates-{name}",
+        )  # fmt: skip
+        arch = st.selectbox(
+            "Compile for", list(KNOWN), index=list(KNOWN).index(target().arch), key=f"new-arch-{name}", width=150
+        )
+        start = st.button("Start", type="primary", key=f"new-start-{name}")
+    proven = "Runs on the emulator: right or wrong is proven, time is not measured."
+    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {proven}")
+    if start:
+        ordered = tuple(gate for gate in GATES if gate in gates)
+        places.go_to_session(
+            sessions.create(
+                store, problem, proposer=proposer, autonomy=autonomy, gates=ordered, max_steps=int(steps), arch=arch
+            )
+        )
+
+
+def render_path() -> None:
+    """A path leads to the problems page, which loads it."""
+    with st.form("path", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        path = st.text_input(
+            "Path",
+            key="start-path",
+            placeholder="/path/to/KernelBench/level1 or one file.py",
+            label_visibility="collapsed",
+        )
+        if st.form_submit_button("Load", key="start-load") and path.strip():
+            st.switch_page(places.problems(), query_params={"path": path.strip()})
+    quiet("Files are run only in a limited process without network and keys.")
+
+
+_gate_words = {
+    Gate.PLAN: "a plan is carried out",
+    Gate.DIFF: "a change is compiled",
+    Gate.PROMOTION: "a verdict counts",
+}
+
+
+def _problem(known: Sequence[Problem]) -> Problem:
+    by_name = {problem.name: problem for problem in known}
+    first = list(by_name).index(FIRST_PROBLEM) if FIRST_PROBLEM in by_name else 0
+    name = st.selectbox(
+        "Problem", list(by_name), index=first, key="new-problem", format_func=lambda n: f"{n}: {by_name[n].title}"
+    )
+    return by_name[name]

@@ -1,0 +1,40 @@
+"""Where the pages are, and the links between them. A link carries everything the page needs in its URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import streamlit as st
+
+_PAGES = Path(__file__).parent.parent
+
+Page = type(st.Page(_PAGES / "start.py"))
+
+
+def every() -> list[Page]:
+    return [start(), session(), compare(), problems(), setup()]
+
+
+def start() -> Page:
+    return st.Page(_PAGES / "start.py", title="Start", default=True)
+
+
+def session() -> Page:
+    return st.Page(_PAGES / "session.py", title="Session", url_path="session")
+
+
+def compare() -> Page:
+    return st.Page(_PAGES / "compare.py", title="Compare", url_path="compare")
+
+
+def problems() -> Page:
+    return st.Page(_PAGES / "problems.py", title="Problems", url_path="problems")
+
+
+def setup() -> Page:
+    return st.Page(_PAGES / "setup.py", title="Setup", url_path="setup")
+
+
+def go_to_session(session_id: str) -> NoReturn:
+    st.switch_page(session(), query_params={"id": session_id})

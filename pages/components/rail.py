@@ -1,0 +1,58 @@
+"""The stage rail: where the shown step is, redrawn while the engine works, and the watch that notices changes."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.store import Store
+from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
+from pages.components.texts import MARKS, escaped
+
+RUNNING_POLL_S = 0.5
+LIVE_CHARACTERS = 160
+WAITING_POLL_S = 2.0
+"""A waiting session changes only when somebody decides in another tab or on the command line."""
+
+
+def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stale: bool, ticket: int) -> None:
+    """Draws the rail of one step and reruns the page when the session has moved on.
+
+    Args:
+        stale: a draft differs from the tested source, so the verdicts are of another text.
+        ticket: of a decision the engine has not taken yet, else 0.
+    """
+    every = RUNNING_POLL_S if view.working or ticket else WAITING_POLL_S
+    watch = st.fragment(_watch, run_every=every)
+    watch(store, view.id, view.state.meaning_seq, shown.step.number if shown else None, stale, ticket)
+
+
+def _watch(store: Store, session: str, drawn_seq: int, number: int | None, stale: bool, ticket: int) -> None:
+    view = views.session_view(store, session)
+    if view.state.meaning_seq != drawn_seq or (ticket and store.ticket(ticket).taken):
+        st.rerun()
+    step = next((s for s in view.state.steps if s.number == number), None)
+    stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
+    live = view.live[-LIVE_CHARACTERS:] if view.working else "your answer waits for the engine" if ticket else ""
+    st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
+
+
+def _stop(stop: RailStop, draft: bool) -> str:
+    stale = draft and stop.name not in ("plan",) and stop.status in (RailStatus.PASSED, RailStatus.FAILED)
+    word = "stale" if stale else str(stop.status)
+    detail = _seconds(stop)
+    name = escaped(stop.name.upper())
+    return (
+        f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{escaped(stop.note)}">'
+        f"<b>{MARKS[word]} {name}</b> <i>{escaped(word)}{escaped(detail)}</i></span>"
+    )
+
+
+def _seconds(stop: RailStop) -> str:
+    if stop.status is RailStatus.RUNNING and stop.since:
+        return f" {max(0.0, time.time() - stop.since):.1f} s"
+    if stop.note and stop.status is not RailStatus.FAILED and len(stop.note) < 24:
+        return f": {stop.note}"
+    return f" {stop.seconds:.2f} s" if stop.seconds else ""

@@ -1,0 +1,88 @@
+"""The resources pane: registers, spills, shared memory, occupancy, instruction mix, SASS; the change to the base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.store import Store
+from cutegen_core.trial import Occupancy, Resources, Trial
+from cutegen_core.views import Delta
+from pages.components import charts, highlight
+from pages.components.texts import Html, heading, lowered, note, quiet, table
+
+SASS_LINES_SHOWN = 3000
+
+
+def render_resources(store: Store, trial: Trial, base: Trial | None) -> None:
+    """What the compiler spent; `base` is the trial of the kernel this one was made from."""
+    resources = trial.resources
+    if resources is None:
+        note("warning", f"Not compiled: {trial.message or lowered(trial.status)}")
+        return
+    heading(f"Compiled for {resources.arch}")
+    numbers = [d for d in views.compare(base, trial) if "SASS" not in d.name and not d.name.startswith("occupancy")]
+    st.html(deltas(numbers, "base", "this"))
+    heading("Occupancy, theoretical")
+    st.html(_occupancy(resources.occupancy))
+    heading("Instruction mix")
+    mixes = {"this": dict(views.instruction_mix(trial))}
+    if base and base.resources:
+        mixes["base"] = dict(views.instruction_mix(base))
+    st.plotly_chart(charts.mix_bars(mixes), key="mix-bars", config={"displayModeBar": False})
+    _sass(store, resources)
+
+
+def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
+    """HTML of a comparison, with the change and its direction in words and shapes."""
+    body: list[tuple[object, ...]] = []
+    for row in rows:
+        name = f"{row.name}, {row.unit}" if row.unit and row.unit not in row.name else row.name
+        body.append((name, _number(row.left), _number(row.right), _change(row)))
+    return table(("", left, right, "change"), body)
+
+
+def _change(row: Delta) -> object:
+    if row.left is None or row.right is None:
+        return ""
+    change = row.right - row.left
+    if abs(change) < 1e-9:
+        return "="
+    shape = "▲ +" if change > 0 else "▼ "
+    return Html(f"{shape}{change:g}" if abs(change) >= 1 or change.is_integer() else f"{shape}{change:.3g}")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if float(value).is_integer() else f"{value:.3g}"
+
+
+def _occupancy(rows: Sequence[Occupancy]) -> str:
+    several = len({row.kernel for row in rows}) > 1
+    body: list[tuple[object, ...]] = [
+        (
+            f"{row.workload}, {row.kernel}" if several else row.workload, _dims(row.grid), _dims(row.block),
+            row.smem_bytes, row.blocks_per_sm, f"{100 * row.occupancy:.0f} %", f"{row.waves:.2f}", row.limiter,
+        )
+        for row in rows
+    ]  # fmt: skip
+    return table(("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by"), body)
+
+
+def _dims(dims: tuple[int, int, int]) -> str:
+    while len(dims) > 1 and dims[-1] == 1:
+        dims = dims[:-1]
+    return " x ".join(map(str, dims))
+
+
+def _sass(store: Store, resources: Resources) -> None:
+    if not resources.sass or not st.toggle("SASS", key="sass"):
+        return
+    lines = store.text(resources.sass).splitlines()
+    if len(lines) > SASS_LINES_SHOWN:
+        quiet(f"The first {SASS_LINES_SHOWN} of {len(lines)} lines.")
+    with st.container(key="sass-pane"):
+        st.html(highlight.block("\n".join(lines[:SASS_LINES_SHOWN]), "sass"))

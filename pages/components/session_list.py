@@ -1,0 +1,33 @@
+"""The list of sessions; a click goes on with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from cutegen_core.views import SessionRow
+from pages.components import places
+from pages.components.texts import lowered, plain_label, quiet, when
+
+SHOWN_AT_FIRST = 12
+
+
+def render_sessions(rows: Sequence[SessionRow]) -> None:
+    """One line each, newest first."""
+    if not rows:
+        quiet("None yet. Start one above: softmax with the playbook needs no GPU, no key and no network.")
+        return
+    show_all = len(rows) > SHOWN_AT_FIRST and st.toggle(f"All {len(rows)}", key="all-sessions")
+    for row in rows if show_all else rows[:SHOWN_AT_FIRST]:
+        with st.container(horizontal=True, vertical_alignment="center", key=f"session-row-{row.id}"):
+            st.page_link(
+                places.session(), label=f"**{plain_label(row.problem)}** {plain_label(_facts(row))}",
+                query_params={"id": row.id}, width="stretch",
+            )  # fmt: skip
+
+
+def _facts(row: SessionRow) -> str:
+    best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
+    origin = "" if row.origin == "here" else f" · from {row.origin}"
+    return f"· {lowered(row.status)} · {row.proposer} · {row.steps} steps · {best} · {when(row.updated_at)}{origin}"

@@ -1,0 +1,111 @@
+"""The shown step's kernel: as it is, or as a difference to its parent, the best, or any step; its plan above it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.store import Store
+from cutegen_core.trial import Trial
+from cutegen_core.views import SessionView, StepView
+from pages.components import diff, ui_state
+from pages.components.texts import escaped, lowered, quiet
+
+VIEWS = ("source", "inline", "split")
+
+
+class _Other(NamedTuple):
+    """A candidate the difference can be taken to."""
+
+    label: str
+    candidate: str
+
+
+def render_source(store: Store, view: SessionView, shown: StepView) -> None:
+    """Title, plan, choice of the picture, the picture."""
+    st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
+    if shown.step.plan:
+        st.html(f'<div class="cg-plan">{escaped(shown.step.plan)}</div>')
+    if not shown.source:
+        quiet("No kernel yet: it appears here as soon as it is proposed.")
+        return
+    choices = _choices(view, shown)
+    picture, other = _toolbar(view.id, shown.step.number, choices)
+    messages = line_messages(shown.trial)
+    with st.container(key="code-pane"):
+        if other is None or picture == "source":
+            st.html(diff.plain(shown.source, messages))
+        elif picture == "inline":
+            st.html(diff.inline(store.text(other.candidate), shown.source, messages))
+        else:
+            st.html(diff.side_by_side(store.text(other.candidate), shown.source, messages))
+
+
+def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
+    """What the compiler and the checker say about each line, by line number."""
+    said: dict[int, list[str]] = {}
+    for diagnostic in trial.diagnostics if trial else ():
+        if diagnostic.line:
+            said.setdefault(diagnostic.line, []).append(
+                f"{diagnostic.severity} ({diagnostic.tool}): {diagnostic.message}"
+            )
+    for verdict in trial.correctness.verdicts if trial and trial.correctness else ():
+        for finding in verdict.findings:
+            if finding.line:
+                said.setdefault(finding.line, []).append(f"{finding.kind} (checker): {finding.message}")
+    return {line: tuple(dict.fromkeys(messages)) for line, messages in said.items()}
+
+
+def _title(shown: StepView) -> str:
+    step = shown.step
+    author = f" by {step.author}" if step.author else ""
+    verdict = f" · {lowered(step.status)}" if step.status else ""
+    outcome = f" · {step.outcome}" if step.outcome else ""
+    asked = f" · asked: “{step.instruction}”" if step.instruction else ""
+    told = escaped(author + verdict + outcome + asked)
+    return f"<b>Step {step.number}</b> {escaped(step.idea or 'being proposed')}<span class='cg-quiet'>{told}</span>"
+
+
+def _choices(view: SessionView, shown: StepView) -> dict[str, _Other]:
+    """What this source can be compared with; the parent comes first, itself is left out."""
+    own, parent, best = shown.step.candidate, shown.step.parent or shown.step.base, view.state.best
+    found: dict[str, _Other] = {}
+    if parent and parent != own:
+        found["parent"] = _Other(_label(view, "parent", parent), parent)
+    if best and best != own:
+        found["best"] = _Other(_label(view, "best", best), best)
+    for row in reversed(view.steps):
+        if row.candidate and row.candidate != own and row.number != shown.step.number:
+            found[str(row.number)] = _Other(f"step {row.number}: {row.idea[:40]}", row.candidate)
+    return found
+
+
+def _label(view: SessionView, word: str, candidate: str) -> str:
+    step = view.state.step_of(candidate)
+    return f"{word} (step {step.number})" if step else word
+
+
+def _toolbar(session: str, number: int, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
+    left, middle, _ = st.columns([1.25, 1.6, 1], vertical_alignment="center")
+    wanted = st.query_params.get("view", "")
+    picture = wanted if wanted in VIEWS else ("inline" if choices else "source")
+    key, against_key = "picture", f"against-{session}-{number}"
+    ui_state.put(key, picture)
+    with left:
+        st.segmented_control(
+            "Picture", VIEWS, key=key, required=True, label_visibility="collapsed",
+            on_change=ui_state.to_url, args=(key, "view"), disabled=not choices,
+        )  # fmt: skip
+    if not choices:
+        return "source", None
+    with middle:
+        name = st.query_params.get("against", "")
+        ui_state.put(against_key, name if name in choices else next(iter(choices)))
+        chosen = st.selectbox(
+            "Against", list(choices), key=against_key, format_func=lambda n: choices[n].label,
+            label_visibility="collapsed", on_change=ui_state.to_url, args=(against_key, "against"),
+            disabled=picture == "source",
+        )  # fmt: skip
+    return picture, choices[chosen]

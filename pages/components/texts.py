@@ -1,0 +1,89 @@
+"""Everything from kernels, logs, models and files goes to the browser through these functions, escaped.
+
+Streamlit's own message boxes and most labels read Markdown; `note` and `plain_label` are used instead.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from typing import Literal
+
+import streamlit as st
+
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+
+MARKS = {
+    "passed": "✓", "failed": "✗", "running": "●", "waiting": "◆", "skipped": "–", "fresh": "○", "stale": "≠",
+}  # fmt: skip
+"""The shape beside every state word."""
+
+_TITLES = {"error": "✗ Error", "warning": "▲ Attention", "info": "ⓘ", "ok": "✓"}
+
+
+def escaped(text: object) -> str:
+    """Text for HTML, attribute values included."""
+    return html.escape(str(text), quote=True)
+
+
+def plain_label(text: object) -> str:
+    """Text for a widget's label, which Streamlit would otherwise read as Markdown."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:
+    """A message box whose text is shown as it stands."""
+    st.html(f'<div class="cg-note cg-{kind}" role="status"><b>{_TITLES[kind]}</b> <span>{escaped(text)}</span></div>')
+
+
+def quiet(text: str) -> None:
+    """A line in small, grey type."""
+    st.html(f'<div class="cg-quiet">{escaped(text)}</div>')
+
+
+def heading(text: str) -> None:
+    """A section's small heading."""
+    st.html(f'<h2 class="cg-heading">{escaped(text)}</h2>')
+
+
+def chip(text: str, kind: str = "", title: str = "") -> str:
+    """HTML of a small label; `kind` is one of the states or empty."""
+    return f'<span class="cg-chip cg-{escaped(kind)}" title="{escaped(title)}">{escaped(text)}</span>'
+
+
+def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:
+    """HTML of a dense table; columns from `numbers_from` on are right-aligned. Cells of type `Html` are not escaped."""
+    head = "".join(f"<th{_align(i, numbers_from)}>{escaped(h)}</th>" for i, h in enumerate(header))
+    body = "".join(
+        "<tr>" + "".join(f"<td{_align(i, numbers_from)}>{_cell(c)}</td>" for i, c in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="cg-scroll"><table class="cg-table">{inner}</table></div>'
+
+
+class Html(str):
+    """Markup made here, from escaped parts."""
+
+
+def when(at: float) -> str:
+    """How long ago, in words."""
+    seconds = max(0, int(time.time() - at))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "just now"
+
+
+def lowered(word: object) -> str:
+    """A status word as the page writes it: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
+    return str(word).replace("_", " ").lower()
+
+
+def _align(column: int, numbers_from: int) -> str:
+    return ' class="cg-n"' if column >= numbers_from else ""
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, Html) else escaped("" if value is None else value)

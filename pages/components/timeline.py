@@ -1,0 +1,100 @@
+"""Every step: the list (a click opens the step) and the chart of one number over the steps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.event import Outcome
+from cutegen_core.store import Store
+from cutegen_core.trial import Status
+from cutegen_core.views import SessionView, StepRow
+from pages.components import charts, ui_state
+from pages.components.texts import heading, lowered, plain_label, quiet
+
+Metric = Literal["registers", "spills", "shared", "mix", "latency"]
+
+_METRICS: dict[Metric, tuple[str, str]] = {
+    "registers": ("registers", "registers"),
+    "spills": ("spill_bytes", "spilled, B"),
+    "shared": ("smem_bytes", "shared, B"),
+}
+_CONFIG = {"displayModeBar": False, "scrollZoom": False}
+
+
+def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
+    """The list, newest first, and the chart below."""
+    heading(f"Timeline · {len(view.steps)} steps")
+    with st.container(key="steps"):
+        if not view.steps:
+            quiet("The first step is on its way.")
+        for row in reversed(view.steps):
+            _step_button(row, is_shown=row.number == shown)
+    _chart(store, view, shown)
+
+
+def _step_button(row: StepRow, *, is_shown: bool) -> None:
+    key = f"step-row-shown-{row.number}" if is_shown else f"step-row-{row.number}"
+    st.button(
+        plain_label(_line(row)),
+        key=key,
+        type="tertiary",
+        width="stretch",
+        help=None,
+        on_click=_open,
+        args=(row.number,),
+    )
+
+
+def _line(row: StepRow) -> str:
+    star = " ★" if row.is_best else ""
+    return f"{_mark(row)} {row.number}{star}  {row.idea or 'working on it'} · {_verdict(row)}"
+
+
+def _mark(row: StepRow) -> str:
+    if row.status is None:
+        return "○" if row.outcome is None else "–"
+    return "✓" if row.status is Status.PASSED else "✗"
+
+
+def _verdict(row: StepRow) -> str:
+    if row.status is None:
+        return str(row.outcome) if row.outcome else "open"
+    if row.status is Status.PASSED:
+        return "passed" if row.outcome in (Outcome.PROMOTED, None) else f"passed, {row.outcome}"
+    return lowered(row.status)
+
+
+def _open(number: int) -> None:
+    st.query_params["step"] = str(number)
+
+
+def _chart(store: Store, view: SessionView, shown: int | None) -> None:
+    key = f"metric-{view.id}"
+    metric: Metric = st.segmented_control(
+        "Chart",
+        [*_METRICS, "mix", "latency"],
+        key=key,
+        default="registers",
+        required=True,
+        label_visibility="collapsed",
+    )
+    if metric == "latency":
+        figure = charts.no_latency(view.steps)
+    elif metric == "mix":
+        figure = charts.mix_over_steps(views.mix_rows(store, view.state))
+    else:
+        attribute, unit = _METRICS[metric]
+        figure = charts.over_steps(view.steps, attribute, unit, shown)
+    chart_key = f"chart-{metric}"
+    st.plotly_chart(
+        figure, key=chart_key, config=_CONFIG, selection_mode="points", on_select=lambda: _open_point(chart_key)
+    )
+
+
+def _open_point(key: str) -> None:
+    number = ui_state.chosen_point(key)
+    if number is not None:
+        _open(number)

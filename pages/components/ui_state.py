@@ -1,0 +1,109 @@
+"""The only module that touches `st.session_state`. It holds ids, what was just clicked, and drafts of answers.
+
+The truth is in the store and in the URL. A click must carry what the person saw, not what is true a moment later, so
+the buttons hand over decisions bound at drawing time (`choose`) and the page takes them up first (`take_decision`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from cutegen_core.decision import Decision
+
+MakeDecision = Callable[[str], Decision]
+
+_CHOSEN = "chosen"
+_NOTICE = "notice"
+_EDITING = "editing"
+_SUBMITTED = "submitted"
+
+
+def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
+    """Callback of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
+    text = str(st.session_state.get(text_key) or "").strip("\n") if text_key else ""
+    if text_key and not text.strip():
+        st.session_state[_NOTICE] = empty
+        return
+    st.session_state[_CHOSEN] = make(text), text_key
+
+
+def take_decision() -> tuple[Decision, str] | None:
+    """What was just clicked, once, with the key of the text it was made from."""
+    chosen: tuple[Decision, str] | None = st.session_state.pop(_CHOSEN, None)
+    return chosen
+
+
+class Submitted(NamedTuple):
+    """This tab's last decision until it is settled: its number in the inbox, and the source of an edit."""
+
+    ticket: int
+    source: str
+
+
+def remember(submitted: Submitted | None) -> None:
+    st.session_state[_SUBMITTED] = submitted
+
+
+def submitted() -> Submitted | None:
+    last: Submitted | None = st.session_state.get(_SUBMITTED)
+    return last
+
+
+def say(text: str) -> None:
+    """A message for the next drawing."""
+    st.session_state[_NOTICE] = text
+
+
+def take_notice() -> str:
+    return str(st.session_state.pop(_NOTICE, ""))
+
+
+def text(key: str) -> str:
+    """What is typed in the field with this key."""
+    return str(st.session_state.get(key) or "")
+
+
+def put(key: str, value: Any) -> None:  # noqa: ANN401 - the value of any widget
+    """Sets a widget's value before it is drawn (or in a callback)."""
+    st.session_state[key] = value
+
+
+def put_once(key: str, value: str) -> None:
+    """The first value of a field; what was typed since is kept."""
+    if key not in st.session_state:
+        st.session_state[key] = value
+
+
+def editing(session: str) -> bool | None:
+    """Whether the editor is open; None when this tab has not said."""
+    state: tuple[str, bool] = st.session_state.get(_EDITING, ("", False))
+    return state[1] if state[0] == session else None
+
+
+def set_editing(session: str, is_open: bool) -> None:
+    st.session_state[_EDITING] = session, is_open
+
+
+def to_url(key: str, name: str) -> None:
+    """Callback of a choice: writes the chosen value into the URL."""
+    value = st.session_state.get(key)
+    if value is not None:
+        st.query_params[name] = str(value)
+
+
+def drop_from_url(name: str) -> None:
+    """Callback: back to what the page shows by itself."""
+    st.query_params.pop(name, None)
+
+
+def chosen_point(key: str) -> int | None:
+    """The x value of the point selected in a chart."""
+    points = st.session_state[key].selection.points
+    return int(points[0]["x"]) if points else None
+
+
+def forget(key: str) -> None:
+    st.session_state.pop(key, None)

@@ -1,0 +1,104 @@
+"""One session: take up what was clicked, read the store, draw. `?id=` the session, `?step=`, `?pane=`, `?view=`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import sessions, views
+from cutegen_core.decision import Decision, DecisionKind
+from cutegen_core.errors import StaleDecisionError
+from cutegen_core.event import SessionState
+from cutegen_core.store import Store
+from cutegen_core.views import SessionView, StepView
+from pages.components import data, editor, places, ui_state
+from pages.components.decide import render_decide
+from pages.components.evidence import render_evidence
+from pages.components.header import render_header
+from pages.components.rail import render_rail
+from pages.components.reply import render_reply_gate
+from pages.components.source import render_source
+from pages.components.texts import note
+from pages.components.timeline import render_timeline
+
+# How long a click waits for the engine, so that this tab shows the effect at once.
+ENGINE_ANSWERS_S = 0.5
+KEPT = "A draft you were typing is still there."
+
+
+def submit(store: Store, session: str, decision: Decision, text_key: str) -> None:
+    """Hands a decision over; a refusal is said and what was typed stays."""
+    try:
+        ticket = sessions.decide(store, session, decision, wait_s=ENGINE_ANSWERS_S)
+    except StaleDecisionError as refusal:
+        ui_state.say(f"{refusal} {KEPT}")
+        return
+    ui_state.remember(ui_state.Submitted(ticket, decision.source or ""))
+    if decision.kind in (DecisionKind.REDIRECT, DecisionKind.REJECT):
+        ui_state.put(text_key, "")
+    if decision.kind not in (DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET):
+        st.query_params.pop("step", None)
+
+
+def unanswered(store: Store, session: str) -> int:
+    """Ticket of this tab's last decision while the engine has yet to look at it, else 0. A late refusal is said."""
+    last = ui_state.submitted()
+    ticket = store.ticket(last.ticket) if last else None
+    if last is None or ticket is None:
+        return 0
+    if not ticket.taken:
+        return last.ticket
+    ui_state.remember(None)
+    if ticket.refusal:
+        ui_state.say(f"{ticket.refusal} {KEPT}")
+    elif last.source:
+        editor.taken(store, session, last.source)
+    return 0
+
+
+def shown_step(store: Store, view: SessionView) -> StepView | None:
+    """The step in the URL, else the last one."""
+    wanted = st.query_params.get("step", "")
+    if not wanted:
+        last = view.state.step
+        return views.step_view(store, view.id, last.number) if last else None
+    if not wanted.isdecimal() or not any(row.number == int(wanted) for row in view.steps):
+        note("error", f"Session {view.id} has no step “{wanted}”; it has {len(view.steps)}.")
+        st.page_link(places.session(), label="Show the last step", query_params={"id": view.id})
+        st.stop()
+    return views.step_view(store, view.id, int(wanted))
+
+
+store = data.store()
+session = st.query_params.get("id", "")
+if not session:
+    note("info", "No session is named in the address. Choose one, or start one.")
+    st.page_link(places.start(), label="To the start page")
+    st.stop()
+clicked = ui_state.take_decision()
+view = views.session_view(store, session)
+if clicked:
+    submit(store, session, *clicked)
+    view = views.session_view(store, session)
+ticket = unanswered(store, session)
+shown = shown_step(store, view)
+
+render_header(view)
+if notice := ui_state.take_notice():
+    note("warning", notice)
+if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
+    note("warning", view.state.reason)
+render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
+left, middle, right = st.columns([1.25, 2.6, 1.75], gap="small")
+with left:
+    render_timeline(store, view, shown.step.number if shown else None)
+with middle:
+    if editor.is_open(store, view):
+        editor.render_editor(store, view, shown)
+    else:
+        render_reply_gate(store, view)
+        if shown:
+            render_source(store, view, shown)
+with right:
+    if shown:
+        render_evidence(store, view, shown)
+render_decide(store, view, shown)

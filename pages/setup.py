@@ -1,0 +1,56 @@
+"""What this machine has, what is missing and how to get it; the engine and its log; versions."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import streamlit as st
+
+from cutegen_core import __version__, device, workspace
+from pages.components import data, doctor
+from pages.components.texts import heading, note, quiet, table
+
+LOG_CHARACTERS = 20_000
+POLL_S = 2.0
+
+
+@st.fragment(run_every=POLL_S)
+def render_engine() -> None:
+    """Whether it runs and what it says; it is started again by itself."""
+    # Imported late: the engine knows every adapter, and the page is drawn before they are loaded.
+    from cutegen_core import engine
+
+    line = data.store().live(engine.ENGINE_LINE)
+    if engine.is_running():
+        note("ok", f"The engine runs. {line}")
+    else:
+        note("warning", "The engine is not running; it is started again within seconds. Its log tells why it stopped.")
+
+
+def engine_log() -> str:
+    path = workspace.home() / "engine.log"
+    return path.read_text(errors="replace")[-LOG_CHARACTERS:] if path.exists() else ""
+
+
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    heading("Doctor")
+    doctor.render_doctor()
+    st.button("Look again", key="doctor-again", on_click=doctor.look_again)
+with right:
+    heading("Engine")
+    render_engine()
+    if st.toggle("Log", key="engine-log"):
+        st.code(engine_log() or "(empty)", language=None, wrap_lines=True, height=300)
+    heading("Compile target")
+    target = device.target()
+    whose = "the GPU of this machine" if target.present else "no GPU here: its published limits"
+    quiet(f"{target.arch} ({target.name}), {whose}")
+    limits = f"{target.smem_max // 1024} KB shared memory a block, {target.regs_per_sm} registers an SM"
+    quiet(f"{target.sm_count} SMs, {limits}")
+    quiet(f"Chosen per session when it starts; known: {', '.join(device.KNOWN)}")
+    heading("Versions")
+    names = ("streamlit", "plotly", "pygments", "torch", "numpy")
+    rows: list[tuple[object, ...]] = [("cutegen", __version__), *((name, version(name)) for name in names)]
+    st.html(table(("package", "version"), rows))
+    quiet(f"Workspace: {workspace.home()}")

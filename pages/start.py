@@ -1,0 +1,32 @@
+"""Where one begins: what this machine can do, and the ways in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import views
+from pages.components import data, new_session, places
+from pages.components.doctor import render_doctor
+from pages.components.session_list import render_sessions
+from pages.components.texts import heading, quiet
+
+store = data.store()
+rows = views.session_rows(store)
+
+st.html('<h1 class="cg-title">CuTeGen Workbench</h1>')
+quiet("From a PyTorch reference to a fast, proven CuTe kernel, step by step, with you in charge.")
+ways, machine = st.columns([3, 2], gap="medium")
+with ways:
+    with st.container(border=True):
+        heading("Start a new session")
+        new_session.render_new_session(store)
+    with st.container(border=True):
+        heading("Load a KernelBench file or folder")
+        new_session.render_path()
+    with st.container(border=True):
+        heading(f"Continue a session · {len(rows)}")
+        render_sessions(rows)
+with machine, st.container(border=True):
+    heading("What this machine can do")
+    render_doctor(only_what_matters=True)
+    st.page_link(places.setup(), label="Everything the doctor looked at")
