@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -77,24 +78,22 @@ def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], boo
 
     async def ask(_: Callable[[str], None]) -> object:
         wire = Wire(settings, key)
-        async with client(settings, wire) as openai_client:
-            return await openai_client.get("/models", cast_to=object, options={"timeout": _LIST_WAIT_S})
+        async with client(settings, wire) as openai_client, asyncio.timeout(_LIST_WAIT_S):
+            return await openai_client.get("/models", cast_to=object)
 
     try:
         answer = stoppable.run(ask, progress=lambda text: None, stopped=stopped)
     except stoppable.StoppedWorkError:
         return (), "stopped"
+    except TimeoutError:
+        return (), f"the list of models did not come within {_LIST_WAIT_S:g} s"
     except (openai.APIError, httpx2.RequestError, ValueError, RecursionError, UnreadableAnswerError) as error:
         status = getattr(error, "status_code", 0)
-        return (), "the server has no list of models" if status in (404, 405, 501) else _said(error, settings, key)
+        return (), "the server has no list of models" if status in (404, 405, 501) else failure_of(
+            error, settings, key
+        ).message
     names = _names(answer)
     return names, "" if names else "the server's list of models is empty or not understood"
-
-
-def _said(error: Exception, settings: ModelSettings, key: Key | None) -> str:
-    if isinstance(error, openai.APITimeoutError):
-        return f"the list of models did not come within {_LIST_WAIT_S:g} s"
-    return failure_of(error, settings, key).message
 
 
 def _names(answer: object) -> tuple[str, ...]:

@@ -1,0 +1,166 @@
+"""Edits against the current kernel: where a SEARCH text fits, and what comes nearest when it fits nowhere.
+
+1. A SEARCH text is looked for as it is, then without trailing blanks, then without indentation.
+2. It must fit in exactly one place; the looser searches put the replacement in at the indentation they found.
+3. Every step is a search in one joined text, so a large file costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+BLOCKS_MAX = 200
+_COMMON_LINE = 20
+_CANDIDATES = 12
+_COMPARED_LINES = 40
+_COMPARED_LETTERS = 3000
+_SHOWN_LINES = 12
+_HUNK = re.compile(r"@@.*?@@|@@")
+_WORD = re.compile(r"\w+")
+
+
+class Block(NamedTuple):
+    """One edit; both texts end with a line end or are empty."""
+
+    search: str
+    replacement: str
+
+
+class PatchFailed(NamedTuple):
+    reason: str
+
+
+def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
+    """The source with every block applied in order; each SEARCH text must fit in exactly one place."""
+    if len(blocks) > BLOCKS_MAX:
+        return PatchFailed(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
+    for number, block in enumerate(blocks, 1):
+        changed = _applied(block, source)
+        if isinstance(changed, int):
+            problem = f"occurs {changed} times" if changed else "does not occur in the current kernel"
+            hint = "Add lines around it until it is the only place." if changed else nearest(block.search, source)
+            return PatchFailed(f"the SEARCH text of block {number} {problem}. {hint}")
+        source = changed
+    return source
+
+
+def diff_blocks(lines: Sequence[str]) -> list[Block]:
+    """The hunks of a unified diff as blocks; line numbers are not trusted, only the text around the change."""
+    hunks: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith(("--- ", "+++ ", "diff ", "index ")) and not any(hunks[-1]):
+            continue
+        if _HUNK.match(line):
+            hunks.append([])
+        else:
+            hunks[-1].append(line)
+    blocks = []
+    for hunk in hunks:
+        if any(line[:1] in "+-" for line in hunk if line):
+            old = "".join(line[1:] + "\n" for line in hunk if line[:1] != "+" and not line.startswith("\\"))
+            new = "".join(line[1:] + "\n" for line in hunk if line[:1] != "-" and not line.startswith("\\"))
+            blocks.append(Block(old, new))
+    return blocks
+
+
+def nearest(search: str, source: str) -> str:
+    """The stretch of the source that looks most like what was searched for, with its line."""
+    wanted = search.strip("\n").split("\n")
+    if not search.strip():
+        return "It is empty."
+    lines = source.split("\n")
+    text = _clipped(wanted)
+    best, ratio = 0, -1.0
+    for start in _likely_starts(wanted, lines):
+        matcher = difflib.SequenceMatcher(None, _clipped(lines[start : start + len(wanted)]), text, autojunk=False)
+        found = matcher.quick_ratio()
+        if found > ratio:
+            best, ratio = start, found
+    shown = "\n".join(line[:200] for line in lines[best : best + min(len(wanted), _SHOWN_LINES)])
+    return f"The nearest text begins at line {best + 1}:\n{shown}"
+
+
+def _applied(block: Block, source: str) -> str | int:
+    """The changed source, or in how many places the block fits."""
+    if not block.search.strip():
+        return 0
+    for candidate in (block, _without_diff_marks(block)):
+        if candidate is None:
+            continue
+        anchored, at_lines = "\n" + candidate.search, "\n" + source
+        found = at_lines.count(anchored)
+        if found:
+            return at_lines.replace(anchored, "\n" + candidate.replacement)[1:] if found == 1 else found
+        for reduce in (str.rstrip, str.strip):
+            places = list(_places(candidate.search, source, reduce))
+            if places:
+                return _replaced_lines(source, places[0], candidate) if len(places) == 1 else len(places)
+    return 0
+
+
+def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
+    """0-based lines where the search text's lines occur, every line reduced."""
+    wanted = "\n" + "\n".join(map(reduce, search.strip("\n").split("\n"))) + "\n"
+    text = "\n" + "\n".join(map(reduce, source.split("\n"))) + "\n"
+    at, line, counted = -1, 0, 0
+    while (at := text.find(wanted, at + 1)) >= 0:
+        line += text.count("\n", counted, at)
+        counted = at
+        yield line
+
+
+def _replaced_lines(source: str, start: int, block: Block) -> str:
+    lines = source.split("\n")
+    wanted = block.search.strip("\n").split("\n")
+    replacement = block.replacement.strip("\n").split("\n") if block.replacement.strip("\n") else []
+    first = next(n for n, line in enumerate(wanted) if line.strip())
+    given, there = _indentation(wanted[first]), _indentation(lines[start + first])
+    return "\n".join(
+        [*lines[:start], *(_moved(line, given, there) for line in replacement), *lines[start + len(wanted) :]]
+    )
+
+
+def _moved(line: str, given: str, there: str) -> str:
+    """The line at the indentation of the place it goes to."""
+    if not line.strip() or given == there:
+        return line
+    return there + line[len(given) :] if line.startswith(given) else there + line.lstrip()
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _without_diff_marks(block: Block) -> Block | None:
+    """The block with `-` and `+` at the line beginnings taken off, where every line of it has one."""
+    old, new = block.search.split("\n")[:-1], block.replacement.split("\n")[:-1]
+    if not all(line[:1] in "- " for line in old) or not all(line[:1] in "+ " for line in new):
+        return None
+    if not any(line[:1] == "-" for line in old):
+        return None
+    return Block("".join(line[1:] + "\n" for line in old), "".join(line[1:] + "\n" for line in new))
+
+
+def _likely_starts(wanted: Sequence[str], lines: Sequence[str]) -> list[int]:
+    """Where the search text may have been meant: lines it shares vote, else the words of its first lines do."""
+    where: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        where.setdefault(line.strip(), []).append(number)
+    votes: Counter[int] = Counter()
+    for offset, line in enumerate(wanted):
+        places = where.get(line.strip(), [])
+        if line.strip() and len(places) <= _COMMON_LINE:
+            votes.update(max(0, place - offset) for place in places)
+    if not votes:
+        words = set(_WORD.findall(_clipped(wanted)))
+        for number, line in enumerate(lines):
+            votes[number] = len(words.intersection(_WORD.findall(line[:200])))
+    return [start for start, _ in votes.most_common(_CANDIDATES)] or [0]
+
+
+def _clipped(lines: Sequence[str]) -> str:
+    return "\n".join(lines[:_COMPARED_LINES])[:_COMPARED_LETTERS]
