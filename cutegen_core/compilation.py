@@ -147,7 +147,10 @@ class Compiler:
         if wrong:
             return _failed(Status.COMPILE_ERROR, (*wrong, *diagnostics), log)
         cubin = base64.b64decode(answer["cubin"])
-        sass = disassembly.disassemble(cubin)
+        try:
+            sass = disassembly.disassemble(cubin)
+        except WorkerLimitError as limit:
+            return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=f"{limit} Unroll less.")
         kernels = _resources(lowered, usages, disassembly.by_kernel(sass))
         return CompileResult(Status.PASSED, diagnostics, log, kernels, cubin, sass, lowered)
 
