@@ -11,15 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from cutegen_core.errors import CutegenError
+from cutegen_core.errors import BudgetError
 from cutegen_core.model_settings import ModelSettings
 
 _LETTERS_PER_TOKEN = 3.5
 _OTHER_BYTES_PER_TOKEN = 2
-
-
-class BudgetError(CutegenError):
-    """The next call does not fit into what is left."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,21 +21,20 @@ from secrets import randbits
 from typing import Any
 
 from cutegen_core import __version__, engine, problems, records, sessions, views
-from cutegen_core.candidate import Author, Candidate
+from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.device import target
 from cutegen_core.doctor import doctor
-from cutegen_core.errors import CutegenError, UsageError
+from cutegen_core.errors import CutegenError, KernelFileError, UsageError
 from cutegen_core.evaluator import Evaluator, Quiet
 from cutegen_core.event import SessionState
+from cutegen_core.kernel_file import decode
 from cutegen_core.reference import Reference
 from cutegen_core.session import WORKING
 from cutegen_core.store import Store
 from cutegen_core.tools import EXECUTORS, PROPOSERS, executor_named
-from cutegen_core.trial import Stage, StageResult, Trial
-
-MAX_KERNEL_FILE_BYTES = 1 << 20
+from cutegen_core.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -121,7 +121,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _problems(arguments: argparse.Namespace) -> int:
-    listing = problems.load_folder(Path(arguments.path)) if arguments.path else problems.built_in()
+    listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.built_in()
     if arguments.json:
         _print_json(
             {
@@ -139,26 +139,28 @@ def _problems(arguments: argparse.Namespace) -> int:
 
 
 def _problem_entry(entry: problems.Entry) -> Mapping[str, Any]:
-    facts: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
     if entry.problem is None:
-        return facts | {"error": entry.error}
+        return {"name": entry.name, "path": str(entry.path), "error": entry.error}
+    facts = {"name": entry.name, "path": entry.problem.origin}
     workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
     return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    source = _read_kernel(arguments.file)
+    data = _read_kernel(arguments.file)
     problem = problems.load(arguments.problem)
     device = target(arguments.arch)
     executor = executor_named(arguments.executor)
-    store = Store()
-    compiler = Compiler(device.arch)
+    seed = randbits(31) if arguments.seed is None else arguments.seed
+    store, compiler = Store(), Compiler(device.arch)
     with tempfile.TemporaryDirectory(prefix="cutegen-check-") as scratch:
         reference = Reference(problem, Path(scratch))
         try:
             evaluator = Evaluator(problem, reference, executor, compiler, device, store.put)
-            seed = randbits(31) if arguments.seed is None else arguments.seed
-            trial = evaluator.evaluate(Candidate(source, Author.IMPORT), seed=seed, watch=_Narrator(arguments.json))
+            candidate = Candidate(decode(data), Author.IMPORT)
+            trial = evaluator.evaluate(candidate, seed=seed, watch=_Narrator(arguments.json))
+        except KernelFileError as error:
+            trial = _unreadable(data, error)
         finally:
             reference.close()
             compiler.close()
@@ -281,12 +283,18 @@ class _Narrator(Quiet):
             )
 
 
-def _read_kernel(path: Path) -> bytes | str:
+def _read_kernel(path: Path) -> bytes:
     try:
-        data = path.read_bytes()[: MAX_KERNEL_FILE_BYTES + 1]
+        return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    return data
+
+
+def _unreadable(data: bytes, error: KernelFileError) -> Trial:
+    """The verdict on a file that is not even text."""
+    patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
+    diagnostic = Diagnostic(error.line, "error", str(error), "plan")
+    return Trial(content_key(data), Status.REJECTED, (patch,), "cpu", str(error), (diagnostic,))
 
 
 def _print_trial(trial: Trial) -> None:
@@ -321,8 +329,17 @@ def _session_json(store: Store, session: str) -> Mapping[str, Any]:
 
 
 def _print_json(value: object) -> None:
-    json.dump(value, sys.stdout)
+    """Strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
+    json.dump(_strict(value), sys.stdout, allow_nan=False)
     sys.stdout.write(os.linesep)
+
+
+def _strict(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":

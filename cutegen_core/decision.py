@@ -19,6 +19,8 @@ class DecisionKind(StrEnum):
     RESUME = "resume"
     AUTONOMY = "autonomy"
     BUDGET = "budget"
+    STANDING = "standing"
+    MEMORY = "memory"
 
 
 class Autonomy(StrEnum):
@@ -51,9 +53,19 @@ _NEEDS: Mapping[DecisionKind, tuple[str, ...]] = {
     DecisionKind.ACCEPT: ("candidate",),
     DecisionKind.AUTONOMY: ("autonomy",),
     DecisionKind.BUDGET: ("max_steps",),
+    DecisionKind.MEMORY: ("step",),
 }
 
-UNBOUND = frozenset({DecisionKind.STOP, DecisionKind.RESUME, DecisionKind.AUTONOMY, DecisionKind.BUDGET})
+UNBOUND = frozenset(
+    {
+        DecisionKind.STOP,
+        DecisionKind.RESUME,
+        DecisionKind.AUTONOMY,
+        DecisionKind.BUDGET,
+        DecisionKind.STANDING,
+        DecisionKind.MEMORY,
+    }
+)
 """Kinds that are right whatever has happened since the page was drawn."""
 
 
@@ -64,7 +76,8 @@ class Decision:
     Attributes:
         seen: sequence number of the last event the person had seen that could change the meaning of this answer.
         gate, candidate: what is approved: the open gate and the hash of the source that was shown.
-        text: a reason, an instruction, a pasted reply; at the prompt gate the prompt as the person changed it.
+        text: a reason, an instruction, a pasted reply, what to remember of a step; at the prompt gate the prompt as the
+            person changed it.
         step: where to rewind to (0: before the first step).
         by: who decided, "person" or "policy".
     """
@@ -78,6 +91,7 @@ class Decision:
     step: int | None = None
     autonomy: Autonomy | None = None
     max_steps: int | None = None
+    max_tokens: int | None = None
     by: str = "person"
 
     def __post_init__(self) -> None:

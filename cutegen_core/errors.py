@@ -36,6 +36,10 @@ class WorkerLimitError(MachineError):
     """A worker ran past its time or memory limit. Stages turn it into a verdict where the candidate is the cause."""
 
 
+class BudgetError(CutegenError):
+    """The next model call does not fit into what is left."""
+
+
 class StoreError(CutegenError):
     """The workspace cannot be read or written."""
 

@@ -43,6 +43,10 @@ class Role(StrEnum):
     PROPOSER = "proposer"
     DIAGNOSIS = "diagnosis"
     REPAIR = "repair"
+    TESTING = "testing"
+    PROFILING = "profiling"
+    PLANNING = "planning"
+    CODING = "coding"
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,15 @@ class Proposed:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """The declared parameters were swept; `rows` is the blob of a `tuning.SweepTable`."""
+
+    step: int
+    rows: str
+    kind: Literal["swept"] = "swept"
+
+
+@dataclass(frozen=True)
 class GateOpened:
     """The session waits here; `prompt` is a blob key at the prompt and reply gates, `role` what it is for."""
 
@@ -231,7 +244,7 @@ class StateChanged:
 
 
 Event = (
-    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Proposed | GateOpened | Decided | TrialStarted
+    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Swept | Proposed | GateOpened | Decided | TrialStarted
     | StageStarted | StageEnded | Tried | StepClosed | StateChanged
 )  # fmt: skip
 

@@ -16,6 +16,9 @@ from cutegen_core.launch import LaunchPlan
 from cutegen_core.problem import TensorSpec
 from cutegen_core.trial import Diagnostic, Finding, Status
 
+Progress = Callable[[str], None]
+"""Called with a short line as long work proceeds; shown live in the page."""
+
 
 @dataclass(frozen=True)
 class Built:
@@ -85,9 +88,8 @@ class Executor(Protocol):
     def execute(self, execution: Execution) -> Executed:
         """Runs once in a fresh, sandboxed process."""
 
+    def prepare(self, progress: Progress) -> object:
+        """Makes what the first build would otherwise wait for; quick when it is there already."""
+
     def describe(self) -> str:
         """One line for the page: what runs the kernels and under which sandbox level."""
-
-
-Progress = Callable[[str], None]
-"""Called with a short line as long work proceeds; shown live in the page."""

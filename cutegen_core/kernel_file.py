@@ -20,7 +20,7 @@ from cutegen_core.plan_resolve import DeviceNumbers, check_where, complete_param
 from cutegen_core.plan_text import LaunchSpec, Let, Located, Numerics, Parameter, PlanText, ScratchSpec, read_plan
 from cutegen_core.problem import Signature
 
-__all__ = ["DeviceNumbers", "KernelFile", "LaunchSpec", "Numerics", "Parameter", "ScratchSpec", "parse"]
+__all__ = ["DeviceNumbers", "KernelFile", "LaunchSpec", "Numerics", "Parameter", "ScratchSpec", "decode", "parse"]
 
 MAX_BYTES = 1 << 20
 PROGRAM_NAME = "candidate.cu"
@@ -144,6 +144,18 @@ class KernelFile:
             raise KernelFileError(f"[[launch]] number {index + 1} has no '{key}' to change")
         return self._with_line(line, rf"^(\s*{re.escape(key)}\s*=\s*)(\[[^\]]*\]|\"[^\"]*\"|[^#\s]+)", toml, key)
 
+    def with_idea(self, idea: str) -> str:
+        """The file's text with another idea.
+
+        Raises:
+            KernelFileError: the file has no idea on a line of its own.
+        """
+        line = self.contents.lines.get(("", 0, "idea"), 0)
+        if not line:
+            raise KernelFileError("the plan has no 'idea = \"...\"' to change", 1)
+        text = idea.replace("\\", "/").replace('"', "'")
+        return self._with_line(line, r"^(\s*idea\s*=\s*)(\"[^\"]*\"|'[^']*')", f'"{text}"', "idea")
+
     def _with_line(self, line: int, pattern: str, replacement: str, what: str) -> str:
         lines = self.text.split("\n")
         changed, count = re.subn(pattern, lambda m: m[1] + replacement, lines[line - 1], count=1)
@@ -159,7 +171,7 @@ def parse(text: str | bytes) -> KernelFile:
     Raises:
         KernelFileError: it is not UTF-8 text of at most 1 MB, has no plan, or its plan is malformed; with the line.
     """
-    source = _decoded(text)
+    source = decode(text)
     opening = _OPENING.match(source)
     if opening is None:
         raise KernelFileError(_no_plan(source), 1)
@@ -173,7 +185,8 @@ def parse(text: str | bytes) -> KernelFile:
     return kernel
 
 
-def _decoded(text: str | bytes) -> str:
+def decode(text: str | bytes) -> str:
+    """The text of a kernel file; KernelFileError when it is too long or not UTF-8 text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > MAX_BYTES:
         megabytes, most = len(data) / 1e6, MAX_BYTES / 1e6

@@ -17,6 +17,7 @@ class ModelReply:
         finish: why it ended: "stop", "length", "content_filter", ...
         estimated: the token counts are estimates, the server gave none.
         error: why there is no usable answer; the session is interrupted and can be resumed. "" when there is one.
+        stopped: the person ended it.
     """
 
     text: str
@@ -26,6 +27,7 @@ class ModelReply:
     estimated: bool
     seconds: float
     error: str = ""
+    stopped: bool = False
 
 
 class Line(Protocol):
@@ -41,13 +43,19 @@ class Line(Protocol):
 class PlannedCall(Protocol):
     """A call that is ready to go; nothing has been sent yet."""
 
-    model: str
-    reserved_tokens: int
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def reserved_tokens(self) -> int: ...
 
     def carry_out(self, line: Line) -> ModelReply:
-        """Sends the prompt. Raises StoppedError within a second of `line.stopped()`."""
+        """Sends the prompt; ends within a second of `line.stopped()`."""
 
 
 class Model(Protocol):
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
         """Reserves what the call may cost. Raises BudgetError when it does not fit what is left."""
+
+    def context_tokens(self, state: State) -> int:
+        """How long a prompt may be, 0 when that is not known."""

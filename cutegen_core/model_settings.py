@@ -14,27 +14,18 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from cutegen_core import workspace
 from cutegen_core.errors import UsageError
+from cutegen_core.event import Role
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _OURS = ("messages", "model", "stream", "stream_options", "n")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SECRET_NAMES = ("api_key", "key", "token", "secret", "password", "headers")
-
-
-class Role(StrEnum):
-    PROPOSER = "proposer"
-    DIAGNOSIS = "diagnosis"
-    TESTING = "testing"
-    PROFILING = "profiling"
-    PLANNING = "planning"
-    CODING = "coding"
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,21 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
     return FolderListing(tuple(entries))
 
 
+def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
+    """A file or a folder as a listing; UsageError when there is neither."""
+    if path.is_dir():
+        return load_folder(path, progress)
+    if not path.is_file():
+        raise UsageError(f"{path} is neither a file nor a folder.")
+    with Loader() as loader:
+        return FolderListing((_entry(loader, path),))
+
+
+def built_in() -> FolderListing:
+    """The catalogue as a listing."""
+    return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
+
+
 def _entry(loader: Loader, path: Path) -> Entry:
     try:
         return Entry(path.stem, path, loader.load(path))

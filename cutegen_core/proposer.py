@@ -33,6 +33,7 @@ class Attempt:
     candidate: str
     status: Status | None
     outcome: str
+    promoted: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,12 @@ class ProposalRequest:
     Attributes:
         signature, graph: of the benchmark workload.
         base: the candidate to go on from, None for the seed.
-        failure: the trial of `base` when this step repairs it.
+        base_trial: the trial of `base`, when it was tried.
+        failure: the same when this step repairs it.
         instruction: what the person asked for, "" when nothing.
+        standing: instructions of the person that hold for every step.
         calls: the model calls of this step so far, in order.
+        context_tokens: what the model can take in, 0 when unknown.
     """
 
     problem: Problem
@@ -67,9 +71,12 @@ class ProposalRequest:
     device: Device
     base: Candidate | None
     attempts: tuple[Attempt, ...] = ()
+    base_trial: Trial | None = None
     failure: Trial | None = None
     instruction: str = ""
+    standing: str = ""
     calls: tuple[Call, ...] = ()
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,10 +96,18 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Ask:
-    """A model must answer `prompt` before there can be a proposal."""
+    """A model must answer `prompt` before there can be a proposal; `note` says its size and what was left out."""
 
     role: Role
     prompt: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Measure the parameters the base declares; no model needed."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -117,7 +132,7 @@ class Finished:
     reason: str
 
 
-Answer = Proposal | Ask | Unparsed | Declined | Finished
+Answer = Proposal | Ask | Sweep | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):

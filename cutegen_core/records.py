@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 @cache
 def _adapter(kind: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    return TypeAdapter(cast(Any, kind))
 
 
 def dump(record: object) -> str:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Protocol
 
-from cutegen_core import __version__, records, reviewer
+from cutegen_core import __version__, records, reviewer, tuning
 from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.decision import Autonomy, DecisionKind, Gate
-from cutegen_core.errors import MachineError, ProblemError, StaleDecisionError, StoppedError
+from cutegen_core.errors import BudgetError, MachineError, ProblemError, StaleDecisionError, StoppedError, UsageError
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import (
     Event,
@@ -36,6 +36,7 @@ from cutegen_core.event import (
     StateChanged,
     StepClosed,
     StepStarted,
+    Swept,
     TrialStarted,
     Tried,
 )
@@ -51,6 +52,7 @@ from cutegen_core.proposer import (
     Proposal,
     ProposalRequest,
     Proposer,
+    Sweep,
     Unparsed,
 )
 from cutegen_core.session_state import Phase, State, Step, apply, fold, waits_at
@@ -91,7 +93,9 @@ class Session:
                 pass
         except StoppedError:
             self.take_decisions()
-        except (MachineError, ProblemError) as error:
+        except BudgetError as error:
+            self._append(StateChanged(SessionState.EXHAUSTED, str(error)))
+        except (MachineError, ProblemError, UsageError) as error:
             self._append(StateChanged(SessionState.INTERRUPTED, str(error)))
         return self.state
 
@@ -163,6 +167,8 @@ class Session:
         answer = proposer.respond(self._request(step))
         if isinstance(answer, Ask):
             self._ask(answer, step)
+        elif isinstance(answer, Sweep):
+            self._sweep(step)
         else:
             self._append(*self._answered(answer, step, time.monotonic() - begun))
 
@@ -171,15 +177,36 @@ class Session:
         prompt = self._store.put(self.state.prompt or ask.prompt)
         model = self._bench.model(self.state)
         if waits_at(Gate.PROMPT, self.state):
-            self._append(GateOpened(step.number, Gate.PROMPT, prompt=prompt, role=ask.role))
+            self._append(GateOpened(step.number, Gate.PROMPT, note=ask.note, prompt=prompt, role=ask.role))
         elif model is None:
-            note = "carry the prompt to a model and paste its reply"
+            note = f"carry the prompt to a model and paste its reply ({ask.note})"
             self._append(GateOpened(step.number, Gate.REPLY, note=note, prompt=prompt, role=ask.role))
         else:
             call = model.plan(ask.role, self._store.text(prompt), self.state)
             self._append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
             reply = call.carry_out(_Watch(self))
             self._append(*self._replied(step, ask, prompt, reply))
+            if reply.stopped:
+                raise StoppedError(reply.error)
+
+    def _sweep(self, step: Step) -> None:
+        assert step.base is not None
+        evaluator = self._bench.evaluator(self.state)
+        begun = time.monotonic()
+        table, source = tuning.sweep(evaluator, self._candidate(step.base), secrets.randbits(31), _Watch(self))
+        generated = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, "sweep")
+        self._append(
+            Swept(step.number, self._store.put_record(table)),
+            Proposed(
+                step.number,
+                self._store.put(source),
+                Author.PLAYBOOK,
+                tuning.describe(table),
+                table.decided_by,
+                step.base,
+            ),
+            StageEnded(step.number, generated),
+        )
 
     def _replied(self, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
         answered = ModelAnswered(
@@ -194,7 +221,8 @@ class Session:
             reply.seconds,
             reply.error,
         )
-        return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if reply.error else [answered]
+        interrupted = bool(reply.error) and not reply.stopped
+        return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if interrupted else [answered]
 
     def _lost(self) -> list[Event]:
         step = self._open_step()
@@ -216,8 +244,8 @@ class Session:
                 return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
             case Finished(reason):
                 return self._finished(reason, step)
-            case Ask():
-                raise AssertionError("an Ask is carried out, not answered")
+            case Ask() | Sweep():
+                raise AssertionError("carried out by the session, not answered")
 
     def _unparsed(self, answer: Unparsed, step: Step) -> list[Event]:
         """The reply is kept as a candidate that never gets past GENERATE, so the person can see and mend it."""
@@ -243,7 +271,9 @@ class Session:
         evaluator = self._bench.evaluator(self.state)
         workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
         previous = [s for s in self.state.steps if s.outcome is not None]
-        failure = previous[-1].tried if step.repair else None
+        base = self.state.step_of(step.base) if step.base else None
+        base_trial = self._store.record(Trial, base.tried.trial) if base and base.tried else None
+        model = self._bench.model(self.state)
         return ProposalRequest(
             problem=evaluator.problem,
             signature=evaluator.reference.signature(workload),
@@ -251,8 +281,11 @@ class Session:
             device=evaluator.device,
             base=self._candidate(step.base) if step.base else None,
             attempts=tuple(_attempt(s) for s in previous),
-            failure=self._store.record(Trial, failure.trial) if failure else None,
+            base_trial=base_trial,
+            failure=base_trial if step.repair else None,
             instruction=step.instruction,
+            standing=self.state.standing,
+            context_tokens=model.context_tokens(self.state) if model else 0,
             calls=tuple(self._call(c.answer) for c in step.calls if c.answer and not c.answer.error),
         )
 
@@ -375,5 +408,6 @@ def _model_seconds(step: Step) -> float:
 
 
 def _attempt(step: Step) -> Attempt:
-    outcome = f"{step.outcome}: {step.note}" if step.note else str(step.outcome)
-    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome)
+    outcome = step.memory or (f"{step.outcome}: {step.note}" if step.note else str(step.outcome))
+    promoted = step.outcome is Outcome.PROMOTED
+    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted)

@@ -32,6 +32,7 @@ from cutegen_core.event import (
     StateChanged,
     StepClosed,
     StepStarted,
+    Swept,
     TrialStarted,
     Tried,
 )
@@ -79,6 +80,8 @@ class Step:
     idea: str = ""
     plan: str = ""
     calls: tuple[Exchange, ...] = ()
+    sweep: str = ""
+    memory: str = ""
     stages: tuple[StageResult, ...] = ()
     tried: Tried | None = None
     outcome: Outcome | None = None
@@ -118,6 +121,7 @@ class State:
         instruction: for the next step.
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
         pending_edit: blob key of a person's source that opens the next step.
+        standing: instructions of the person that hold for every step.
         prompt: the prompt as the person changed it at the prompt gate, for the next call.
         accepting: the candidate whose acceptance is being tested.
         lost_call: a model was called and its answer never arrived.
@@ -131,6 +135,8 @@ class State:
     phase: Phase = Phase.IDLE
     autonomy: Autonomy = Autonomy.STEP
     max_steps: int = 0
+    max_tokens: int | None = None
+    standing: str = ""
     steps: tuple[Step, ...] = ()
     gate: OpenGate | None = None
     gates_passed: frozenset[Gate] = frozenset()
@@ -217,8 +223,16 @@ def apply(state: State | None, recorded: Recorded) -> State:
         if not isinstance(event, SessionCreated):
             raise StoreError(f"a session must begin with session_created, not {event.kind}")
         settings = event.settings
-        return State(settings, recorded.seq, recorded.seq, autonomy=settings.autonomy, max_steps=settings.max_steps,
-                     created_at=recorded.at, updated_at=recorded.at)  # fmt: skip
+        return State(
+            settings,
+            recorded.seq,
+            recorded.seq,
+            autonomy=settings.autonomy,
+            max_steps=settings.max_steps,
+            max_tokens=settings.max_tokens,
+            created_at=recorded.at,
+            updated_at=recorded.at,
+        )
     state = _apply(state, event, recorded)
     meaning = recorded.seq if isinstance(event, _MEANINGFUL) else state.meaning_seq
     return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at)
@@ -237,6 +251,8 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
             return _with_step(state, calls=(*state.steps[-1].calls, exchange))
         case ModelAnswered():
             return _answered(replace(state, running_stage=None), event)
+        case Swept():
+            return _with_step(state, sweep=event.rows)
         case Proposed():
             state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
                             gate=None)  # fmt: skip
@@ -273,6 +289,8 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
 
 def _decided(state: State, decision: Decision) -> State:
     match decision.kind:
+        case DecisionKind.STANDING | DecisionKind.MEMORY | DecisionKind.BUDGET | DecisionKind.AUTONOMY:
+            return _adjusted(state, decision)
         case DecisionKind.APPROVE:
             gates = state.gates_passed | ({decision.gate} if decision.gate else set())
             prompt = decision.text if decision.gate is Gate.PROMPT else ""
@@ -291,6 +309,13 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best)
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
+        case _:  # STOP and RESUME: a StateChanged follows where they change anything
+            return state
+
+
+def _adjusted(state: State, decision: Decision) -> State:
+    """Decisions that fit any state: how far to go, how much to spend, what to tell the proposer."""
+    match decision.kind:
         case DecisionKind.AUTONOMY:
             assert decision.autonomy is not None
             state = replace(state, autonomy=decision.autonomy)
@@ -299,9 +324,13 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.BUDGET:
             assert decision.max_steps is not None
-            return replace(state, max_steps=decision.max_steps)
-        case DecisionKind.STOP | DecisionKind.RESUME:
-            return state
+            tokens = decision.max_tokens if decision.max_tokens is not None else state.max_tokens
+            return replace(state, max_steps=decision.max_steps, max_tokens=tokens)
+        case DecisionKind.STANDING:
+            return replace(state, standing=decision.text)
+        case _:
+            steps = (replace(s, memory=decision.text) if s.number == decision.step else s for s in state.steps)
+            return replace(state, steps=tuple(steps))
 
 
 def _answered(state: State, event: ModelAnswered) -> State:

@@ -19,13 +19,14 @@ from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.model import Model
 from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
+from cutegen_core.proposers.llm import ChatAnswers
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.reference import Reference
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
 from cutegen_core.strategies.cutegen import CutegenStrategy
 
-PROPOSERS = ("playbook", "manual")
+PROPOSERS = ("playbook", "llm", "manual")
 EXECUTORS = ("cpu",)
 _REFERENCES_KEPT = 3
 
@@ -43,7 +44,7 @@ def proposer_named(name: str) -> Proposer:
     """The proposer of that name; UsageError when there is none."""
     if name == "playbook":
         return PlaybookProposer()
-    if name == "manual":
+    if name in ("llm", "manual"):
         return CutegenStrategy()
     raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
 
@@ -58,7 +59,7 @@ class Bench(NamedTuple):
         return proposer_named(state.settings.proposer)
 
     def model(self, state: State) -> Model | None:
-        return None
+        return ChatAnswers() if state.settings.proposer == "llm" else None
 
     def evaluator(self, state: State) -> Evaluator:
         return self.tools.evaluator(self.session, state.settings)

@@ -1,0 +1,108 @@
+"""The port `Model` on a language-model server: settings per role, budget reserved before, every outcome settled."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from cutegen_core import model_settings
+from cutegen_core.budget import Budget, Spent, reserve
+from cutegen_core.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.event import Role
+from cutegen_core.model import Line, ModelReply, PlannedCall
+from cutegen_core.model_error import ModelError, ModelErrorKind
+from cutegen_core.model_settings import ModelSettings
+from cutegen_core.secret_keys import find_key
+from cutegen_core.session_state import State
+
+_ANSWERS = frozenset(
+    {
+        ModelErrorKind.REFUSED,
+        ModelErrorKind.EMPTY,
+        ModelErrorKind.TRUNCATED_STREAM,
+        ModelErrorKind.BAD_ANSWER,
+    }
+)
+"""Failures that are the model's answer, so far as it goes: the step fails and the loop goes on."""
+
+_SAY_EVERY_S = 0.1
+
+
+class ChatAnswers:
+    """Answers prompts through `models.toml`; a session may name one model for every role."""
+
+    def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
+        """Reserves prompt and longest answer. Raises BudgetError, or UsageError when no model is set up."""
+        settings = self.settings(role, state)
+        messages = [Message("user", prompt)]
+        spent = Spent(prompt_tokens=state.tokens)
+        reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, prompt_tokens(messages))
+        return _Planned(settings, messages, settings.model, reservation.usage.tokens)
+
+    def context_tokens(self, state: State) -> int:
+        """The tightest of the roles'."""
+        return min(
+            self.settings(role, state).prompt_tokens_max for role in (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
+        )
+
+    @staticmethod
+    def settings(role: Role, state: State) -> ModelSettings:
+        models = model_settings.read()
+        return models.named(state.settings.model) if state.settings.model else models.of(role)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    settings: ModelSettings
+    messages: list[Message]
+    model: str
+    reserved_tokens: int
+
+    def carry_out(self, line: Line) -> ModelReply:
+        begun = time.monotonic()
+        arrived = _Arrived(line)
+        try:
+            key = find_key(self.settings.base_url)
+            reply = ChatModel(self.settings, key).ask(self.messages, progress=arrived, stopped=line.stopped)
+        except ModelError as error:
+            return _failed(error, time.monotonic() - begun)
+        usage = reply.usage
+        return ModelReply(
+            reply.text,
+            reply.finish_reason,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.estimated,
+            reply.seconds,
+        )
+
+
+class _Arrived:
+    """Shows the text so far, a few times a second."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._text = ""
+        self._said = 0.0
+
+    def __call__(self, piece: str) -> None:
+        self._text += piece
+        now = time.monotonic()
+        if now - self._said > _SAY_EVERY_S:
+            self._said = now
+            self._line.say(self._text)
+
+
+def _failed(error: ModelError, seconds: float) -> ModelReply:
+    usage = error.charged.usage
+    unusable = "" if error.kind in _ANSWERS else str(error)
+    return ModelReply(
+        error.charged.text,
+        str(error.kind),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.estimated,
+        seconds,
+        unusable,
+        stopped=error.kind is ModelErrorKind.CANCELLED,
+    )

@@ -1,0 +1,121 @@
+"""TUNE: every combination of the parameters a kernel declares, through the stages, no model needed.
+
+With a GPU the measured latency decides. Without one only right or wrong and what the compiler spends are known: then
+fewest spills, then highest occupancy, then fewest registers decide, the default wins ties, and the table says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from cutegen_core.candidate import Candidate
+from cutegen_core.evaluator import Evaluator, Quiet, Watch
+from cutegen_core.kernel_file import KernelFile, parse
+from cutegen_core.trial import StageResult, Status, Trial
+
+MAX_COMBINATIONS = 16
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One combination.
+
+    Attributes:
+        occupancy: the lowest over all workloads' launches, 0 to 1.
+    """
+
+    params: Mapping[str, int | float]
+    status: Status
+    message: str = ""
+    registers: int = 0
+    spill_bytes: int = 0
+    occupancy: float = 0.0
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class SweepTable:
+    """All combinations that were tried, the default first.
+
+    Attributes:
+        left_out: combinations beyond the limit.
+        decided_by: what the choice rests on.
+    """
+
+    rows: tuple[SweepRow, ...]
+    chosen: int
+    left_out: int
+    decided_by: str = "correctness and resources only: nothing is timed without a GPU"
+
+
+def sweep(evaluator: Evaluator, base: Candidate, seed: int, watch: Watch) -> tuple[SweepTable, str]:
+    """Tries every combination; returns the table and the source with the chosen parameters as defaults.
+
+    Raises:
+        StoppedError: the person stopped it.
+    """
+    kernel = parse(base.source)
+    default = kernel.defaults()
+    combinations = [c for c in kernel.combinations(evaluator.device) if c != default]
+    tried = [default, *islice(combinations, MAX_COMBINATIONS - 1)]
+    rows = []
+    for number, params in enumerate(tried, 1):
+        watch.say(f"combination {number} of {len(tried)}: {_words(params)}")
+        source = with_params(kernel, params)
+        trial = evaluator.evaluate(Candidate(source, base.author, base.key), seed=seed, watch=_OnlyStops(watch))
+        rows.append(_row(params, trial))
+    chosen = max(range(len(rows)), key=lambda i: (_merit(rows[i]), -i))
+    table = SweepTable(tuple(rows), chosen, len(combinations) + 1 - len(tried))
+    return table, with_params(kernel, rows[chosen].params)
+
+
+def describe(table: SweepTable) -> str:
+    """The outcome as an idea line."""
+    passed = sum(row.status is Status.PASSED for row in table.rows)
+    choice = _words(table.rows[table.chosen].params) or "nothing declared"
+    return f"tune: {choice} ({passed} of {len(table.rows)} combinations passed)"
+
+
+def with_params(kernel: KernelFile, params: Mapping[str, int | float]) -> str:
+    """The kernel file with these values as defaults."""
+    text = kernel.text
+    for name, value in params.items():
+        if kernel.defaults()[name] != value:
+            text = parse(text).with_param(name, value)
+    return text
+
+
+def _merit(row: SweepRow) -> tuple[bool, int, float, int]:
+    return (row.status is Status.PASSED, -row.spill_bytes, row.occupancy, -row.registers)
+
+
+def _row(params: Mapping[str, int | float], trial: Trial) -> SweepRow:
+    resources = trial.resources
+    if resources is None:
+        return SweepRow(params, trial.status, trial.message)
+    return SweepRow(
+        params,
+        trial.status,
+        trial.message,
+        registers=max((k.registers for k in resources.kernels), default=0),
+        spill_bytes=resources.spill_bytes,
+        occupancy=min((o.occupancy for o in resources.occupancy), default=0.0),
+    )
+
+
+def _words(params: Mapping[str, int | float]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params.items())
+
+
+class _OnlyStops(Quiet):
+    """The stages of a combination are not the step's own; only stopping is passed on."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def ended(self, result: StageResult) -> None: ...
+
+    def stopped(self) -> bool:
+        return self._watch.stopped()
