@@ -7,6 +7,7 @@ Nothing is evaluated here: expressions are only checked for form. `plan_resolve`
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import math
 import re
@@ -196,11 +197,21 @@ def _load(toml: str, where: _KeyLines) -> dict[str, Any]:
         return tomllib.loads(toml.replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
-        line = where.first_line + int(found[1]) - 1 if found else where.first_line
+        line = where.first_line + (int(found[1]) - 1 if found else _readable_lines(toml))
         reason = re.sub(r"\s*\(at [^)]*\)$", "", str(error))
         raise KernelFileError(f"the plan is not valid TOML: {reason}", line) from error
     except ValueError as error:  # an impossible date, an integer of thousands of digits
         raise KernelFileError(f"the plan is not valid TOML: {error}", where.first_line) from error
+
+
+def _readable_lines(toml: str) -> int:
+    """How many leading lines are valid TOML: an unclosed string or list begins on the line after them."""
+    lines = toml.split("\n")[:500]
+    for count in range(len(lines) - 1, 0, -1):
+        with contextlib.suppress(ValueError, RecursionError):
+            tomllib.loads("\n".join(lines[:count]))
+            return count
+    return 0
 
 
 def _refuse_unknown_sections(data: Mapping[str, Any], where: _KeyLines) -> None:
@@ -324,7 +335,7 @@ def _read_launch(table: Mapping[str, Any], index: int, where: _KeyLines) -> Laun
     at = {key: where.at("launch", index, key) for key in ("", *table)}
     _check_keys(table, _LAUNCH_KEYS, ("kernel", "grid", "block", "args"), f"[[launch]] number {index + 1}", at)
     kernel, cooperative = table["kernel"], table.get("cooperative", False)
-    if not isinstance(kernel, str) or not _KERNEL_NAME.fullmatch(kernel.strip()):
+    if not isinstance(kernel, str) or not _KERNEL_NAME.fullmatch(kernel.strip()) or "<<" in kernel:
         text = f'kernel must name a __global__ function, such as "relu<BLOCK>", not {str(kernel)[:60]!r}'
         raise KernelFileError(text, at["kernel"])
     if not isinstance(cooperative, bool):

@@ -13,13 +13,13 @@ import re
 from cutegen_core.graph import Graph
 from cutegen_core.playbook.features import cute_features
 from cutegen_core.playbook.lowering import lower
-from cutegen_core.playbook.redirects import redirect
+from cutegen_core.playbook.redirects import redirect, understood
 from cutegen_core.playbook.regions import Planner, Region
 from cutegen_core.playbook.values import NotInPlaybook
 from cutegen_core.playbook.variants import Variant, menu_of, write_variants
 from cutegen_core.problem import Signature
 
-__all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect"]
+__all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
 
 
 def propose(graph: Graph, signature: Signature, name: str) -> tuple[Variant, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.playbook.pointwise import BINARY, COMPARISONS, GELU_ERF, GELU_TANH, UNARY
 from cutegen_core.playbook.values import (
+    ONE,
     Extent,
     NotInPlaybook,
     Product,
@@ -29,6 +30,7 @@ from cutegen_core.playbook.values import (
     reshape,
     squeeze,
     unsqueeze,
+    window,
 )
 from cutegen_core.problem import Signature
 
@@ -51,22 +53,14 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
             values[node.name] = load(node.name, node.dtype, node.shape)
         elif node.op == "constant" and node.name in graph.constants:
             values[node.name] = constant(graph.constants[node.name], node.dtype)
-        elif node.op == "aten.broadcast_tensors":
-            values.update(_broadcast_tensors(node, values))
+        elif node.op in _SEVERAL_RESULTS:
+            values.update(_SEVERAL_RESULTS[node.op](_Call(node, values)))
         elif node.op != "input":
             values[node.name] = _Call(node, values).value()
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
     return tuple(values[name] for name in graph.outputs)
-
-
-def _broadcast_tensors(node: Node, values: Mapping[str, Value]) -> dict[str, Value]:
-    """One value a result, named as "getitem" asks for them."""
-    tensors = node.args[0] if node.args and isinstance(node.args[0], tuple) else ()
-    operands = [values[t.node] for t in tensors if isinstance(t, Ref) and t.node in values]
-    dims = broadcast(operands)
-    return {f"{node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
 
 
 @dataclass(frozen=True)
@@ -495,6 +489,72 @@ def _dropout(call: _Call) -> Value:
     return call.tensor(0)
 
 
+def _broadcast_tensors(call: _Call) -> dict[str, Value]:
+    """One value a result, named as "getitem" asks for them."""
+    tensors = call.operand(0)
+    operands = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    dims = broadcast(operands)
+    return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
+
+
+def _chunk(call: _Call) -> dict[str, Value]:
+    x, axis = call.tensor(0), int(call.number(2, "dim", 0))
+    pieces, whole = int(call.number(1, "chunks", 1)), x.dims[axis]
+    return _pieces(call, x, axis, pieces, whole)
+
+
+def _split(call: _Call) -> dict[str, Value]:
+    x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
+    if isinstance(size, tuple):
+        size = size[0] if len(set(size)) == 1 else None
+    if not isinstance(size, int):
+        raise NotInPlaybook(f"a split into pieces of different sizes is not in the playbook; {COVERED}")
+    return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
+
+
+def _pieces(call: _Call, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
+    if whole.size % pieces:
+        raise NotInPlaybook(f"a split into pieces of different sizes is not in the playbook; {COVERED}")
+    length = Extent(f"({whole.text} // {pieces})", whole.size // pieces)
+    starts = [Extent(f"{i} * {length.text}", i * length.size) for i in range(pieces)]
+    return {f"{call.node.name}[{i}]": window(x, axis, start, length) for i, start in enumerate(starts)}
+
+
+def _slice(call: _Call) -> Value:
+    x, axis = call.tensor(0), int(call.number(1, "dim", 0))
+    whole, step = x.dims[axis], call.number(4, "step", 1)
+    start, end = (call.operand(i) for i in (2, 3))
+    if step != 1:
+        raise NotInPlaybook(f"a slice with a step is not in the playbook; {COVERED}")
+    first = _position(start if isinstance(start, int) else 0, whole)
+    last = _position(end if isinstance(end, int) else whole.size, whole)
+    if first.size == 0 and last.size == whole.size:
+        return x
+    text = last.text if first.size == 0 else f"({last.text} - {first.text})"
+    return window(x, axis, first, Extent(text, last.size - first.size))
+
+
+def _position(index: int, whole: Extent) -> Extent:
+    """A slice's bound as an expression; the half is taken to be meant as the half in every workload."""
+    if index < 0:
+        return Extent(f"({whole.text} - {-index})", max(0, whole.size + index))
+    if index >= whole.size:
+        return whole
+    return Extent(f"({whole.text} // 2)" if 2 * index == whole.size else str(index), index)
+
+
+def _select(call: _Call) -> Value:
+    x, index = call.tensor(0), int(call.number(2, "index", 0))
+    axis = int(call.number(1, "dim", 0)) % len(x.dims)
+    return squeeze(window(x, axis, _position(index, x.dims[axis]), ONE), (axis,))
+
+
+_SEVERAL_RESULTS: Mapping[str, Callable[[_Call], dict[str, Value]]] = {
+    "aten.broadcast_tensors": _broadcast_tensors,
+    "aten.chunk": _chunk,
+    "aten.split": _split,
+}
+
 RULES: Mapping[str, Callable[[_Call], Value]] = {
     "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div,
     "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "hardtanh": _with_numbers(
@@ -523,5 +583,5 @@ RULES: Mapping[str, Callable[[_Call], Value]] = {
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "dropout": _dropout,
+    "dropout": _dropout, "slice": _slice, "select": _select,
 }  # fmt: skip

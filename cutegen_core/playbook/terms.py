@@ -128,7 +128,7 @@ class Terms:
         for symbol, stride in zip(coordinates, value.strides, strict=True):
             if symbol is not None and stride.size != 0:
                 known = strides.get(symbol)
-                strides[symbol] = stride if known is None else _sum(known, stride)
+                strides[symbol] = stride if known is None else known.plus(stride)
         key = ("load", value.tensor, tuple(sorted((s, e.text) for s, e in strides.items())), value.offset.text)
         access = Access(value.tensor, value.dtype, strides, value.offset)
         varies = any(s in self.reduced for s in strides)
@@ -184,7 +184,3 @@ def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) ->
     lead = len(whole.dims) - len(operand.dims)
     pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
     return [None if own.size == 1 and full.size != 1 else c for own, full, c in pairs]
-
-
-def _sum(a: Extent, b: Extent) -> Extent:
-    return Extent(f"({a.text} + {b.text})", a.size + b.size)

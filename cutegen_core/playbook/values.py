@@ -7,7 +7,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cutegen_core.errors import UsageError
@@ -34,6 +34,11 @@ class Extent:
         if self.text == "1":
             return other
         return self if other.text == "1" else Extent(f"{self.text} * {other.text}", self.size * other.size)
+
+    def plus(self, other: Extent) -> Extent:
+        if self.text == "0":
+            return other
+        return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
 
 
 ONE = Extent("1", 1)
@@ -199,6 +204,34 @@ def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
         None if own.size == 1 and dims[lead + k].size != 1 else lead + k for k, own in enumerate(value.dims)
     )
     return Move(dims, value.dtype, value, sources)
+
+
+def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
+    """`length` positions from `start` along one dimension.
+
+    Raises:
+        NotInPlaybook: a part of a result that another kernel computes.
+    """
+    axis %= len(value.dims)
+    dims = (*value.dims[:axis], length, *value.dims[axis + 1 :])
+    match value:
+        case Load():
+            stride = value.strides[axis]
+            step = Extent(f"{start.text} * {stride.text}", start.size * stride.size)
+            return replace(value, dims=dims, offset=value.offset.plus(step if start.size else ZERO))
+        case Move():
+            if axis not in value.sources:
+                return replace(value, dims=dims)
+            inner = window(value.operand, value.sources.index(axis), start, length)
+            return replace(value, dims=dims, operand=inner)
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            parts = (
+                window(o, axis - shift, start, length) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, dims=dims, operands=tuple(parts))
+    raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
 
 
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:

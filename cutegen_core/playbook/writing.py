@@ -22,20 +22,30 @@ from cutegen_core.playbook.terms import Access, Term
 from cutegen_core.playbook.values import COMPUTE_TYPE, ONE, Extent
 from cutegen_core.problem import ITEMSIZE
 
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 ELEMENT = {
-    "float64": "double", "float32": "float", "float16": "cute::half_t", "bfloat16": "cute::bfloat16_t",
-    "int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "uint8_t",
-}  # fmt: skip
+    "float64": "double",
+    "float32": "float",
+    "float16": "cute::half_t",
+    "bfloat16": "cute::bfloat16_t",
+    "bool": "uint8_t",
+    **{name: f"{name}_t" for name in _INTEGERS},
+}
 """What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
 
-_TAKEN_BY_CUTE = frozenset(
+_RESERVED = frozenset(
     """
-    Tensor Layout Shape Stride Int append auto ceil_div clear complement copy cosize crd crd2idx depth fill flatten float
-    gemm get group half int2 index layout local_partition local_tile long make_coord make_layout make_shape make_stride
-    make_tensor max min partition print prepend product rank recast remove select shape size slice stride swap take
-    tensor tile tiled transform tuple underscore unwrap void warp x_max_of
+    Tensor Layout Shape Stride Int append auto ceil_div clear complement copy cosize crd crd2idx depth fill flatten
+    float gemm get group half int2 index layout local_partition local_tile long make_coord make_layout make_shape
+    make_stride make_tensor max min partition print prepend product rank recast remove select shape size slice stride
+    swap take tensor tile tiled transform tuple underscore unwrap void warp
+
+    A_EACH B_EACH BK BLOCK BM BN BX BY ITEMS Max Min Sum THREADS TM TN V Wide a a_layout a_memory a_order a_tile acc
+    across b b_layout b_memory b_order b_tile by_vector cols_here e fetch first gA gB i inside item j kk l m m_left n
+    n_left part rA rB rC row sA sB slices stage tA tB tm tn v vectors wanted
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
+"""Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +70,15 @@ class TensorText:
 
     @property
     def m(self) -> str:
-        return f"m{self._title}"
+        return f"m{self.name}"
 
     @property
     def g(self) -> str:
-        return f"g{self._title}"
+        return f"g{self.name}"
 
     @property
     def r(self) -> str:
-        return f"r{self._title}"
-
-    @property
-    def _title(self) -> str:
-        return self.name[:1].upper() + self.name[1:]
+        return f"r{self.name}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class Naming:
     def tensor(self, name: str) -> str:
         """The C++ name of a tensor: its own unless CuTe or C++ uses it."""
         if name not in self.tensors:
-            self.tensors[name] = f"{name}_" if name in _TAKEN_BY_CUTE else name
+            self.tensors[name] = f"{name}_" if name in _RESERVED else name
         return self.tensors[name]
 
 
@@ -255,7 +261,8 @@ class KernelContext:
         self.K = self._number("K", region.reduced[0].extent.text, "int")
         self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
         self.ctype = COMPUTE_TYPE[region.out.dtype]
-        assert region.a is not None and region.b is not None
+        assert region.a is not None
+        assert region.b is not None
         sides = {id(region.a): (rows, region.reduced[0]), id(region.b): (columns, region.reduced[0])}
         for access in region.accesses:
             first, second = sides.get(id(access), (rows, columns))
@@ -284,11 +291,11 @@ class KernelContext:
 
     def _add(self, access: Access, layout: str, *, flat: bool = False, varies: bool = False) -> None:
         base = self.naming.tensor(access.tensor)
-        used = sum(a.tensor == access.tensor for a, _ in self._tensors)
         pointer = (
             base if access.offset.text == "0" else f"{base} + {self._number('offset', access.offset.text, 'long')}"
         )
-        name = f"{base}{used + 1}" if used else base
+        # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
+        name = fresh(base[:1].upper() + base[1:], {t.name for t in self.tensors})
         self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies)))
 
     # Statements
