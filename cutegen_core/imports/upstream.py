@@ -161,7 +161,8 @@ def _steps(node: _Node) -> Iterator[ImportedStep]:
     if node.broken:
         yield ImportedStep("", node.place, None, record=node.text, note=f"{node.place}: {node.broken}")
         return
-    fields, notes = node.fields, []
+    fields = node.fields
+    notes: list[str] = []
     parent = _text(fields, "prev_src", notes, needed=False)
     history = fields.get("history", [])
     if not isinstance(history, list):
