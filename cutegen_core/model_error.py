@@ -6,6 +6,7 @@ The OpenAI package's exceptions end here: their texts may quote requests, so onl
 from __future__ import annotations
 
 import json
+import os
 import socket
 import ssl
 import time
@@ -193,9 +194,9 @@ def _reason(causes: list[BaseException]) -> str:
             return "it does not speak TLS as expected; is https right?"
         if isinstance(cause, socket.gaierror):
             return "its name is not known"
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror.lower()
-    return "connection refused" if any("All connection attempts failed" in str(c) for c in causes) else ""
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno).lower()
+    return ""
 
 
 def _retry_after(response: httpx2.Response) -> float | None:

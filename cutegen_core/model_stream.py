@@ -59,10 +59,14 @@ class StreamText:
         self._held = held
         self._put(text)
 
-    def whole(self) -> str:
-        """Everything so far."""
+    def flush(self) -> None:
+        """Nothing that continues the end of the text will come."""
         held, self._held = self._held, ""
         self._put(held)
+
+    def whole(self) -> str:
+        """Everything so far."""
+        self.flush()
         return "".join(self._parts)
 
     def _put(self, text: str) -> None:
@@ -195,6 +199,7 @@ class Attempt:
         self._shows_thinking = True
 
     def _emit_answer(self, text: str) -> None:
+        self.thinking.flush()
         self._emit("\n</think>\n\n" + text if self._shows_thinking else text)
         self._shows_thinking = False
 

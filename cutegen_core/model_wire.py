@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,9 @@ from cutegen_core.model_settings import ModelSettings
 from cutegen_core.secret_keys import Key, origin_of
 
 USER_AGENT = "cutegen-workbench"
+# At DEBUG the HTTP library logs the headers of responses, in which a server may repeat what it was sent.
+logging.getLogger("httpcore2").setLevel(logging.INFO)
+
 _HEADERS = ("content-type", "content-length", "transfer-encoding", "accept", "connection")
 _SILENT_BYTES_MAX = 8 << 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")

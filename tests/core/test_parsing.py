@@ -208,22 +208,23 @@ def test_a_reply_without_a_kernel_says_what_was_looked_for(reply):
 
 
 HUGE = 5 << 20
+MANY_LINES = 1 << 20
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         "x" * HUGE,
-        "```\n" * (HUGE // 4),
-        "~~~a\n```b\n" * (HUGE // 10),
+        "```\n" * (MANY_LINES // 4),
+        "~~~a\n```b\n" * (MANY_LINES // 10),
         "<<<<<<< SEARCH\n" * (HUGE // 15),
-        "<<<<<<< SEARCH\n=======\n" * (HUGE // 23),
+        "<<<<<<< SEARCH\n=======\n" * (MANY_LINES // 23),
         block("int\n", "long\n") * (HUGE // 50),
-        "/* cutegen\n" * (HUGE // 11),
-        "```diff\n+\n" * (HUGE // 10),
+        "/* cutegen\n" * (MANY_LINES // 11),
+        "```diff\n+\n" * (MANY_LINES // 10),
         '{"a": ' * (HUGE // 6) + "}",
         "</think>" * (HUGE // 8),
-        "\r" * HUGE,
+        "\r" * MANY_LINES,
         block("  int a = 11;\n" * 100_000, "x\n"),
         block("  int a = 1;\n" * 100_000 + "y\n", "x\n"),
         "\u202e" * (HUGE // 3) + KERNEL,
