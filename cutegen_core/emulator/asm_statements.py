@@ -1,6 +1,7 @@
-"""Inline assembly into calls: `asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), ...)`.
+"""Inline assembly into calls of the PTX interpreter.
 
-Only separators and constraints are replaced, so preprocessor lines inside a statement and line numbers stay as they are.
+`asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators and constraints are
+replaced, so preprocessor lines inside a statement and line numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from cutegen_core.emulator.lexer import Token, TokenKind, is_blank, matching, ne
 
 _SKIPPED_OR_ASM = re.compile(
     r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)"
-    r'|R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\''
+    r'|R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)'
+    r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\''
     r"|(?P<asm>\b(?:asm|__asm__|__asm)\b)",
     re.DOTALL,
 )
-_HEAD = re.compile(r"(?:asm|__asm__|__asm)(?:\s|\\\n|/\*.*?\*/|//[^\n]*)*(?:\b(?:volatile|__volatile__|__volatile)\b\s*)*(?=\()", re.DOTALL)
-_CONSTRAINT = re.compile(r'"([=+]?)([a-zA-Z])"')
+_HEAD = re.compile(
+    r"(?:asm|__asm__|__asm)(?:\s|\\\n|/\*.*?\*/|//[^\n]*)*(?:\b(?:volatile|__volatile__|__volatile)\b\s*)*(?=\()",
+    re.DOTALL,
+)
+_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the letters PTX has; those of a host are others
 _CLOBBERS = 3
 
 

@@ -61,7 +61,13 @@ def _key(installed: Installation, source: str, checked: bool) -> str:
 
 
 def _compile(
-    installed: Installation, source: str, names: Sequence[str], scratch: Path, folder: Path, checked: bool, started: float
+    installed: Installation,
+    source: str,
+    names: Sequence[str],
+    scratch: Path,
+    folder: Path,
+    checked: bool,
+    started: float,
 ) -> Built:
     (scratch / "candidate.cpp").write_text(source)
     compiler = installed.compiler

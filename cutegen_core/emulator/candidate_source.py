@@ -1,5 +1,6 @@
-"""The kernel file's C++ as the host compiler gets it: PTX into calls, `__shared__` into watched storage, kernels listed.
+"""The kernel file's C++ as the host compiler gets it.
 
+PTX becomes calls, `__shared__` variables become watched storage, and the plan's kernels are listed at the end.
 Line numbers stay: what is put in takes the place of what it replaces, on the same lines.
 """
 
@@ -123,15 +124,21 @@ def _declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declara
         external = any(t.text == "extern" for t in solid)
         words = tuple(t for t in solid if t.text != "extern")
         if end == len(source) or len(words) < 2 or any(t.text == "#" for t in words):
-            raise _shared_error("cannot be understood; declare it as `__shared__ TYPE NAME[SIZE];`", source[index], first_line)
+            raise _shared_error(
+                "cannot be understood; declare it as `__shared__ TYPE NAME[SIZE];`", source[index], first_line
+            )
         yield _Declaration(start, end, words, external)
         index = end
 
 
 def _declaration_start(source: Sequence[Token], index: int) -> int:
-    """Back to what ends the statement before: the declaration may have `extern` or `alignas(...)` ahead of `__shared__`."""
+    """Back to the end of the statement before: `extern` or `alignas(...)` may stand ahead of `__shared__`."""
     position = index
-    while position > 0 and source[position - 1].text not in (";", "{", "}", ":") and not _ends_line_directive(source, position - 1):
+    while (
+        position > 0
+        and source[position - 1].text not in (";", "{", "}", ":")
+        and not _ends_line_directive(source, position - 1)
+    ):
         position -= 1
     return next_solid(source, position)
 
@@ -228,7 +235,7 @@ def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -
     name, type_name, storage = declarator.name, f"emu_type_{declarator.name}", f"emu_store_{declarator.name}"
     return (
         f"typedef {kind} {type_name} {declarator.extents}; "
-        f'static {alignment} emu::Shared<{type_name}> {storage} __attribute__((section("{SHARED_SECTION}"))); '
+        f'{alignment} static emu::Shared<{type_name}> {storage} __attribute__((section("{SHARED_SECTION}"))); '
         f'static const EmuShared emu_record_{name} __attribute__((used, section("{RECORD_SECTION}"))) = '
         f'{{&{storage}, sizeof({type_name}), emu::itemsize<{type_name}>(), "{name}", {line}}}; '
         f"static {type_name}& {name} = reinterpret_cast<{type_name}&>({storage});"

@@ -20,11 +20,11 @@ GLIBC = "2.28"
 
 CHECKS = (
     "-fsanitize=thread,alignment,bounds", "-mllvm", "-tsan-instrument-func-entry-exit=0",
-    "-mllvm", "-tsan-distinguish-volatile",
+    "-mllvm", "-tsan-distinguish-volatile", "-DEMU_CHECKED",
 )  # fmt: skip
 _CANDIDATE = (
     "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
-    "-ffp-contract=off", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
+    "-fno-optimize-sibling-calls", "-ffp-contract=off", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
 )  # fmt: skip
 _CLANG_ONLY = ("-fno-gnu-inline-asm",)
 _RUNNER = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector")

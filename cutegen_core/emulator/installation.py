@@ -111,13 +111,21 @@ def _ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
     except subprocess.TimeoutExpired as error:
-        raise MachineError(f"building the emulator took more than {_TIMEOUT_S:g} s; is the machine overloaded?") from error
+        raise MachineError(
+            f"building the emulator took more than {_TIMEOUT_S:g} s; is the machine overloaded?"
+        ) from error
     if done.returncode != 0:
         raise MachineError(f"the emulator cannot be built in {folder}:\n{done.stdout[-4000:]}{done.stderr[-1000:]}")
 
 
 def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[str]:
-    overlay = [sys.executable, "-m", "cutegen_core.emulator.overlay", str(toolchain.include_dirs()[0]), "overlay"]
+    overlay = [
+        sys.executable,
+        "-m",
+        "cutegen_core.emulator.overlay",
+        *map(str, toolchain.include_dirs()[:2]),
+        "overlay",
+    ]
     edges = [_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
     prelude = str(runtime_sources() / "prelude.hpp")
     for name in (_PLAIN, _CHECKED):
@@ -143,4 +151,4 @@ def _edge(target: str, needs: Sequence[str], command: Sequence[str]) -> str:
 
 def _quoted(word: str) -> str:
     escaped = word.replace("$", "$$")
-    return f"'{escaped}'" if any(c in " ()&;<>\"" for c in word) else escaped
+    return f"'{escaped}'" if any(c in ' ()&;<>"' for c in word) else escaped

@@ -29,6 +29,17 @@ def asm_counts() -> Mapping[str, int]:
     return counts
 
 
+# In a checked build the short vectors copy themselves through members, since the compiler checks no alignment where it
+# copies them as plain memory. Members by type: how many, and of what.
+_VECTORS: Mapping[str, tuple[int, str]] = {
+    "short4": (4, "short"), "ushort4": (4, "unsigned short"), "int2": (2, "int"), "uint2": (2, "unsigned int"),
+    "int4": (4, "int"), "uint4": (4, "unsigned int"), "float2": (2, "float"), "float4": (4, "float"),
+    "longlong2": (2, "long long int"), "ulonglong2": (2, "unsigned long long int"), "double2": (2, "double"),
+    "char4": (4, "signed char"), "uchar4": (4, "unsigned char"), "short2": (2, "short"), "ushort2": (2, "unsigned short"),
+}  # fmt: skip
+VECTOR_HEADER = "vector_types.h"
+
+
 def headers() -> tuple[str, ...]:
     """Every header the overlay holds, by path below the include folder."""
     return tuple(sorted({*asm_counts(), *_REPLACEMENTS}))
@@ -58,6 +69,22 @@ def generate(include: Path, target: Path) -> None:
         destination.write_text(f'#line 1 "{source}"\n{rewritten.text}')
 
 
+def generate_vectors(cuda_include: Path, target: Path) -> None:
+    """Writes CUDA's `vector_types.h` with members that check alignment (`EMU_COPY2`, `EMU_COPY4` of the prelude).
+
+    Raises:
+        MachineError: a vector type is not declared as in the tested version.
+    """
+    text = (cuda_include / VECTOR_HEADER).read_text()
+    for name, (extent, element) in _VECTORS.items():
+        declared = re.compile(rf"(\b{name}\s*\{{[^}}]*|__cuda_builtin_vector_align8\({name},[^)]*)(?=\}};|\);)")
+        text, found = declared.subn(rf"\1 EMU_COPY{extent}({name}, {element})", text)
+        if found == 0:
+            raise MachineError(f"{VECTOR_HEADER} declares no {name} as the tested version does. {_ADVICE_CUDA}")
+    target.mkdir(parents=True, exist_ok=True)
+    (target / VECTOR_HEADER).write_text(text)
+
+
 def count_statements(include: Path) -> dict[str, int]:
     """Counts as `asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
     counts = {}
@@ -67,6 +94,7 @@ def count_statements(include: Path) -> dict[str, int]:
 
 
 _ASM = re.compile(r"^[^/\n]*\b(?:asm|__asm__|__asm)\b[\s\w]*\(", re.MULTILINE)
+_ADVICE_CUDA = 'Install the tested version: pip install "nvidia-cuda-runtime>=13.0,<13.1"'
 _ADVICE = "Install the tested version: pip install nvidia-cutlass==4.2.0.0"
 
 
@@ -100,4 +128,5 @@ def _with_assembly(include: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    generate(Path(sys.argv[1]), Path(sys.argv[2]))
+    generate(Path(sys.argv[1]), Path(sys.argv[3]))
+    generate_vectors(Path(sys.argv[2]), Path(sys.argv[3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -23,6 +24,8 @@ from cutegen_core.trial import Finding, Status
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
+# The rewriter's typedef of a shared array, in the words of the bounds checker.
+_SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
 Answer = dict[str, list[str]]
 
 
@@ -174,10 +177,11 @@ def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
     if not line:
         assert execution.built.path is not None
         line = Symboliser(execution.built.path).line(int(frame) for frame in answer.get(prefix + "frame", []))
+    shared = _SHARED_TYPE.search(first("message"))
     return Finding(
         kind=first("kind"),
-        message=first("message"),
-        variable=first("variable"),
+        message=_SHARED_TYPE.sub(r"'\2'", first("message")),
+        variable=shared[1] if shared else first("variable"),
         line=line,
         kernel=execution.plan.launches[launch].kernel if launch >= 0 and execution.plan.launches else "",
         block=_index(first("block")),

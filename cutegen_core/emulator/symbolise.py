@@ -13,6 +13,7 @@ from typing import Any
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.lineprogram import LineState
 from elftools.elf.elffile import ELFFile
 
 from cutegen_core.kernel_file import PROGRAM_NAME
@@ -48,9 +49,9 @@ class _Unit:
 
     def __init__(self, dwarf: DWARFInfo, unit: CompileUnit) -> None:
         self._unit = unit
-        self._ranges = dwarf.range_lists()
+        self._ranges: Any = dwarf.range_lists()
         program: Any = dwarf.line_program_for_CU(unit)
-        self._rows = [entry.state for entry in program.get_entries() if entry.state is not None]
+        self._rows: list[LineState] = [entry.state for entry in program.get_entries() if entry.state is not None]
         self._files = {
             number
             for number, entry in enumerate(program["file_entry"], 1)
@@ -65,7 +66,7 @@ class _Unit:
             return int(row.line)
         return next((line for file, line in self._calls(address) if file in self._files), 0)
 
-    def _row(self, address: int) -> Any:
+    def _row(self, address: int) -> LineState | None:
         for before, after in zip(self._rows, self._rows[1:], strict=False):
             if before.address <= address < after.address and not before.end_sequence:
                 return before

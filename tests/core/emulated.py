@@ -92,7 +92,9 @@ class Harness:
         return Ran(executed, values)
 
 
-def launch(kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int, int, int], *args: object, smem: int = 0) -> Launch:
+def launch(
+    kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int, int, int], *args: object, smem: int = 0
+) -> Launch:
     """A launch from plain values: "name:dtype" is a tensor, a number a scalar."""
     three = [(v, 1, 1) if isinstance(v, int) else v for v in (grid, block)]
     made = tuple(
@@ -102,7 +104,9 @@ def launch(kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int
     return Launch(kernel, three[0], three[1], smem, made)
 
 
-def one(kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int, int, int], *args: object, smem: int = 0) -> LaunchPlan:
+def one(
+    kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int, int, int], *args: object, smem: int = 0
+) -> LaunchPlan:
     return LaunchPlan((launch(kernel, grid, block, *args, smem=smem),))
 
 

@@ -100,7 +100,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 @BUILDS
 @pytest.mark.parametrize("shape", [(3, 1), (5, 127), (2, 1000)])
-def test_softmax_with_shuffles(harness: Harness, rng: np.random.Generator, checked: bool, shape: tuple[int, int]) -> None:
+def test_softmax_with_shuffles(
+    harness: Harness, rng: np.random.Generator, checked: bool, shape: tuple[int, int]
+) -> None:
     x = rng.standard_normal(shape).astype(np.float32) * 10
     plan = one("softmax<256>", shape[0], 256, "x:float32", "out:float32", shape[1])
     ran = harness.run(SOFTMAX, {"x": x}, {"out": x}, plan, checked=checked, order="random", seed=3)
@@ -145,9 +147,10 @@ def test_layernorm_in_dynamic_shared_memory(harness: Harness, rng: np.random.Gen
     np.testing.assert_allclose(ran.outputs["out"], want, rtol=1e-4, atol=1e-5)
 
 
-GEMM = kernel(
-    "gemm",
-    """
+GEMM = (
+    kernel(
+        "gemm",
+        """
 __global__ __launch_bounds__(256) void gemm(float const* A, float const* B, float* C, int M, int N, int K) {
   auto bM = Int<64>{}; auto bN = Int<64>{}; auto bK = Int<8>{};
   Tensor mA = make_tensor(make_gmem_ptr(A), make_shape(M, K), make_stride(K, Int<1>{}));
@@ -181,7 +184,10 @@ __global__ __launch_bounds__(256) void gemm(float const* A, float const* B, floa
   copy(tCrC, tCgC);
 }
 """.replace("void gemm(", "void sgemm("),
-).replace('kernel = "gemm"', 'kernel = "sgemm"').replace("size<3>(tAgA)", "size<2>(tAgA)")
+    )
+    .replace('kernel = "gemm"', 'kernel = "sgemm"')
+    .replace("size<3>(tAgA)", "size<2>(tAgA)")
+)
 
 
 @BUILDS
@@ -211,8 +217,13 @@ __global__ void swish(T const* x, T* out, int n) {
 
 
 @BUILDS
-@pytest.mark.parametrize(("name", "dtype"), [("__half", "float16"), ("__nv_bfloat16", BFLOAT16), ("cute::half_t", "float16"), ("cute::bfloat16_t", BFLOAT16)])
-def test_arithmetic_of_small_floats(harness: Harness, rng: np.random.Generator, checked: bool, name: str, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("__half", "float16"), ("__nv_bfloat16", BFLOAT16), ("cute::half_t", "float16"), ("cute::bfloat16_t", BFLOAT16)],
+)
+def test_arithmetic_of_small_floats(
+    harness: Harness, rng: np.random.Generator, checked: bool, name: str, dtype: str
+) -> None:
     x = rng.standard_normal(300).astype(np.float16 if dtype == "float16" else np.float32)
     plan = one(f"swish<{name}>", 3, 128, f"x:{dtype}", f"out:{dtype}", 300)
     source = HALF.replace("TYPE", name)
@@ -236,7 +247,9 @@ __global__ void packed(__half2 const* x, __half2* out, int n) {
 @BUILDS
 def test_packed_half_arithmetic(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
     x = rng.standard_normal(64).astype(np.float16)
-    ran = harness.run(PACKED, {"x": x}, {"out": x}, one("packed", 1, 32, "x:float16", "out:float16", 32), checked=checked)
+    ran = harness.run(
+        PACKED, {"x": x}, {"out": x}, one("packed", 1, 32, "x:float16", "out:float16", 32), checked=checked
+    )
     assert ran.status is Status.PASSED, ran.executed.message
     wide = x.astype(np.float64)
     np.testing.assert_allclose(ran.outputs["out"], wide * 2 + np.exp(-wide), rtol=1e-2, atol=1e-2)
@@ -291,7 +304,9 @@ __global__ void final(float const* sums, float* out, int n, unsigned char const*
 
 
 @BUILDS
-def test_scratch_and_device_variables_carry_over_launches(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
+def test_scratch_and_device_variables_carry_over_launches(
+    harness: Harness, rng: np.random.Generator, checked: bool
+) -> None:
     x = rng.standard_normal((9, 100)).astype(np.float32)
     plan = LaunchPlan(
         (

@@ -66,7 +66,8 @@ struct PendingWrite {
   Report draft;
 } pending;
 
-uintptr_t access_pc, access_frame;
+uintptr_t access_pc, access_frame, access_address;
+size_t access_bytes;
 
 Cell* map_cells(size_t count) {
   void* const place = mmap(nullptr, count * sizeof(Cell) + PAGE, PROT_READ | PROT_WRITE,
@@ -157,17 +158,18 @@ void describe_race(char* text, size_t size, const Region& region, uintptr_t addr
              element, region.name, thread.x, thread.y, thread.z, did);
 }
 
-void race(const Region& region, uintptr_t address, size_t bytes, Access access, const Other& other) {
+void race(const Region& region, uintptr_t address, Access access, const Other& other) {
+  if (pending.active) return;  // the same access, its next byte
   char text[512];
   describe_race(text, sizeof text, region, address, access, other);
   at_frames(access_pc, access_frame);
   // Known limit: a fence and an atomic can order blocks; that order is not followed, so it is said and not judged.
   if (other.another_block && fenced)
     return warn("race-unproven", region.name, "%s; the kernel uses __threadfence(), which may order this: not judged", text);
-  if (access == Access::WRITE && other.wrote && bytes <= sizeof pending.old && !pending.active) {
+  if (access == Access::WRITE && other.wrote && access_bytes <= sizeof pending.old) {
     pending.active = true;
-    pending.address = address, pending.bytes = bytes;
-    memcpy(pending.old, (const void*)address, bytes);
+    pending.address = access_address, pending.bytes = access_bytes;
+    memcpy(pending.old, (const void*)access_address, access_bytes);
     prepare_failure(&pending.draft, "MEMORY_ERROR", "race", region.name, text);
     return;
   }
@@ -227,7 +229,7 @@ void remember_write(Cell& cell, bool atomically) {
   cell.writer = (uint16_t)current.thread, cell.written_atomically = atomically;
 }
 
-void visit(const Region& region, Cell& cell, uintptr_t address, size_t bytes, Access access) {
+void visit(const Region& region, Cell& cell, uintptr_t address, Access access) {
   Other other;
   if (region.kind != Kind::TENSOR && access != Access::WRITE && cell.write_epoch < block_epoch) {
     at_frames(access_pc, access_frame);
@@ -235,9 +237,9 @@ void visit(const Region& region, Cell& cell, uintptr_t address, size_t bytes, Ac
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
   }
   uint32_t const since = region.kind == Kind::TENSOR ? launch_epoch : block_epoch;
-  if (conflicts_with_write(cell, access, since, &other)) race(region, address, bytes, access, other);
+  if (conflicts_with_write(cell, access, since, &other)) race(region, address, access, other);
   if (access == Access::READ) return remember_read(cell);
-  if (conflicts_with_reads(cell, since, &other)) race(region, address, bytes, access, other);
+  if (conflicts_with_reads(cell, since, &other)) race(region, address, access, other);
   remember_write(cell, access == Access::ATOMIC);
 }
 
@@ -252,7 +254,7 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
   }
   if (!region.cells || bytes < region.granule) return;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
-  for (size_t i = first; i <= last; ++i) visit(region, region.cells[i], region.low + i * region.granule, region.granule, access);
+  for (size_t i = first; i <= last; ++i) visit(region, region.cells[i], region.low + i * region.granule, access);
 }
 
 }  // namespace
@@ -260,7 +262,9 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
 void settle_pending_write() {
   if (!pending.active) return;
   pending.active = false;
-  if (memcmp(pending.old, (const void*)pending.address, pending.bytes) == 0) return;
+  bool poisoned = true;  // NaN stays NaN whatever is added: that is no agreement
+  for (size_t i = 0; i < pending.bytes; ++i) poisoned &= pending.old[i] == spec.poison;
+  if (!poisoned && memcmp(pending.old, (const void*)pending.address, pending.bytes) == 0) return;
   fail_prepared(&pending.draft);
 }
 
@@ -268,8 +272,16 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   settle_pending_write();
   if (address - (uintptr_t)current.stack_low < STACK_BYTES || current.thread < 0) return;
   access_pc = pc, access_frame = frame;
+  access_address = address, access_bytes = bytes;
   if (const Region* const region = find(address)) return check_region(*region, address, bytes, access);
   explain_stray(address, access);
+}
+
+void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame) {
+  if (address % alignment == 0) return;
+  at_frames(pc, frame);
+  const char* const name = name_at(address);
+  fail("MEMORY_ERROR", "misaligned", name, "an access of %s must lie at a multiple of %zu bytes", name[0] ? name : "memory", alignment);
 }
 
 void prepare_checker() {
@@ -354,9 +366,14 @@ using runner::Access;
 
 extern "C" {
 
+// The compiler chose these for accesses it knows to be aligned.
+#define EMU_CHECK_ALIGNED(BYTES, ACCESS)                                                                         \
+  runner::check_alignment((uintptr_t)address, BYTES < 8 ? BYTES : 8, EMU_CALLER, EMU_FRAME);                     \
+  EMU_CHECK(BYTES, ACCESS)
+
 #define EMU_SIZE(BYTES)                                                                             \
-  void __tsan_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }                        \
-  void __tsan_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }                      \
+  void __tsan_read##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::READ); }                        \
+  void __tsan_write##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::WRITE); }                      \
   void __tsan_volatile_read##BYTES(void* address) { runner::spin_point(); EMU_CHECK(BYTES, Access::READ); } \
   void __tsan_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }             \
   void __tsan_unaligned_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }              \

@@ -21,6 +21,8 @@
 #define CUTE_ARCH_MOVM_SM75_ACTIVATED 1
 #define CUTE_CVTA_GENERIC_TO_SHARED_ACTIVATED 1
 
+#include "vectors.hpp"
+#include <vector_types.h>  // the overlay's
 #include <cuda_runtime_api.h>
 #include <math_constants.h>
 #include <cuda_fp16.h>

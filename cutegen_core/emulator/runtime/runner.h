@@ -138,6 +138,7 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
 void settle_pending_write();
 void note_device_fence();
 const char* name_at(uintptr_t address);
+void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame);
 
 // ptx.cpp is reached through emu_ptx only.
 
