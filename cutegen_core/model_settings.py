@@ -198,7 +198,7 @@ class _Reader:
         for number, line in enumerate(self._lines, 1):
             text = line.strip()
             if text.startswith("["):
-                here = text.lstrip("[").partition("]")[0].replace(" ", "")
+                here = re.sub(r"\s*\.\s*", ".", text.lstrip("[").partition("]")[0]).strip()
                 if here == table or (not table and here.partition(".")[0] == key):
                     header = header or number
                 if key and here == f"{table}.{_key(key)}":

@@ -147,7 +147,8 @@ def rate_limited(retry_after: str | None = None) -> Answer:
 
 
 def reset_mid_stream(text: str) -> Answer:
-    return Answer((START, *pieces(text), Reset()))
+    # A reset throws away what the client has not read yet, so it comes a moment later.
+    return Answer((START, *pieces(text), Wait(0.3), Reset()))
 
 
 def reset_before_text() -> Answer:
