@@ -1,0 +1,71 @@
+"""Sessions with everything real: store, evaluator, compiler, emulator, reference worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cutegen_core import problems, sessions, views
+from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.problem import Problem
+from cutegen_core.session import Session
+from cutegen_core.session_state import State
+from cutegen_core.store import Store
+from cutegen_core.tools import Tools
+
+
+class Loop:
+    """A workspace of its own; `go` does what the engine does for one session."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(folder / "store.db")
+        self.tools = Tools(self.store)
+
+    def start(self, problem: str | Problem = "relu", **options: object) -> str:
+        found = problems.load(problem) if isinstance(problem, str) else problem
+        return sessions.create(self.store, found, **{"proposer": "playbook", **options})  # type: ignore[arg-type]
+
+    def go(self, session: str) -> State:
+        return Session(self.store, session, self.tools.bench(session)).run()
+
+    def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
+        """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""
+        state = views.session_view(self.store, session).state
+        number = self.store.submit(session, Decision(kind, state.seq, **fields))  # type: ignore[arg-type]
+        after = self.go(session)
+        refusal = self.store.ticket(number).refusal
+        assert not refusal, refusal
+        return after
+
+    def approve(self, session: str) -> State:
+        gate = views.session_view(self.store, session).state.gate
+        assert gate is not None
+        return self.decide(session, DecisionKind.APPROVE, gate=gate.gate, candidate=gate.candidate)
+
+    def close(self) -> None:
+        self.tools.close()
+        self.store.close()
+
+
+@contextmanager
+def loop(folder: Path) -> Iterator[Loop]:
+    made = Loop(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def wait_until(condition: object, seconds: float = 30.0) -> None:
+    """Polls until the callable is true; AssertionError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing happened within {seconds} s")
+
+
+__all__ = ["Autonomy", "Gate", "Loop", "loop", "wait_until"]
