@@ -4,6 +4,8 @@ import copy
 import logging
 import pickle
 import socket
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -463,3 +465,27 @@ def test_the_connection_test_says_what_is_wrong():
     found = connection(server)
     assert not found.reachable
     assert "connection refused" in found.message
+
+
+def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monkeypatch):
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with ModelServer(play.reply(TEXT)) as server:
+        monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+        far = ChatModel(ModelSettings("m", "http://gpubox.invalid:8000/v1", "m"), None)
+        assert far.ask(QUESTION, progress=lambda text: None).text == TEXT
+        assert server.asked[0].path == "http://gpubox.invalid:8000/v1/chat/completions"
+        assert server.asked[0].headers["Host"] == "gpubox.invalid:8000"
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        assert ask(server)[0].text == TEXT
+
+
+def test_the_server_can_be_started_by_hand(tmp_path):
+    (tmp_path / "reply.md").write_text(TEXT)
+    command = [sys.executable, "-m", "tests.model_server", "--port", "0", "--file", str(tmp_path / "reply.md")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[0]
+        reply = ChatModel(ModelSettings("m", url, "m"), None).ask(QUESTION, progress=lambda text: None)
+        process.kill()
+    assert reply.text == TEXT
