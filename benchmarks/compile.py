@@ -38,6 +38,7 @@ Way = Callable[[KernelFile], None]
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    load = os.getloadavg()[0]
     compiler = Compiler(ARCH)
     begun = time.monotonic()
     compiler.warm()

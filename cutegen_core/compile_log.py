@@ -168,7 +168,7 @@ def _ptxas_messages(log: str, kernel: KernelFile) -> Iterator[Diagnostic]:
 
 
 def _line_meant(text: str, kernel: KernelFile) -> int:
-    """ptxas counts lines of generated code. What it quotes is a kernel, or often stands on just one line of the file."""
+    """ptxas counts lines of generated code; but what it quotes is a kernel, or stands on just one line of the file."""
     defined = {m["name"]: m.start("name") for m in _GLOBAL_FUNCTION.finditer(kernel.body)}
     for quoted in re.findall(r"'([^']+)'", text):
         name = re.search(r"(\w+)\s*(?:<.*>)?\(", quoted)

@@ -5,7 +5,8 @@
    and nothing else, write one temporary folder, start nothing, and has its own limits of time and memory.
 3. The fork sends log, lowered names and cubin back through a pipe and ends; whatever happens to it, the server lives.
 
-One candidate at a time: the front end already uses a core, and each fork may need gigabytes.
+One candidate at a time: the front end already uses a core, and each fork may need gigabytes. The precompiled prelude is
+always used: small kernels gain most, large ones lose nothing (benchmarks/compile.py has both).
 """
 
 from __future__ import annotations
