@@ -51,9 +51,8 @@ def main() -> None:
         print("nvcc is not in PATH: not compared")
     kernels = {name: _measure(name, FOLDER / file, ways, rounds) for name, file in KERNELS.items()}
     compiler.close()
-    write(
-        "compile", {"arch": ARCH, "nvcc": _nvcc_version(nvcc), "server_start_s": round(warm_s, 3), "kernels": kernels}
-    )
+    run = {"arch": ARCH, "nvcc": _nvcc_version(nvcc), "load_before": round(load, 2), "server_start_s": round(warm_s, 3)}
+    write("compile", {**run, "kernels": kernels})
 
 
 def _measure(name: str, path: Path, ways: dict[str, Way], rounds: int) -> dict[str, object]:
