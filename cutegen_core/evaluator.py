@@ -47,8 +47,6 @@ from cutegen_core.trial import (
 NAN_POISON, OTHER_POISON = 0xFF, 0x5A
 """Fill bytes of unwritten outputs: the first makes every float NaN, the second a large finite number."""
 
-CHECKED_TIMEOUT_S, PLAIN_TIMEOUT_S = 20.0, 20.0
-
 
 class Watch(Protocol):
     """Follows a trial while it runs."""
@@ -90,6 +88,7 @@ class Evaluator:
 
     Attributes:
         keep: stores a blob and returns its key (cubin and SASS).
+        run_timeout_s: wall-clock limit of one run of the candidate on one workload.
     """
 
     problem: Problem
@@ -98,6 +97,7 @@ class Evaluator:
     compiler: Compiler
     device: Device
     keep: Callable[[str | bytes], str]
+    run_timeout_s: float = 10.0
 
     def evaluate(self, candidate: Candidate, *, seed: int, watch: Watch | None = None) -> Trial:
         """Takes the candidate through the stages.
@@ -325,10 +325,8 @@ class _Run:
         outputs = {spec: folder / spec.name for spec in signature.outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
-        timeout_s = CHECKED_TIMEOUT_S if built.checked else PLAIN_TIMEOUT_S
-        execution = Execution(
-            built, self.plans[workload.name], inputs, outputs, poison, order, self.seed & 0xFFFF, timeout_s
-        )
+        plan, limit_s = self.plans[workload.name], self.evaluator.run_timeout_s
+        execution = Execution(built, plan, inputs, outputs, poison, order, self.seed & 0xFFFF, limit_s)
         ran = self.evaluator.executor.execute(execution)
         return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
 

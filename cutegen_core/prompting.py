@@ -18,10 +18,12 @@ from cutegen_core import feedback, graph_notes
 from cutegen_core.budget import estimate_tokens
 from cutegen_core.menus import MenuItem, menu, open_items, profile_reason
 from cutegen_core.proposer import ProposalRequest
+from cutegen_core.trial import Status
 from cutegen_core.workload_class import WorkloadClass, bound, classify
 
 FOLDER = Path(__file__).parent / "prompts"
 STALLED_AFTER = 2
+_NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
 _EXEMPLARS = {
     WorkloadClass.ELEMENTWISE: "elementwise.cu",
     WorkloadClass.REDUCTION: "reduction.cu",
@@ -76,10 +78,10 @@ def _offered(request: ProposalRequest, items: tuple[MenuItem, ...]) -> tuple[Men
 
 
 def _failure(request: ProposalRequest) -> dict[str, str]:
-    assert request.failure is not None
+    assert request.base_trial is not None
     assert request.base is not None
     return {
-        "evidence": feedback.evidence(request.failure, request.base.source),
+        "evidence": feedback.evidence(request.base_trial, request.base.source),
         "intent": request.base.idea or "the seed",
     }
 
@@ -116,6 +118,7 @@ def _render(template: str, request: ProposalRequest, exemplars: tuple[str, ...],
             attempts=request.attempts,
             instruction=request.instruction,
             standing=request.standing,
+            unusable=request.failure.message if request.failure and request.failure.status in _NO_KERNEL else "",
             locked=locked_regions(request.base.source) if request.base else (),
             exemplars=exemplars,
             example=(FOLDER / "example.cu").read_text(),

@@ -58,7 +58,7 @@ class ProposalRequest:
         signature, graph: of the benchmark workload.
         base: the candidate to go on from, None for the seed.
         base_trial: the trial of `base`, when it was tried.
-        failure: the same when this step repairs it.
+        failure: of the step before, when this step mends it; not the base's where a reply held no kernel.
         instruction: what the person asked for, "" when nothing.
         standing: instructions of the person that hold for every step.
         calls: the model calls of this step so far, in order.
@@ -112,10 +112,11 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Unparsed:
-    """The reply holds no kernel file; `reason` says what was looked for."""
+    """The reply gives no new kernel file; `reason` says what was looked for, or which block does not apply."""
 
     reply: str
     reason: str
+    patch_failed: bool = False
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class Session:
             self._append(StateChanged(SessionState.EXHAUSTED, spent))
         else:
             repaired = self._to_repair()
-            base = repaired.candidate if repaired else state.base
+            base = _mended(repaired) if repaired else state.base
             self._append(StepStarted(number, base, state.instruction, repaired is not None))
 
     def _to_repair(self) -> Step | None:
@@ -250,10 +250,13 @@ class Session:
     def _unparsed(self, answer: Unparsed, step: Step) -> list[Event]:
         """The reply is kept as a candidate that never gets past GENERATE, so the person can see and mend it."""
         reply = self._store.put(answer.reply)
-        result = StageResult(Stage.GENERATE, StageStatus.FAILED, 0.0, Status.UNPARSED)
-        trial = Trial(reply, Status.UNPARSED, (result,), self.state.settings.executor, message=answer.reason)
+        status = Status.PATCH_FAILED if answer.patch_failed else Status.UNPARSED
+        stage = Stage.PATCH if answer.patch_failed else Stage.GENERATE
+        result = StageResult(stage, StageStatus.FAILED, 0.0, status)
+        trial = Trial(reply, status, (result,), self.state.settings.executor, message=answer.reason)
+        idea = "changes that do not apply" if answer.patch_failed else "reply without a kernel file"
         return [
-            Proposed(step.number, reply, Author.MODEL, "reply without a kernel file", "", step.base),
+            Proposed(step.number, reply, Author.MODEL, idea, "", step.base),
             StageEnded(step.number, result),
             self._tried(step.number, trial),
         ]
@@ -272,7 +275,6 @@ class Session:
         workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
         previous = [s for s in self.state.steps if s.outcome is not None]
         base = self.state.step_of(step.base) if step.base else None
-        base_trial = self._store.record(Trial, base.tried.trial) if base and base.tried else None
         model = self._bench.model(self.state)
         return ProposalRequest(
             problem=evaluator.problem,
@@ -281,13 +283,16 @@ class Session:
             device=evaluator.device,
             base=self._candidate(step.base) if step.base else None,
             attempts=tuple(_attempt(s) for s in previous),
-            base_trial=base_trial,
-            failure=base_trial if step.repair else None,
+            base_trial=self._trial_of(base) if base else None,
+            failure=self._trial_of(previous[-1]) if step.repair else None,
             instruction=step.instruction,
             standing=self.state.standing,
             context_tokens=model.context_tokens(self.state) if model else 0,
             calls=tuple(self._call(c.answer) for c in step.calls if c.answer and not c.answer.error),
         )
+
+    def _trial_of(self, step: Step) -> Trial | None:
+        return self._store.record(Trial, step.tried.trial) if step.tried else None
 
     def _call(self, answer: ModelAnswered) -> Call:
         text = self._store.text
@@ -401,6 +406,11 @@ class _Watch:
     def stopped(self) -> bool:
         waiting = self.session._store.waiting(self.session.id)
         return any(w.decision.kind is DecisionKind.STOP for w in waiting)
+
+
+def _mended(failed: Step) -> str | None:
+    """What a repair goes on from: the failed kernel, or where there was none, what it was to be made from."""
+    return failed.base if failed.status in (Status.UNPARSED, Status.PATCH_FAILED) else failed.candidate
 
 
 def _model_seconds(step: Step) -> float:

@@ -62,7 +62,7 @@ class _Planned:
         begun = time.monotonic()
         arrived = _Arrived(line)
         try:
-            key = find_key(self.settings.base_url)
+            key = find_key(self.settings.base_url, chosen=model_settings.read().settings[0].base_url)
             reply = ChatModel(self.settings, key).ask(self.messages, progress=arrived, stopped=line.stopped)
         except ModelError as error:
             return _failed(error, time.monotonic() - begun)

@@ -2,7 +2,7 @@
 
 1. SEED: no kernel yet, ask for the simplest correct one.
 2. REPAIR: the base failed; a diagnosis of its own, then the smallest change. The idea stays, it is the kernel's intent.
-3. OPTIMISE: one idea from the class's menu, named before it is written; a repeated one is refused and asked again once.
+3. OPTIMISE: one idea from the menu, named before it is written; a repeated one is refused and asked again once.
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
 5. Finished: nothing left, the model says so, or several steps in a row brought nothing.
 """
@@ -35,7 +35,7 @@ class CutegenStrategy:
 
     def respond(self, request: ProposalRequest) -> Answer:
         """See the module's text; a pure function of the request."""
-        if request.failure is not None:
+        if request.base is not None and request.base_trial is not None and not request.base_trial.passed:
             return self._repair(request)
         if not request.calls:
             return self._first_question(request)
@@ -79,15 +79,15 @@ class CutegenStrategy:
         base = request.base.source if request.base else None
         parsed = parse_reply(call.reply, base)
         if isinstance(parsed, NotParsed):
-            cut = " The reply was cut off at the token limit." if call.finish == "length" else ""
-            return Unparsed(call.reply, parsed.reason + cut)
+            cut = " The reply was cut off at the token limit." if call.finish in ("length", "cut") else ""
+            return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed)
         if base is not None and parsed.source.strip() == base.strip():
             return Unparsed(call.reply, "the reply is the same code again: nothing was changed")
         changed = [region for region in prompting.locked_regions(base or "") if region not in parsed.source]
         if changed:
             return Unparsed(call.reply, f"the reply changes a locked region:\n{changed[0]}")
-        repaired = request.base.idea if request.failure is not None and request.base is not None else ""
-        idea = repaired or _idea(parsed.plan, parsed.source)
+        mending = request.base_trial is not None and not request.base_trial.passed
+        idea = (request.base.idea if mending and request.base else "") or _idea(parsed.plan, parsed.source)
         repeated = None if repeats_allowed else _repeated(idea, request)
         if repeated:
             return self._refuse(repeated, call, request)
