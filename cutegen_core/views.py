@@ -237,6 +237,11 @@ def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:5]
 
 
+def engine_line(store: Store) -> str:
+    """What the engine itself is doing ("preparing the emulator ..."), "" when it is ready. See `engine.ENGINE_LINE`."""
+    return store.live("engine")
+
+
 def autonomy_words() -> Mapping[Autonomy, str]:
     """What each autonomy mode does, for the person."""
     return {

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import streamlit as st
 
-from cutegen_core import __version__, device, workspace
+from cutegen_core import __version__, device, views, workspace
 from pages.components import data, doctor
 from pages.components.texts import heading, note, quiet, table
 
@@ -20,7 +20,7 @@ def render_engine() -> None:
     # Imported late: the engine knows every adapter, and the page is drawn before they are loaded.
     from cutegen_core import engine
 
-    line = data.store().live(engine.ENGINE_LINE)
+    line = views.engine_line(data.store())
     if engine.is_running():
         note("ok", f"The engine runs. {line}")
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from cutegen_core import workspace
@@ -14,5 +16,5 @@ def store() -> Store:
 
 
 @st.cache_resource(show_spinner=False)
-def _store(_home: str) -> Store:
-    return Store()
+def _store(home: str) -> Store:
+    return Store(Path(home) / "store.db")

@@ -35,7 +35,13 @@ def _watch(store: Store, session: str, drawn_seq: int, number: int | None, stale
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
-    live = view.live[-LIVE_CHARACTERS:] if view.working else "your answer waits for the engine" if ticket else ""
+    live = (
+        (view.live or views.engine_line(store))[-LIVE_CHARACTERS:]
+        if view.working
+        else "your answer waits for the engine"
+        if ticket
+        else ""
+    )
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
 
 

@@ -11,7 +11,7 @@ from cutegen_core.store import Store
 from cutegen_core.trial import Occupancy, Resources, Trial
 from cutegen_core.views import Delta
 from pages.components import charts, highlight
-from pages.components.texts import Html, heading, lowered, note, quiet, table
+from pages.components.texts import Html, dims, heading, lowered, note, quiet, table
 
 SASS_LINES_SHOWN = 3000
 
@@ -64,18 +64,12 @@ def _occupancy(rows: Sequence[Occupancy]) -> str:
     several = len({row.kernel for row in rows}) > 1
     body: list[tuple[object, ...]] = [
         (
-            f"{row.workload}, {row.kernel}" if several else row.workload, _dims(row.grid), _dims(row.block),
+            f"{row.workload}, {row.kernel}" if several else row.workload, dims(row.grid), dims(row.block),
             row.smem_bytes, row.blocks_per_sm, f"{100 * row.occupancy:.0f} %", f"{row.waves:.2f}", row.limiter,
         )
         for row in rows
     ]  # fmt: skip
     return table(("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by"), body)
-
-
-def _dims(dims: tuple[int, int, int]) -> str:
-    while len(dims) > 1 and dims[-1] == 1:
-        dims = dims[:-1]
-    return " x ".join(map(str, dims))
 
 
 def _sass(store: Store, resources: Resources) -> None:

@@ -11,7 +11,7 @@ from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
 from pages.components import diff, ui_state
-from pages.components.texts import escaped, lowered, quiet
+from pages.components.texts import dims, escaped, lowered, quiet
 
 VIEWS = ("source", "inline", "split")
 
@@ -41,6 +41,8 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
             st.html(diff.inline(store.text(other.candidate), shown.source, messages))
         else:
             st.html(diff.side_by_side(store.text(other.candidate), shown.source, messages))
+    if launch := _launch(shown.trial):
+        quiet(launch)
 
 
 def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
@@ -56,6 +58,18 @@ def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
             if finding.line:
                 said.setdefault(finding.line, []).append(f"{finding.kind} (checker): {finding.message}")
     return {line: tuple(dict.fromkeys(messages)) for line, messages in said.items()}
+
+
+def _launch(trial: Trial | None) -> str:
+    """The largest workload's launch, with what limits it."""
+    rows = trial.resources.occupancy if trial and trial.resources else ()
+    if not rows:
+        return ""
+    row = max(rows, key=lambda r: r.waves)
+    return (
+        f"{row.workload}: {row.kernel}, grid {dims(row.grid)}, block {dims(row.block)}, {row.smem_bytes} B shared, "
+        f"{row.waves:.2f} waves, occupancy {100 * row.occupancy:.0f} % limited by {row.limiter}"
+    )
 
 
 def _title(shown: StepView) -> str:
@@ -90,7 +104,7 @@ def _label(view: SessionView, word: str, candidate: str) -> str:
 def _toolbar(session: str, number: int, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
     left, middle, _ = st.columns([1.25, 1.6, 1], vertical_alignment="center")
     wanted = st.query_params.get("view", "")
-    picture = wanted if wanted in VIEWS else ("inline" if choices else "source")
+    picture = wanted if wanted in VIEWS else ("inline" if "parent" in choices else "source")
     key, against_key = "picture", f"against-{session}-{number}"
     ui_state.put(key, picture)
     with left:

@@ -81,6 +81,13 @@ def lowered(word: object) -> str:
     return str(word).replace("_", " ").lower()
 
 
+def dims(extents: tuple[int, ...]) -> str:
+    """Grid or block as a person writes it: trailing ones left out."""
+    while len(extents) > 1 and extents[-1] == 1:
+        extents = extents[:-1]
+    return " x ".join(map(str, extents))
+
+
 def _align(column: int, numbers_from: int) -> str:
     return ' class="cg-n"' if column >= numbers_from else ""
 

@@ -23,7 +23,7 @@ _SUBMITTED = "submitted"
 
 def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
     """Callback of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
-    text = str(st.session_state.get(text_key) or "").strip("\n") if text_key else ""
+    text = str(st.session_state.get(text_key) or "") if text_key else ""
     if text_key and not text.strip():
         st.session_state[_NOTICE] = empty
         return

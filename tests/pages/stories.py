@@ -207,8 +207,10 @@ def passed(store: Store, candidate: str, **numbers: int) -> Trial:
             )
             for mode, order in (("checked", "random"), ("plain", "forward"), ("plain", "reverse"))
         ]
-    return Trial(candidate, Status.PASSED, stages, "cpu", correctness=Correctness("cpu", tuple(runs)),
-                 resources=resources(store, **numbers), marks=("NOT_TIMED",), log="ptxas info : 24 registers\n")  # fmt: skip
+    return Trial(
+        candidate, Status.PASSED, stages, "cpu", correctness=Correctness("cpu", tuple(runs)),
+        resources=resources(store, **numbers), marks=("NOT_TIMED",), log="ptxas info : 24 registers\n",
+    )  # fmt: skip
 
 
 def wrong(store: Store, candidate: str, pattern: str = "only the last 3 columns") -> Trial:

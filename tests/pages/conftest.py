@@ -1,0 +1,54 @@
+"""A store of its own for every test, and pages run by Streamlit's own runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core.store import Store
+
+FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "frame.py"
+PAGES = Path(__file__).parent.parent.parent / "pages"
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    return Store()
+
+
+@pytest.fixture
+def open_page(store: Store) -> OpenPage:
+    """Runs one page with these query parameters; what it raises fails the test."""
+
+    def run(name: str, /, **query: object) -> AppTest:
+        page = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
+        for key, value in query.items():
+            page.query_params[key] = str(value)
+        page.run()
+        assert not page.exception, [e.value for e in page.exception]
+        return page
+
+    return run
+
+
+def shown(page: AppTest) -> str:
+    """All HTML of the page, as one text."""
+    return "\n".join(str(element.value) for element in page.html)
+
+
+def framed(page: str = "", **query: str) -> AppTest:
+    """A page inside the frame, as the server runs it; the start page when none is named."""
+    app = AppTest.from_file(str(FRAME), default_timeout=60)
+    app.run()
+    if page:
+        for key, value in query.items():
+            app.query_params[key] = value
+        app.switch_page(f"../{page}.py").run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app

@@ -1,0 +1,115 @@
+"""Start, compare, problems and setup, each run for real; and the frame around them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cutegen_core import views
+from cutegen_core.event import SessionState
+from cutegen_core.store import Store
+from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.stories import hostile_story, softmax_story
+
+SOFTSIGN = """\
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x / (1 + torch.abs(x))
+
+batch_size = 16
+dim = 64
+WORKLOADS = {"small": {"role": "emulator", "batch_size": 3, "dim": 17}}
+
+def get_inputs():
+    return [torch.randn(batch_size, dim)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_start_page_offers_the_three_ways_in(store: Store) -> None:
+    softmax_story(store)
+    page = framed()
+    text = shown(page)
+    assert "Start a new session" in text
+    assert "Load a KernelBench file or folder" in text
+    assert "Continue a session · 1" in text
+    assert page.selectbox(key="new-problem").value == "softmax"
+    assert not page.button(key="new-start-any").disabled
+
+
+def test_starting_creates_the_session_as_chosen(store: Store) -> None:
+    page = framed()
+    page.selectbox(key="new-problem").select("relu")
+    page.selectbox(key="new-proposer-any").select("manual")
+    page.number_input(key="new-steps-any").set_value(7)
+    page.button(key="new-start-any").click().run()
+    assert not page.exception
+    (session,) = store.sessions()
+    state = views.session_view(store, session).state
+    assert (state.settings.problem_name, state.settings.proposer, state.max_steps) == ("relu", "manual", 7)
+    assert state.status is SessionState.READY
+
+
+def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
+    page = framed("setup")
+    for _ in range(100):
+        if "Python" in shown(page):
+            break
+        page.run()
+    text = shown(page)
+    assert "sm_" in text
+    assert "Compilers and headers" in text
+    assert "engine is not running" in text or "The engine runs" in text
+
+
+def test_problems_page_lists_the_catalogue_with_workloads_and_source(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="softmax")
+    text = shown(page)
+    assert "loaded" in text
+    assert "ragged" in text
+    assert "emulator" in text
+    assert "torch" in text
+    assert page.button(key="new-start-softmax")
+
+
+def test_problems_by_path_report_loaded_of_total(store: Store, open_page: OpenPage, tmp_path: Path) -> None:
+    folder = tmp_path / "level1"
+    folder.mkdir()
+    (folder / "1_softsign.py").write_text(SOFTSIGN)
+    (folder / "2_broken.py").write_text("import torch\nclass Model(:\n")
+    text = shown(open_page("problems", path=folder))
+    assert "level1 · 1 of 2 loaded" in text
+    text = shown(open_page("problems", path=folder, name="2_broken"))
+    assert "2_broken.py" in text
+    assert "cg-error" in text
+
+
+def test_a_path_that_is_not_there_says_so(store: Store) -> None:
+    assert "neither a file nor a folder" in shown(framed("problems", path="/nowhere/at/all"))
+
+
+def test_compare_shows_source_and_resource_changes(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    text = shown(open_page("compare", a=f"{story.session}.1", b=f"{story.session}.3"))
+    assert "7 lines added, 2 removed" in text
+    assert "▲ +6" in text
+    assert "needs a GPU" in text
+
+
+def test_compare_takes_two_sessions_and_says_what_it_does_not_know(store: Store, open_page: OpenPage) -> None:
+    one, other = softmax_story(store), hostile_story(store)
+    text = shown(open_page("compare", a=f"{one.session}.1", b=f"{other.session}.2"))
+    assert "<img" not in text
+    assert "There is no session “gone”" in shown(open_page("compare", a="gone.1", b=f"{one.session}.77"))
+
+
+def test_pages_never_import_torch(store: Store) -> None:
+    before = "torch" in sys.modules
+    framed("problems")
+    framed("setup")
+    assert before or "torch" not in sys.modules

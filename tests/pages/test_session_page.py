@@ -1,0 +1,242 @@
+"""The session page over stored sessions: what it shows, what its buttons submit, and that markup stays text."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core import reviewer
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.errors import StaleDecisionError
+from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, StepStarted
+from cutegen_core.session_state import fold
+from cutegen_core.store import Draft, Store
+from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
+
+
+@pytest.fixture
+def inbox_reader(store: Store) -> Iterator[None]:
+    """The engine's side of the inbox and nothing else of it: decisions are taken or refused by the real rules."""
+    stop = threading.Event()
+    reader = threading.Thread(target=_read_inbox, args=(store, stop))
+    reader.start()
+    yield
+    stop.set()
+    reader.join()
+
+
+def _read_inbox(store: Store, stop: threading.Event) -> None:
+    while not stop.is_set():
+        for waiting in store.waiting():
+            state = fold(store.events(waiting.session))
+            try:
+                reviewer.check(state, waiting.decision)
+            except StaleDecisionError as refusal:
+                store.refuse(waiting.id, str(refusal))
+                continue
+            events = reviewer.consequences(state, waiting.decision, store.put)
+            store.append(waiting.session, events, after=state.seq, taking=waiting.id)
+        time.sleep(0.01)
+
+
+def _decisions(store: Store, story: Story) -> list[Decision]:
+    return [d.event.decision for d in store.events(story.session) if d.event.kind == "decided"][4:]
+
+
+def _click(page: AppTest, key: str) -> AppTest:
+    page.button(key=key).click().run()
+    assert not page.exception, [e.value for e in page.exception]
+    return page
+
+
+def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=softmax_story(store).session)
+    text = shown(page)
+    assert "awaiting review" in text
+    assert "emulator, not timed" in text
+    assert "Step 5</b> one pass, 128-bit loads" in text
+    assert "✗ TEST</b> <i>failed 0.90 s" in text
+    assert "first at [0, 1018]: got nan, want 0.00021" in text
+    assert "only the last 3 columns" in text
+    assert "seed" in text
+    assert "7341" in text
+    labels = [b.label.replace("\\", "") for b in page.button]
+    assert "✗ 4 edited by hand · compile error" in labels
+    assert "✓ 3 ★ online maximum and sum in one pass · passed" in labels
+
+
+def test_deep_link_to_step_and_pane(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    text = shown(open_page("session", id=story.session, step=2))
+    assert "race" in text
+    assert "partial" in text
+    assert "(32, 0, 0)" in text
+    text = shown(open_page("session", id=story.session, step=4, pane="log"))
+    assert "identifier &quot;higher&quot; is undefined" in text
+    assert "2 notes" in text
+    text = shown(open_page("session", id=story.session, step=3, pane="resources"))
+    assert "Occupancy, theoretical" in text
+    assert "▲ +6" in text
+
+
+@pytest.mark.parametrize(("view", "wanted"), [("source", "cg-code"), ("inline", "cg-add"), ("split", "cg-split")])
+def test_pictures_of_the_source(store: Store, open_page: OpenPage, view: str, wanted: str) -> None:
+    assert wanted in shown(open_page("session", id=softmax_story(store).session, step=3, view=view))
+
+
+def test_an_error_is_marked_at_its_line_also_in_a_diff(store: Store, open_page: OpenPage) -> None:
+    text = shown(open_page("session", id=softmax_story(store).session, step=2, view="inline"))
+    assert "race (checker): read of `partial`" in text
+
+
+def test_latency_says_that_it_needs_a_gpu(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session)
+    page.segmented_control(key=f"metric-{story.session}").set_value("latency").run()
+    assert "needs a GPU" in str(page.get("plotly_chart")[0].proto)
+
+
+def test_approve_is_bound_to_what_was_shown(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session)
+    seen = fold(store.events(story.session)).meaning_seq
+    _click(page, "decide-approve")
+    decision = _decisions(store, story)[-1]
+    assert (decision.kind, decision.gate, decision.seen) == (DecisionKind.APPROVE, Gate.PROMOTION, seen)
+    assert decision.candidate == store.put(VECTORS)
+    assert page.button(key="decide-approve").disabled
+
+
+def test_approve_is_off_while_another_step_is_shown(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=softmax_story(store).session, step=2)
+    assert page.button(key="decide-approve").disabled
+    _click(page, "show-open-step")
+    assert not page.button(key="decide-approve").disabled
+
+
+def test_a_stale_click_is_refused_and_nothing_is_lost(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session)
+    answer = f"answer-{story.session}"
+    page.text_input(key=answer).input("predicate the tail")
+    story.add(GateOpened(story.steps, Gate.PROMOTION, store.put(VECTORS)))  # somebody else was quicker
+    _click(page, "decide-redirect")
+    assert "The session has moved on since this was shown" in shown(page)
+    assert page.text_input(key=answer).value == "predicate the tail"
+    _click(page, "decide-redirect")
+    assert _decisions(store, story)[-1].text == "predicate the tail"
+    assert page.text_input(key=answer).value == ""
+
+
+def test_redirect_and_reject_ask_for_words(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=softmax_story(store).session)
+    assert "Type the reason" in shown(_click(page, "decide-reject"))
+    assert not store.waiting()
+
+
+def test_chips_come_from_the_evidence(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session)
+    chips = [b.label.replace("\\", "") for b in page.button if b.key and b.key.startswith("chip-")]
+    assert "only the last 3 columns: fix it" in chips
+    assert any(chip.startswith("spills 56 B") for chip in chips)
+    _click(page, "chip-0")
+    assert page.text_input(key=f"answer-{story.session}").value == chips[0]
+
+
+def test_edit_keeps_a_draft_until_the_engine_took_it(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = softmax_story(store)
+    page = _click(open_page("session", id=story.session, step=3), "decide-edit")
+    page.text_area[0].input(ONE_PASS + "// mine\n").run()
+    assert store.draft(story.session) == Draft(store.put(ONE_PASS), ONE_PASS + "// mine\n")
+    assert "stale" in shown(page)
+    reloaded = open_page("session", id=story.session)
+    assert reloaded.text_area[0].value == ONE_PASS + "// mine\n"
+    _click(page, "edit-run")
+    decision = _decisions(store, story)[-1]
+    assert (decision.kind, decision.candidate) == (DecisionKind.EDIT, store.put(ONE_PASS))
+    assert store.text(decision.source or "") == ONE_PASS + "// mine\n"
+    assert store.draft(story.session) is None
+    assert not page.text_area
+
+
+def test_a_draft_survives_when_no_engine_answers(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = _click(open_page("session", id=story.session), "decide-edit")
+    page.text_area[0].input(KERNEL + "// mine\n").run()
+    _click(page, "edit-run")
+    assert "your answer waits for the engine" in shown(page)
+    assert page.text_area[0].value == KERNEL + "// mine\n"
+
+
+def test_rewind_accept_stop_and_autonomy(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session, step=1)
+    assert page.button(key="decide-rewind").label == "Rewind to 1"
+    assert page.button(key="decide-accept").label == "Accept 1"
+    page.selectbox(key=f"autonomy-{story.session}").select("auto").run()
+    _click(page, "decide-stop")
+    assert "stopped" in shown(page)
+    _click(page, "decide-rewind")
+    kinds = [d.kind for d in _decisions(store, story)]
+    assert kinds == [DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.REWIND]
+    assert fold(store.events(story.session)).base == store.put(KERNEL)
+
+
+def test_an_exhausted_session_offers_a_larger_budget(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = softmax_story(store)
+    story.close(Outcome.FAILED).add(StateChanged(SessionState.EXHAUSTED, "the budget of 40 steps is used up"))
+    page = open_page("session", id=story.session)
+    assert "the budget of 40 steps is used up" in shown(page)
+    _click(page, "decide-budget")
+    assert fold(store.events(story.session)).max_steps == 60
+
+
+def test_reply_gate_shows_the_prompt_and_takes_the_reply(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
+    story = Story(store, proposer="manual").begin()
+    prompt = store.put("Write one CuTe kernel. **bold**")
+    story.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="paste the model's reply", prompt=prompt))
+    page = open_page("session", id=story.session)
+    assert page.code[0].value == "Write one CuTe kernel. **bold**"
+    page.text_area[0].input("```cpp\n" + KERNEL + "```")
+    waiting = len(store.events(story.session))
+    _click(page, "reply-read")
+    decided = store.events(story.session)[waiting].event.decision
+    assert (decided.kind, decided.gate) == (DecisionKind.REPLY, Gate.REPLY)
+    assert KERNEL in decided.text
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"id": "nope"}, "there is no session nope"),
+        ({}, "No session is named in the address"),
+        ({"id": "<b>x</b>"}, "there is no session &lt;b&gt;x&lt;/b&gt;"),
+    ],
+)
+def test_unknown_addresses_say_so_and_lead_home(store: Store, query: dict[str, str], message: str) -> None:
+    page = framed("session", **query)
+    assert message in shown(page)
+    assert page.get("page_link")
+
+
+@pytest.mark.parametrize("step", ["99", "x", "-1"])
+def test_an_unknown_step_says_so(store: Store, open_page: OpenPage, step: str) -> None:
+    assert f"has no step “{step}”" in shown(open_page("session", id=softmax_story(store).session, step=step))
+
+
+def test_markup_from_outside_is_text_everywhere(store: Store, open_page: OpenPage) -> None:
+    story = hostile_story(store)
+    for step in (1, 2):
+        for pane in ("log", "correctness", "resources", "prompt"):
+            page = open_page("session", id=story.session, step=step, pane=pane)
+            assert "<img" not in shown(page)
+            assert not any("<img" in m.value or ":red[" in m.value for m in page.markdown)
+            for button in page.button:
+                assert "[link](" not in button.label, button.label
+    assert HOSTILE[:4] in store.text(store.put(HOSTILE))
