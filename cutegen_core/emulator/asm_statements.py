@@ -1,7 +1,7 @@
 """Inline assembly into calls of the PTX interpreter.
 
-`asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators and constraints are
-replaced, so preprocessor lines inside a statement and line numbers stay as they are.
+`asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators
+and constraints are replaced, so preprocessor lines inside a statement and line numbers stay as they are.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _rewrite_shared(text: str, first_line: int) -> str:
     for declaration in _declarations(source, first_line):
         lines = "\n" * sum(t.text.count("\n") for t in source[declaration.start : declaration.end])
         parts.append(text_of(source[position : declaration.start]))
-        written = _dynamic(declaration) if declaration.external else _static(declaration, first_line)
+        written = _dynamic(declaration, first_line) if declaration.external else _static(declaration, first_line)
         parts.append(written + lines)
         position = declaration.end
     return "".join([*parts, text_of(source[position:])])
@@ -242,10 +242,16 @@ def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -
     )
 
 
-def _dynamic(declaration: _Declaration) -> str:
-    alignment, kind, declarators = _parts(declaration, 0)
-    only = declarators[0]
-    return f'extern {alignment} {kind} {only.name} {only.extents} __asm__("emu_dynamic_shared")'
+def _dynamic(declaration: _Declaration, first_line: int) -> str:
+    """The array lies where the runner puts it; a record without an address tells the checker its name."""
+    alignment, kind, declarators = _parts(declaration, first_line)
+    name, extents = declarators[0]
+    line = first_line + declaration.words[-1].line - 1
+    return (
+        f'extern {alignment} {kind} {name} {extents} __asm__("emu_dynamic_shared"); '
+        f'static const EmuShared emu_record_{name} __attribute__((used, section("{RECORD_SECTION}"))) = '
+        f'{{nullptr, 0, sizeof({kind}), "{name}", {line}}}'
+    )
 
 
 # -- the list of kernels ----------------------------------------------------------------------------------------------

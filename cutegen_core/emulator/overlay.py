@@ -35,7 +35,8 @@ _VECTORS: Mapping[str, tuple[int, str]] = {
     "short4": (4, "short"), "ushort4": (4, "unsigned short"), "int2": (2, "int"), "uint2": (2, "unsigned int"),
     "int4": (4, "int"), "uint4": (4, "unsigned int"), "float2": (2, "float"), "float4": (4, "float"),
     "longlong2": (2, "long long int"), "ulonglong2": (2, "unsigned long long int"), "double2": (2, "double"),
-    "char4": (4, "signed char"), "uchar4": (4, "unsigned char"), "short2": (2, "short"), "ushort2": (2, "unsigned short"),
+    "char4": (4, "signed char"), "uchar4": (4, "unsigned char"),
+    "short2": (2, "short"), "ushort2": (2, "unsigned short"),
 }  # fmt: skip
 VECTOR_HEADER = "vector_types.h"
 

@@ -53,7 +53,8 @@ def execute(installed: Installation, execution: Execution) -> Executed:
 def _unsupported(execution: Execution) -> str:
     for launch in execution.plan.launches:
         if launch.cooperative:
-            return f"{launch.kernel}: a cooperative launch lets blocks wait for one another; the emulator runs them one after another"
+            why = "lets blocks wait for one another; the emulator runs them one after another"
+            return f"{launch.kernel}: a cooperative launch {why}"
         if launch.cluster != (1, 1, 1):
             return f"{launch.kernel}: the emulator has no thread block clusters"
     return ""
@@ -112,7 +113,7 @@ def _argument(argument: TensorArgument | ScalarArgument, buffers: dict[str, int]
 
 
 def _run(command: list[str], timeout_s: float) -> str:
-    """Runs the runner with nothing of the user's environment and kills its whole group afterwards, whatever happened."""
+    """Runs the runner with nothing of the user's environment; its whole group is killed afterwards, come what may."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True

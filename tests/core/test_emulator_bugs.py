@@ -43,79 +43,156 @@ class Bug(NamedTuple):
 MEMORY = Status.MEMORY_ERROR
 BUGS = {
     "missing tail": Bug(
-        "int i = blockIdx.x * blockDim.x + threadIdx.x;\n  out[i] = 2 * x[i];  // HERE", MEMORY, "out-of-bounds", "x",
+        "int i = blockIdx.x * blockDim.x + threadIdx.x;\n  out[i] = 2 * x[i];  // HERE",
+        MEMORY,
+        "out-of-bounds",
+        "x",
         "element 100, it has 100 elements",
     ),
     "i <= n": Bug(
-        "int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 1.f;  // HERE", MEMORY, "out-of-bounds", "out",
+        "int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i <= n) out[i] = 1.f;  // HERE",
+        MEMORY,
+        "out-of-bounds",
+        "out",
         "writes out out of bounds: element 100",
     ),
-    "before the start": Bug("out[threadIdx.x] = x[(int)threadIdx.x - 1];  // HERE", MEMORY, "out-of-bounds", "x", "element -1", grid=1),
+    "before the start": Bug(
+        "out[threadIdx.x] = x[(int)threadIdx.x - 1];  // HERE", MEMORY, "out-of-bounds", "x", "element -1", grid=1
+    ),
     "vector read over the end": Bug(
         "float4 v = reinterpret_cast<float4 const*>(x)[threadIdx.x];  // HERE\n  out[threadIdx.x] = v.x;",
-        MEMORY, "out-of-bounds", "x", n=98, grid=1,
+        MEMORY,
+        "out-of-bounds",
+        "x",
+        n=98,
+        grid=1,
     ),
     "cute copy over the end": Bug(
         "Tensor t = make_tensor(make_gmem_ptr(x), make_layout(Int<128>{}));\n"
         "  Tensor o = make_tensor(make_gmem_ptr(out), make_layout(Int<128>{}));\n"
-        "  copy(local_partition(t, Layout<_64>{}, threadIdx.x), local_partition(o, Layout<_64>{}, threadIdx.x));  // HERE",
-        MEMORY, "out-of-bounds", "x", grid=1,
+        "  auto part = [](auto const& whole) { return local_partition(whole, Layout<_64>{}, threadIdx.x); };\n"
+        "  copy(part(t), part(o));  // HERE",
+        MEMORY,
+        "out-of-bounds",
+        "x",
+        grid=1,
     ),
     "shared array one too small": Bug(
-        "__shared__ float tile[63];\n  float* p = tile;\n  p[threadIdx.x] = x[threadIdx.x];  // HERE\n  __syncthreads();\n"
-        "  out[threadIdx.x] = p[0];", MEMORY, "out-of-bounds", "tile", "element 63, it has 63 elements", grid=1,
+        "__shared__ float tile[63];\n  float* p = tile;\n  p[threadIdx.x] = x[threadIdx.x];  // HERE\n"
+        "  __syncthreads();\n"
+        "  out[threadIdx.x] = p[0];",
+        MEMORY,
+        "out-of-bounds",
+        "tile",
+        "element 63, it has 63 elements",
+        grid=1,
     ),
     "constant index outside a shared array": Bug(
-        "__shared__ float tile[64];\n  tile[threadIdx.x + n] = 1.f;  // HERE", MEMORY, "out-of-bounds", "tile", grid=1,
+        "__shared__ float tile[64];\n  tile[threadIdx.x + n] = 1.f;  // HERE",
+        MEMORY,
+        "out-of-bounds",
+        "tile",
+        grid=1,
     ),
     "dynamic shared memory too small": Bug(
         "extern __shared__ float row[];\n  row[threadIdx.x] = x[threadIdx.x];  // HERE\n  __syncthreads();\n"
-        "  out[threadIdx.x] = row[63 - threadIdx.x];", MEMORY, "out-of-bounds", "dynamic shared memory", grid=1, smem=252,
+        "  out[threadIdx.x] = row[63 - threadIdx.x];",
+        MEMORY,
+        "out-of-bounds",
+        "row",
+        "element 63, it has 63 elements",
+        grid=1,
+        smem=252,
     ),
     "uninitialised shared memory": Bug(
         "__shared__ float tile[64];\n  if (threadIdx.x < 32) tile[threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n"
-        "  out[threadIdx.x] = tile[threadIdx.x];  // HERE", MEMORY, "uninitialised", "tile", "element 32", grid=1,
+        "  out[threadIdx.x] = tile[threadIdx.x];  // HERE",
+        MEMORY,
+        "uninitialised",
+        "tile",
+        "element 32",
+        grid=1,
     ),
     "missing barrier": Bug(
         "__shared__ float tile[64];\n  tile[threadIdx.x] = x[threadIdx.x];\n"
-        "  if (threadIdx.x > 0) out[threadIdx.x] = tile[threadIdx.x - 1];  // HERE", MEMORY, "race", "tile",
-        "with no barrier in between", grid=1,
+        "  if (threadIdx.x > 0) out[threadIdx.x] = tile[threadIdx.x - 1];  // HERE",
+        MEMORY,
+        "race",
+        "tile",
+        "with no barrier in between",
+        grid=1,
     ),
     "missing barrier before the next write": Bug(
         "__shared__ float total;\n  for (int k = 0; k < 3; ++k) {\n    if (threadIdx.x == 0) total = x[k];\n"
         "    __syncthreads();\n    out[threadIdx.x] = total;  // HERE\n  }",
-        MEMORY, "race", "total", "wrote with no barrier in between", grid=1,
+        MEMORY,
+        "race",
+        "total",
+        "wrote with no barrier in between",
+        grid=1,
     ),
     "warps not synchronised": Bug(
         "__shared__ float tile[64];\n  tile[threadIdx.x] = x[threadIdx.x];\n  __syncwarp();\n"
-        "  if (threadIdx.x >= 32) out[threadIdx.x] = tile[threadIdx.x - 32];  // HERE", MEMORY, "race", "tile", grid=1,
+        "  if (threadIdx.x >= 32) out[threadIdx.x] = tile[threadIdx.x - 32];  // HERE",
+        MEMORY,
+        "race",
+        "tile",
+        grid=1,
     ),
-    "race between blocks": Bug("if (threadIdx.x == 0) out[0] += x[blockIdx.x];  // HERE", MEMORY, "race", "out", "block (0, 0, 0)"),
-    "race between threads": Bug("out[0] += x[threadIdx.x];  // HERE", MEMORY, "race", "out", "thread (0, 0, 0)", grid=1),
+    "race between blocks": Bug(
+        "if (threadIdx.x == 0) out[0] += x[blockIdx.x];  // HERE", MEMORY, "race", "out", "block (0, 0, 0)"
+    ),
+    "race between threads": Bug(
+        "out[0] += x[threadIdx.x];  // HERE", MEMORY, "race", "out", "thread (0, 0, 0)", grid=1
+    ),
     "barrier some threads skip": Bug(
-        "if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }", MEMORY, "divergent-barrier", "",
-        "thread (40, 0, 0) has left the kernel", grid=1,
+        "if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }",
+        MEMORY,
+        "divergent-barrier",
+        "",
+        "thread (40, 0, 0) has left the kernel",
+        grid=1,
     ),
     "two different barriers": Bug(
         "if (threadIdx.x < 32)\n    __syncthreads();  // HERE\n  else\n    __syncthreads();\n  out[threadIdx.x] = 0.f;",
-        MEMORY, "divergent-barrier", "", "waits at __syncthreads() in line", grid=1,
+        MEMORY,
+        "divergent-barrier",
+        "",
+        "waits at __syncthreads() in line",
+        grid=1,
     ),
     "early return before a shuffle's mask": Bug(
-        "float v = x[threadIdx.x];\n  if (threadIdx.x % 2) v = __shfl_sync(0x1u, v, 0);  // HERE\n  out[threadIdx.x] = v;",
-        MEMORY, "divergent-warp", "", "does not name the calling lane", grid=1,
+        "float v = x[threadIdx.x];\n  if (threadIdx.x % 2) v = __shfl_sync(0x1u, v, 0);  // HERE\n"
+        "  out[threadIdx.x] = v;",
+        MEMORY,
+        "divergent-warp",
+        "",
+        "does not name the calling lane",
+        grid=1,
     ),
     "misaligned float4": Bug(
-        "float4 v = *reinterpret_cast<float4 const*>(x + 1 + 4 * threadIdx.x);  // HERE\n  out[threadIdx.x] = v.x + v.w;",
-        MEMORY, "misaligned", "x", "16 bytes", n=400, grid=1,
+        "float4 v = *reinterpret_cast<float4 const*>(x + 1 + 4 * threadIdx.x);  // HERE\n"
+        "  out[threadIdx.x] = v.x + v.w;",
+        MEMORY,
+        "misaligned",
+        "x",
+        "16 bytes",
+        n=400,
+        grid=1,
     ),
     "unknown PTX": Bug(
-        'asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory");  // HERE', Status.UNSUPPORTED, "unsupported-ptx", "",
+        'asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory");  // HERE',
+        Status.UNSUPPORTED,
+        "unsupported-ptx",
+        "",
         "'wgmma.fence.sync.aligned'",
     ),
-    "writes an input": Bug("const_cast<float*>(x)[3] = 0.f;  // HERE", Status.INPUT_MODIFIED, "input-modified", "x", "element 3"),
+    "writes an input": Bug(
+        "const_cast<float*>(x)[3] = 0.f;  // HERE", Status.INPUT_MODIFIED, "input-modified", "x", "element 3"
+    ),
     "trap": Bug("if (n == 100) __trap();  // HERE", Status.RUNTIME_ERROR, "trap", "", "__trap()"),
     "assertion": Bug("assert(n != 100);  // HERE", Status.RUNTIME_ERROR, "assert", "", "n != 100"),
-}  # fmt: skip
+}
 
 
 def source_of(bug: Bug) -> str:
@@ -140,19 +217,26 @@ def test_the_instrumented_run_names_the_bug(harness: Harness, name: str) -> None
 
 
 HARMLESS = {
-    "every thread writes the same value": "__shared__ int flag;\n  flag = n;\n  __syncthreads();\n  out[threadIdx.x] = flag;",
-    "lanes that have left are not waited for": "if (threadIdx.x >= 48) return;\n  out[threadIdx.x] = __shfl_down_sync(0xffffffffu, x[threadIdx.x], 1);",
+    "every thread writes the same value": (
+        "__shared__ int flag;\n  flag = n;\n  __syncthreads();\n  out[threadIdx.x] = flag;"
+    ),
+    "lanes that have left are not waited for": (
+        "if (threadIdx.x >= 48) return;\n  out[threadIdx.x] = __shfl_down_sync(0xffffffffu, x[threadIdx.x], 1);"
+    ),
     "warp-level exchange through shared memory": (
         "__shared__ float tile[64];\n  tile[threadIdx.x] = x[threadIdx.x];\n  __syncwarp();\n"
         "  float v = tile[threadIdx.x ^ 1];\n  __syncwarp();\n  tile[threadIdx.x ^ 1] = v;\n  out[threadIdx.x] = v;"
     ),
     "a lock between the threads of a block": (
-        "__shared__ int lock;\n  __shared__ float sum;\n  if (threadIdx.x == 0) { lock = 0; sum = 0; }\n  __syncthreads();\n"
-        "  bool done = false;\n  while (!done) {\n    if (atomicCAS(&lock, 0, 1) == 0) { atomicAdd(&sum, 1.f); atomicExch(&lock, 0); done = true; }\n"
+        "__shared__ int lock;\n  __shared__ float sum;\n  if (threadIdx.x == 0) { lock = 0; sum = 0; }\n"
+        "  __syncthreads();\n"
+        "  bool done = false;\n  while (!done) {\n"
+        "    if (atomicCAS(&lock, 0, 1) == 0) { atomicAdd(&sum, 1.f); atomicExch(&lock, 0); done = true; }\n"
         "  }\n  __syncthreads();\n  out[threadIdx.x] = sum;"
     ),
     "shared variable captured by a lambda": (
-        "__shared__ float tile[64];\n  auto put = [=](int i) { tile[i] = x[i]; };\n  put(threadIdx.x);\n  __syncthreads();\n"
+        "__shared__ float tile[64];\n  auto put = [=](int i) { tile[i] = x[i]; };\n  put(threadIdx.x);\n"
+        "  __syncthreads();\n"
         "  out[threadIdx.x] = tile[63 - threadIdx.x];"
     ),
     "shared struct with alignment": (
@@ -160,7 +244,7 @@ HARMLESS = {
         "  storage.b[threadIdx.x] = half_t(x[threadIdx.x]);\n  __syncthreads();\n"
         "  out[threadIdx.x] = float(storage.b[63 - threadIdx.x]);"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HARMLESS)

@@ -274,10 +274,12 @@ __global__ void zero(int* bins) { bins[threadIdx.x] = 0; }
 @BUILDS
 def test_histogram_with_atomics_over_two_launches(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
     x = rng.integers(0, 16, 5000, dtype=np.int32)
-    plan = LaunchPlan((
-        launch("zero", 1, 16, "bins:int32"),
-        launch("histogram", 6, 64, "x:int32", "bins:int32", 5000),
-    ))  # fmt: skip
+    plan = LaunchPlan(
+        (
+            launch("zero", 1, 16, "bins:int32"),
+            launch("histogram", 6, 64, "x:int32", "bins:int32", 5000),
+        )
+    )
     ran = harness.run(HISTOGRAM, {"x": x}, {"bins": np.zeros(16, np.int32)}, plan, checked=checked)
     assert ran.status is Status.PASSED, ran.executed.message
     np.testing.assert_array_equal(ran.outputs["bins"], np.bincount(x, minlength=16))
@@ -405,3 +407,58 @@ def test_a_repeated_build_comes_from_the_cache(harness: Harness) -> None:
     again = harness.build(RELU)
     assert again.cached
     assert again.seconds < 0.3
+
+
+VARIETY = kernel(
+    "variety<float>",
+    """
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <math_constants.h>
+#include <cutlass/array.h>
+#include <cutlass/numeric_types.h>
+#include <cutlass/fast_math.h>
+
+__constant__ float table[4] = {1.f, 2.f, 4.f, 8.f};
+union Pack { float4 v; float f[4]; };
+
+struct Storage { cute::array_aligned<float, 64> a; float b[2]; };
+
+template <class T>
+static __device__ __forceinline__ T twice(T x) { return x + x; }
+
+template <class T>
+__global__ void __launch_bounds__(64, 2) variety(T const* __restrict__ x, T* __restrict__ out, bool flag,
+                                                    size_t n, double scale) {
+  extern __shared__ __align__(16) unsigned char raw[];
+  Storage& storage = *reinterpret_cast<Storage*>(raw);
+  int const i = threadIdx.x;
+  auto layout = Layout<Shape<_8, _8>, Stride<_8, _1>>{};
+  Tensor s = make_tensor(make_smem_ptr(storage.a.data()), layout);
+  s(i / 8, i % 8) = x[i];
+  if (thread0()) { storage.b[0] = CUDART_INF_F; storage.b[1] = table[2]; }
+  __syncthreads();
+  Pack p;
+  p.v = make_float4(1.f, min(2.f, storage.b[0]), max(3, 2), std::max(4.f, cuda::std::min(1.f, 2.f)));
+  float4 const q = {p.f[0], p.f[1], p.f[2], p.f[3]};
+  float2 r{q.x, q.y};
+  float const vote = __shfl_xor_sync(~0u, s(i % 8, i / 8), 0);
+  bool const finite = isfinite(vote) && !isnan(vote);
+  cutlass::Array<float, 2> pair;
+  pair[0] = cutlass::fast_tanh(0.f), pair[1] = r.y;
+  double const value = twice(vote) * scale + q.x + pair[0] + storage.b[1] + numeric_limits<T>::epsilon();
+  out[i] = finite && flag && i < (int)n ? T(value) : T(-1);
+}
+""",
+)
+
+
+@BUILDS
+def test_a_variety_of_what_device_code_uses(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
+    x = rng.standard_normal(64).astype(np.float32)
+    plan = one("variety<float>", 1, 64, "x:float32", "out:float32", 1, 60, 0.5, smem=64 * 4 + 8)
+    ran = harness.run(VARIETY, {"x": x}, {"out": x}, plan, checked=checked)
+    assert ran.status is Status.PASSED, ran.executed.message
+    want = np.where(np.arange(64) < 60, x.reshape(8, 8).T.ravel() + 5, -1)
+    np.testing.assert_allclose(ran.outputs["out"], want, rtol=1e-5, atol=1e-5)

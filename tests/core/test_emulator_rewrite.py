@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import toolchain
-from cutegen_core.emulator import overlay
+from cutegen_core.emulator import host_compiler, overlay
 from cutegen_core.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.emulator.candidate_source import SourceError, translate
 from cutegen_core.emulator.lexer import tokens
@@ -23,11 +23,17 @@ def test_tokens_keep_every_character() -> None:
     ("before", "after"),
     [
         ('asm("bar.sync 0;");', 'emu::ptx("bar.sync 0;");'),
-        ('asm volatile ("a %0, %1;" : "=r"(d) : "r"(x::y) : "memory");', "emu::ptx(\"a %0, %1;\"  , emu::out<'r'>(d)  , emu::in<'r'>(x::y)  );"),
-        ('__asm__ __volatile__("a;" :: "n"(N), "+f"(f[0]));', "emu::ptx(\"a;\"  , emu::in<'n'>(N) , emu::inout<'f'>(f[0]));"),
+        (
+            'asm volatile ("a %0, %1;" : "=r"(d) : "r"(x::y) : "memory");',
+            "emu::ptx(\"a %0, %1;\"  , emu::out<'r'>(d)  , emu::in<'r'>(x::y)  );",
+        ),
+        (
+            '__asm__ __volatile__("a;" :: "n"(N), "+f"(f[0]));',
+            "emu::ptx(\"a;\"  , emu::in<'n'>(N) , emu::inout<'f'>(f[0]));",
+        ),
         ('// asm("x")\nconst char* s = "asm(";', '// asm("x")\nconst char* s = "asm(";'),
     ],
-)  # fmt: skip
+)
 def test_statements_become_calls(before: str, after: str) -> None:
     assert rewrite_asm(before).text == after
 
@@ -92,3 +98,15 @@ def test_a_header_with_new_assembly_stops_the_build(tmp_path: Path) -> None:
     (tmp_path / "cute" / "fresh.hpp").write_text('inline void f() { asm volatile("x;"); }\n')
     with pytest.raises(MachineError, match=r"cute/fresh\.hpp: inline PTX that was not there"):
         overlay.generate(tmp_path, tmp_path / "overlay")
+
+
+def test_another_host_compiler_must_be_a_clang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "g++"
+    other.write_text("#!/bin/sh\necho 'g++ (Debian) 12.2.0'\n")
+    other.chmod(0o755)
+    monkeypatch.setenv(host_compiler.SETTING, str(other))
+    with pytest.raises(MachineError, match=r"is not clang; .* unset it"):
+        host_compiler.find()
+    monkeypatch.setenv(host_compiler.SETTING, str(tmp_path / "nowhere"))
+    with pytest.raises(MachineError, match="cannot be run"):
+        host_compiler.find()

@@ -32,17 +32,17 @@ def of(statements: str, before: str = "") -> str:
 REFUSED_BY_THE_COMPILER = {
     "host assembly": of('asm volatile("syscall" : "=a"(*out) : "a"(39));'),
     "assembly at file scope": of("out[0] = 1;", 'asm(".incbin \\"/etc/passwd\\"");'),
-    "assembly by pasting": of("PASTE(as, m)(\"syscall\");", "#define PASTE(a, b) a##b"),
+    "assembly by pasting": of('PASTE(as, m)("syscall");', "#define PASTE(a, b) a##b"),
     "assembly by another keyword": of('__asm__ __volatile__("int3");').replace("__asm__", "__a\\\nsm__"),
     "a private file": of("out[0] = 1;", '#include "/etc/passwd"'),
     "a file by a macro": of("out[0] = 1;", "#define FILE_NAME </etc/passwd>\n#include FILE_NAME"),
-    "embed": of("out[0] = 1;", "const char secret[] = {\n#embed \"/etc/passwd\"\n};"),
-    "asking for a file": of("out[0] = 1;", "#if __has_include(\"/etc/passwd\")\n#endif"),
-    "a pragma": of("out[0] = 1;", "#pragma clang section text=\"x\""),
+    "embed": of("out[0] = 1;", 'const char secret[] = {\n#embed "/etc/passwd"\n};'),
+    "asking for a file": of("out[0] = 1;", '#if __has_include("/etc/passwd")\n#endif'),
+    "a pragma": of("out[0] = 1;", '#pragma clang section text="x"'),
     "a constructor": of("out[0] = 1;", "__attribute__((constructor)) void early() {}"),
     "an ifunc": of("out[0] = 1;", '__attribute__((ifunc("pick"))) void picked();'),
     "the emulator's own names": of("emu_fence(0);"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_THE_COMPILER)
@@ -60,8 +60,12 @@ REFUSED_BY_THE_LOADER = {
     "syscall": ("out[0] = syscall(39);", 'extern "C" long syscall(long, ...);', "'syscall'"),
     "dlopen": ('out[0] = dlopen("libc.so.6", 1) != 0;', 'extern "C" void* dlopen(const char*, int);', "'dlopen'"),
     "fopen": ('out[0] = fopen("/etc/passwd", "r") != 0;', "", "'fopen'"),
-    "computed global": ("out[0] = early;", "float __attribute__((noinline)) start() { return sqrtf(2.f); }\nfloat early = start() + clock64();", "runs when it is loaded"),
-}  # fmt: skip
+    "computed global": (
+        "out[0] = early;",
+        "float __attribute__((noinline)) start() { return sqrtf(2.f); }\nfloat early = start() + clock64();",
+        "runs when it is loaded",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_THE_LOADER)

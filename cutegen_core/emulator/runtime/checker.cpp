@@ -277,6 +277,26 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   explain_stray(address, access);
 }
 
+namespace {
+
+// Named after the kernel's `extern __shared__` array, unless several kernels call it differently.
+void add_dynamic_region(const EmuShared* records, size_t count) {
+  const EmuShared* named = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (records[i].address) continue;
+    if (named && (strcmp(named->name, records[i].name) != 0 || named->itemsize != records[i].itemsize)) {
+      named = nullptr;
+      break;
+    }
+    named = &records[i];
+  }
+  dynamic_region = region_count;
+  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, named ? named->name : "dynamic shared memory", 1, true,
+             named ? named->itemsize : 1);
+}
+
+}  // namespace
+
 void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame) {
   if (address % alignment == 0) return;
   at_frames(pc, frame);
@@ -293,9 +313,8 @@ void prepare_checker() {
   size_t count = 0;
   const EmuShared* const records = shared_records(&count);
   for (size_t i = 0; i < count; ++i)
-    add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, 1, true, records[i].itemsize);
-  dynamic_region = region_count;
-  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, "dynamic shared memory", 1, true, 1);
+    if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, 1, true, records[i].itemsize);
+  add_dynamic_region(records, count);
   // What the runner itself hands to a thread.
   add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
   for (Index3* const own : {&threadIdx, &blockIdx, &blockDim, &gridDim})

@@ -2,6 +2,8 @@
 // (neither __CUDACC__ nor __CUDA_ARCH__), then CuTe from the overlay, and only then the macros that make the
 // candidate believe that it is compiled for a device.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cfloat>
 #include <climits>
@@ -9,6 +11,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "qualifiers.hpp"
 
@@ -36,6 +43,17 @@
 #include "small_floats.hpp"
 
 #include <cute/tensor.hpp>
+#include <cuda/std/array>
+#include <cuda/std/bit>
+#include <cuda/std/climits>
+#include <cuda/std/cmath>
+#include <cuda/std/cstddef>
+#include <cuda/std/cstdint>
+#include <cuda/std/functional>
+#include <cuda/std/limits>
+#include <cuda/std/tuple>
+#include <cuda/std/type_traits>
+#include <cuda/std/utility>
 
 #include "launch.hpp"
 
