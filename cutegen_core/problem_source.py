@@ -21,6 +21,7 @@ SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
+_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE")
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     known: dict[str, SizeValue] = {}
     slots: dict[str, SizeSlot] = {}
     for name, value in _assignments(tree):
+        if name in _NO_SIZES:
+            continue
         for slot in _slots_of(name, value, known):
             slots[slot.name] = slot
             known[slot.name] = slot.value

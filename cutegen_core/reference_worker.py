@@ -53,6 +53,8 @@ class Handler:
 
     def __init__(self) -> None:
         torch.set_grad_enabled(False)
+        # small work, and sums that do not depend on the machine's number of processors
+        torch.set_num_threads(1)
         self._samples: dict[tuple[str, str], tuple[tuple[Precision, ...], ...]] = {}
         self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
 
@@ -151,8 +153,12 @@ class _Probe:
         return tracing.cost_of(values.instantiate(source, origin))
 
     def run(self, source: str, origin: str, drawn: Values) -> None:
-        expected = expect(values.draw(values.instantiate(source, origin), drawn, 0))
-        for output in expected.declared:
+        live = values.draw(values.instantiate(source, origin), drawn, 0)
+        try:
+            outputs = _run(live, {name: t.clone() for name, t in live.tensors.items()})
+        except Exception as error:
+            raise ProblemError(values.describe(error, origin)) from error
+        for output in outputs:
             if output.is_floating_point() and not bool(torch.isfinite(output).all()):
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 

@@ -105,7 +105,7 @@ def judged(reference, workload, seed, kernel):
         for spec, path in reference.inputs(workload, seed).items()
     ]
     (spec,) = reference.signature(workload).outputs
-    path = reference._scratch / "out.bin"
+    path = reference.scratch / "out.bin"
     np.ascontiguousarray(kernel(*arrays).astype(DTYPES[spec.dtype])).tofile(path)
     (comparison,) = reference.compare(workload, seed, {spec: path})
     return comparison
