@@ -23,6 +23,8 @@ from cutegen_core.errors import MachineError
 from cutegen_core.executor import Progress
 
 _TIMEOUT_S = 900.0
+# Headers may be copied or checked out anew: what counts is their content, and that is in the folder's name.
+_NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
 _PLAIN, _CHECKED, _COMPLETE = "plain.pch", "checked.pch", "complete"
 
 
@@ -83,7 +85,7 @@ def _cccl() -> tuple[Path, ...]:
 
 
 def _digest(known: str, sources: Sequence[Path]) -> str:
-    digest = hashlib.sha256(f"{known} {host_compiler.flags_digest()}".encode())
+    digest = hashlib.sha256(f"{known} {host_compiler.flags_digest()} {_NO_TIMES}".encode())
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -129,7 +131,7 @@ def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[
     edges = [_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
     prelude = str(runtime_sources() / "prelude.hpp")
     for name in (_PLAIN, _CHECKED):
-        flags = [*compiler.candidate_flags(checked=name == _CHECKED), *include_flags, "-x", "c++-header"]
+        flags = [*compiler.candidate_flags(checked=name == _CHECKED), *include_flags, "-x", "c++-header", *_NO_TIMES]
         edges.append(_edge(name, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", name]))
     return edges
 
