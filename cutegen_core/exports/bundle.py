@@ -17,6 +17,7 @@ from cutegen_core import kernel_file
 from cutegen_core.arguments import ParameterType, parameter_types
 from cutegen_core.compilation import Compiler
 from cutegen_core.errors import UsageError
+from cutegen_core.exports.rendering import one_line
 from cutegen_core.expressions import Number
 from cutegen_core.kernel_file import KernelFile
 from cutegen_core.plan_text import LaunchSpec
@@ -133,7 +134,7 @@ def build(
         types={k.kernel: parameter_types(k.signature) for k in kernels or _compiled(kernel, arch)},
         arch=arch,
         candidate=candidate,
-        origin=origin,
+        origin=one_line(origin),
     )
 
 

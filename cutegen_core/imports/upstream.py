@@ -15,12 +15,13 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cutegen_core.errors import UsageError
 from cutegen_core.imports.building import Imported, ImportedStep, build_session
+from cutegen_core.imports.upstream_nodes import OWN_FIELDS, Node, in_order, read
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
@@ -38,60 +39,31 @@ _WORDS: Mapping[Status, str] = {
     Status.INCORRECT_NUMERICAL: "wrong results",
     Status.REJECTED: "flagged as a cheat by upstream's own check",
 }
-_OWN_FIELDS = ("src", "prev_src", "history", "error_type", "time", "depth")
 _SOURCES = ("src", "prev_src", "ref", "history", "last_passed_src", "best_passed_src")
-_STAMP = re.compile(r"(\d{8}-\d{6})")
 _MOST_MESSAGE = 2000
-
-
-@dataclass(frozen=True)
-class _Node:
-    """One node of a file; `broken` says why a whole file could not be read, `text` is then what it holds."""
-
-    place: str
-    folder: str
-    fields: Mapping[str, Any]
-    broken: str = ""
-    text: str = ""
-
-    @property
-    def group(self) -> str:
-        ref = self.fields.get("ref")
-        return ref if isinstance(ref, str) and ref.strip() else f"\0{self.folder}"
-
-    @property
-    def depth(self) -> int | None:
-        depth = self.fields.get("depth")
-        return depth if isinstance(depth, int) and not isinstance(depth, bool) else None
-
-    @property
-    def stamp(self) -> str:
-        """When it was made, as its uuid or file name says, "" when neither does."""
-        found = _STAMP.search(str(self.fields.get("uuid", ""))) or _STAMP.search(self.place)
-        return found[1] if found else ""
 
 
 def import_nodes(store: Store, path: Path) -> Imported:
     """One session for each problem among the nodes; UsageError when there is no node at all."""
-    nodes, passed_over = _read(path)
+    nodes, passed_over = read(path)
     if not any(node.fields for node in nodes):
-        looked_for = "objects with " + ", ".join(_OWN_FIELDS)
+        looked_for = "objects with " + ", ".join(OWN_FIELDS)
         reasons = "; ".join(f"{n.place}: {n.broken}" for n in nodes[:3])
         raise UsageError(f"{path} holds no CuTeGen node ({looked_for}){': ' + reasons if reasons else ''}")
-    groups: dict[str, list[_Node]] = {}
+    groups: dict[str, list[Node]] = {}
     by_folder = {node.folder: node.group for node in nodes if node.fields}
     for node in nodes:
         groups.setdefault(node.group if node.fields else by_folder.get(node.folder, node.group), []).append(node)
     sessions, steps, odd = [], 0, 0
     for members in groups.values():
-        made = [step for node in _in_order(members) for step in _steps(node)]
+        made = [step for node in in_order(members) for step in _steps(node)]
         sessions.append(_session(store, path, members, made))
         steps += len(made)
         odd += sum(bool(step.note) for step in made)
     return Imported(sessions[0], steps, _note(nodes, steps, odd, len(sessions), passed_over), tuple(sessions))
 
 
-def _note(nodes: Sequence[_Node], steps: int, odd: int, sessions: int, passed_over: int) -> str:
+def _note(nodes: Sequence[Node], steps: int, odd: int, sessions: int, passed_over: int) -> str:
     broken = [n for n in nodes if n.broken]
     parts = [f"{len(nodes) - len(broken)} nodes in {steps} steps ({_count(sessions, 'session')})"]
     if odd:
@@ -108,55 +80,10 @@ def _count(number: int, word: str, words: str = "") -> str:
     return f"{number} {word if number == 1 else words or word + 's'}"
 
 
-# ---- reading
-
-
-def _read(path: Path) -> tuple[list[_Node], int]:
-    files = sorted(path.rglob("*.json"), key=_natural) if path.is_dir() else [path]
-    nodes: list[_Node] = []
-    passed_over = 0
-    for file in files:
-        for node in _nodes_of(file, path):
-            if node.broken or any(field in node.fields for field in _OWN_FIELDS):
-                nodes.append(node)
-            else:
-                passed_over += 1
-    return nodes, passed_over
-
-
-def _nodes_of(file: Path, root: Path) -> Iterator[_Node]:
-    place = str(file.relative_to(root)) if root.is_dir() else file.name
-    folder = file.parent.name
-    text = file.read_bytes().decode("utf-8", "replace")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        yield _Node(place, folder, {}, f"not JSON ({error})", text)
-        return
-    entries = value if isinstance(value, list) else [value]
-    for number, entry in enumerate(entries, 1):
-        where = f"{place} #{number}" if isinstance(value, list) else place
-        if isinstance(entry, dict):
-            yield _Node(where, folder, entry)
-        else:
-            yield _Node(where, folder, {}, f"a {type(entry).__name__}, not an object", json.dumps(entry))
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
-
-
-def _in_order(nodes: Sequence[_Node]) -> list[_Node]:
-    """By time where every node tells it, else by depth; what tells neither stays where it stood."""
-    if all(node.stamp for node in nodes):
-        return sorted(nodes, key=lambda node: (node.stamp, node.depth or 0))
-    return sorted(nodes, key=lambda node: math.inf if node.depth is None else node.depth)
-
-
 # ---- one node
 
 
-def _steps(node: _Node) -> Iterator[ImportedStep]:
+def _steps(node: Node) -> Iterator[ImportedStep]:
     """The node's failed versions, then the node itself."""
     if node.broken:
         yield ImportedStep("", node.place, None, record=node.text, note=f"{node.place}: {node.broken}")
@@ -175,7 +102,7 @@ def _steps(node: _Node) -> Iterator[ImportedStep]:
     yield _final(node, parent, notes, repair=bool(history))
 
 
-def _final(node: _Node, parent: str, notes: list[str], *, repair: bool) -> ImportedStep:
+def _final(node: Node, parent: str, notes: list[str], *, repair: bool) -> ImportedStep:
     fields = node.fields
     source = _text(fields, "src", notes)
     status = _verdict(fields.get("error_type"), notes)
@@ -200,7 +127,7 @@ def _final(node: _Node, parent: str, notes: list[str], *, repair: bool) -> Impor
     )
 
 
-def _correction(node: _Node, entry: object, number: int, parent: str) -> ImportedStep:
+def _correction(node: Node, entry: object, number: int, parent: str) -> ImportedStep:
     idea = f"{_depth_words(node)}, version {number} before its repair"
     if not isinstance(entry, dict):
         text = json.dumps(entry)
@@ -261,13 +188,13 @@ def _message(status: Status | None, said: object) -> str:
     return text or _WORDS[status]
 
 
-def _idea(node: _Node, source: str) -> str:
+def _idea(node: Node, source: str) -> str:
     """What upstream tells of the step: its depth, and the kernel's first name."""
     kernel = re.search(r"__global__\s+[\w\s()*&:<>,]*?\b(\w+)\s*\(", source)
     return f"{_depth_words(node)}: {kernel[1]}" if kernel else _depth_words(node)
 
 
-def _depth_words(node: _Node) -> str:
+def _depth_words(node: Node) -> str:
     if node.depth is None:
         return f"node {node.place}"
     return "seed" if node.depth == 0 else f"optimisation {node.depth}"
@@ -292,7 +219,7 @@ def _time(stamp: str) -> float:
 # ---- the session
 
 
-def _session(store: Store, path: Path, nodes: Sequence[_Node], steps: Sequence[ImportedStep]) -> str:
+def _session(store: Store, path: Path, nodes: Sequence[Node], steps: Sequence[ImportedStep]) -> str:
     first = next((n for n in nodes if n.fields), nodes[0])
     ref = first.fields.get("ref")
     name = Path(_problem_name(first, path)).stem
@@ -308,12 +235,12 @@ def _safe(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _problem_name(node: _Node, path: Path) -> str:
+def _problem_name(node: Node, path: Path) -> str:
     folder = str(node.fields.get("save_folder_path", "")).rstrip("/").rsplit("/", 1)[-1]
     return folder or _class_doc(node) or node.folder or path.stem
 
 
-def _class_doc(node: _Node) -> str:
+def _class_doc(node: Node) -> str:
     """A name for a problem that only its source tells: nothing when there is no source."""
     ref = node.fields.get("ref")
     if not isinstance(ref, str):

@@ -1,0 +1,86 @@
+"""Node files of upstream CuTeGen, found and read: one node, a list of them, or a folder at any depth."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OWN_FIELDS = ("src", "prev_src", "history", "error_type", "time", "depth")
+"""What makes an object a node: any one of these."""
+
+_STAMP = re.compile(r"(\d{8}-\d{6})")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a file; `broken` says why a whole file could not be read, `text` is then what it holds."""
+
+    place: str
+    folder: str
+    fields: Mapping[str, Any]
+    broken: str = ""
+    text: str = ""
+
+    @property
+    def group(self) -> str:
+        ref = self.fields.get("ref")
+        return ref if isinstance(ref, str) and ref.strip() else f"\0{self.folder}"
+
+    @property
+    def depth(self) -> int | None:
+        depth = self.fields.get("depth")
+        return depth if isinstance(depth, int) and not isinstance(depth, bool) else None
+
+    @property
+    def stamp(self) -> str:
+        """When it was made, as its uuid or file name says, "" when neither does."""
+        found = _STAMP.search(str(self.fields.get("uuid", ""))) or _STAMP.search(self.place)
+        return found[1] if found else ""
+
+
+def read(path: Path) -> tuple[list[Node], int]:
+    """Every node and every broken file, and how many other entries were passed over."""
+    files = sorted(path.rglob("*.json"), key=_natural) if path.is_dir() else [path]
+    nodes: list[Node] = []
+    passed_over = 0
+    for file in files:
+        for node in _nodes_of(file, path):
+            if node.broken or any(field in node.fields for field in OWN_FIELDS):
+                nodes.append(node)
+            else:
+                passed_over += 1
+    return nodes, passed_over
+
+
+def _nodes_of(file: Path, root: Path) -> Iterator[Node]:
+    place = str(file.relative_to(root)) if root.is_dir() else file.name
+    folder = file.parent.name
+    text = file.read_bytes().decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Node(place, folder, {}, f"not JSON ({error})", text)
+        return
+    entries = value if isinstance(value, list) else [value]
+    for number, entry in enumerate(entries, 1):
+        where = f"{place} #{number}" if isinstance(value, list) else place
+        if isinstance(entry, dict):
+            yield Node(where, folder, entry)
+        else:
+            yield Node(where, folder, {}, f"a {type(entry).__name__}, not an object", json.dumps(entry))
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def in_order(nodes: Sequence[Node]) -> list[Node]:
+    """By time where every node tells it, else by depth; what tells neither stays where it stood."""
+    if all(node.stamp for node in nodes):
+        return sorted(nodes, key=lambda node: (node.stamp, node.depth or 0))
+    return sorted(nodes, key=lambda node: math.inf if node.depth is None else node.depth)
