@@ -16,11 +16,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from cutegen_core import __version__, engine, problems, records, sessions, views
+from cutegen_core import __version__, engine, model_settings, problems, records, sessions, views
 from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
@@ -29,7 +30,11 @@ from cutegen_core.doctor import doctor
 from cutegen_core.errors import CutegenError, KernelFileError, UsageError
 from cutegen_core.evaluator import Evaluator, Quiet
 from cutegen_core.event import SessionState
+from cutegen_core.exports import FORMATS, export
+from cutegen_core.imports import import_path
 from cutegen_core.kernel_file import decode
+from cutegen_core.model_settings import ModelSettings
+from cutegen_core.problem import Problem
 from cutegen_core.reference import Reference
 from cutegen_core.session import WORKING
 from cutegen_core.store import Store
@@ -79,16 +84,25 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--seed", type=int, help="of the inputs; a fresh one unless given")
     run = command("run", _run, "refine a problem's kernel")
     _add_problem(run)
-    run.add_argument("--proposer", choices=PROPOSERS, default="playbook")
+    run.add_argument("--proposer", choices=[p for p in PROPOSERS if p != "replay"], default="playbook")
+    run.add_argument("--base-url", help="of an OpenAI-compatible server; the key comes from CUTEGEN_API_KEY")
+    run.add_argument("--model", default="", help="the model's name there, or the name of one set up before")
+    run.add_argument("--budget-tokens", type=int, help="tokens the session may use, prompts and answers")
     run.add_argument("--max-steps", type=int, default=40)
     run.add_argument("--auto", action="store_true", help="go on to the end without a person")
+    replay = command("replay", _replay, "walk a session again: same prompts, replies and kernels, all else really run")
+    replay.add_argument("session", help="its id, or a recording to import first")
+    replay.add_argument("--executor", choices=(*EXECUTORS, "gpu"), default="cpu")
+    replay.add_argument("--arch")
+    importing = command("import", _import, "a recording, CuTeGen nodes or a KernelBench run, as a read-only session")
+    importing.add_argument("path", type=Path)
     command("sessions", _sessions, "all sessions of this workspace")
     show = command("show", _show, "one session, step by step")
     show.add_argument("session", help="its id, or the beginning of it")
-    export = command("export", _export, "write a session's kernel or its trajectory to a file")
-    export.add_argument("session")
-    export.add_argument("--format", choices=("cu", "jsonl"), default="cu")
-    export.add_argument("-o", "--output", type=Path, help="where to; standard output unless given")
+    exporting = command("export", _export, "write a session's kernel or its trajectory to a file")
+    exporting.add_argument("session")
+    exporting.add_argument("--format", choices=tuple(FORMATS), default="cu")
+    exporting.add_argument("-o", "--output", type=Path, required=True, help="where to")
     return parser
 
 
@@ -184,7 +198,54 @@ def _run(arguments: argparse.Namespace) -> int:
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
+        model=_model(arguments) if arguments.proposer == "llm" else "",
+        max_tokens=arguments.budget_tokens,
     )
+    return _finish(arguments, store, session)
+
+
+def _model(arguments: argparse.Namespace) -> str:
+    """The name of the model settings to use; a `--base-url` becomes settings of its own in `models.toml`."""
+    models = model_settings.read()
+    if not arguments.base_url:
+        return str(arguments.model)
+    if not arguments.model:
+        raise UsageError("--base-url needs --model NAME, the model's name on that server")
+    made = ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    others = tuple(s for s in models.settings if s.name != made.name)
+    model_settings.write(replace(models, settings=(*others, made)))
+    return made.name
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    store = Store()
+    path = Path(arguments.session)
+    recorded = import_path(store, path).session if path.exists() else store.find_session(arguments.session)
+    settings = views.session_view(store, recorded).state.settings
+    session = sessions.create(
+        store,
+        store.record(Problem, settings.problem),
+        proposer="replay",
+        executor=arguments.executor,
+        autonomy=Autonomy.AUTO,
+        max_steps=10_000,
+        arch=arguments.arch or settings.arch,
+        recording=recorded,
+    )
+    return _finish(arguments, store, session)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    imported = import_path(Store(), arguments.path)
+    if arguments.json:
+        _print_json(imported._asdict())
+    else:
+        print(f"session {imported.session}: {imported.steps} steps. {imported.note}")
+    return 0
+
+
+def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
+    """Follows a session to its end and tells how it went."""
     state = _follow(store, session, quiet=arguments.json)
     view = views.session_view(store, session)
     best = view.state.step_of(view.state.best) if view.state.best else None
@@ -247,23 +308,12 @@ def _show(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     store = Store()
     session = store.find_session(arguments.session)
-    if arguments.format == "jsonl":
-        text = "".join(records.dump(recorded) + "\n" for recorded in store.events(session))
-    else:
-        best = views.session_view(store, session).state.best
-        if best is None:
-            raise UsageError(f"session {session} has no kernel that passed; `cutegen show {session}` tells why")
-        text = store.text(best)
-    if arguments.output:
-        try:
-            arguments.output.write_text(text)
-        except OSError as error:
-            raise UsageError(f"cannot write {arguments.output}: {error.strerror}") from error
-    elif not arguments.json:
-        print(text, end="")
+    exported = export(store, session, arguments.format, arguments.output)
     if arguments.json:
-        path = str(arguments.output) if arguments.output else None
-        _print_json({"session": session, "format": arguments.format, "path": path, "text": None if path else text})
+        facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
+        _print_json({"session": session, "format": arguments.format, **facts})
+    else:
+        print(f"{exported.path} ({exported.checked}) {exported.note}")
     return 0
 
 

@@ -60,6 +60,7 @@ class SessionSettings:
         gates: which gates are on in STEP autonomy.
         max_steps: budget of steps; repairs count.
         max_tokens: budget of model tokens, None for no limit.
+        recording: the session the replay proposer walks again.
         arch: compile target, "sm_90a".
         origin: "here", or where an imported or recorded session came from.
     """
@@ -75,6 +76,7 @@ class SessionSettings:
     max_steps: int = 40
     model: str = ""
     max_tokens: int | None = None
+    recording: str = ""
     title: str = ""
     origin: str = "here"
 

@@ -24,6 +24,9 @@ def create(
     gates: tuple[Gate, ...] = DEFAULT_GATES,
     max_steps: int = 40,
     arch: str | None = None,
+    model: str = "",
+    max_tokens: int | None = None,
+    recording: str = "",
 ) -> str:
     """Creates a session; the engine starts it at once. Returns its id."""
     device = target(arch)
@@ -37,6 +40,9 @@ def create(
         autonomy=autonomy,
         gates=gates,
         max_steps=max_steps,
+        model=model,
+        max_tokens=max_tokens,
+        recording=recording,
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))

@@ -21,12 +21,13 @@ from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
 from cutegen_core.proposers.llm import ChatAnswers
 from cutegen_core.proposers.playbook import PlaybookProposer
+from cutegen_core.proposers.replay import ReplayProposer
 from cutegen_core.reference import Reference
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
 from cutegen_core.strategies.cutegen import CutegenStrategy
 
-PROPOSERS = ("playbook", "llm", "manual")
+PROPOSERS = ("playbook", "llm", "manual", "replay")
 EXECUTORS = ("cpu",)
 _REFERENCES_KEPT = 3
 
@@ -40,15 +41,6 @@ def executor_named(name: str) -> Executor:
     raise UsageError(f"unknown executor {name!r}; there is {', '.join(EXECUTORS)}")
 
 
-def proposer_named(name: str) -> Proposer:
-    """The proposer of that name; UsageError when there is none."""
-    if name == "playbook":
-        return PlaybookProposer()
-    if name in ("llm", "manual"):
-        return CutegenStrategy()
-    raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
-
-
 class Bench(NamedTuple):
     """The tools of one session, made when first asked for."""
 
@@ -56,10 +48,24 @@ class Bench(NamedTuple):
     session: str
 
     def proposer(self, state: State) -> Proposer:
-        return proposer_named(state.settings.proposer)
+        """The proposer the session was started with; UsageError when this version has none of that name."""
+        name = state.settings.proposer
+        if name == "playbook":
+            return PlaybookProposer()
+        if name in ("llm", "manual"):
+            return CutegenStrategy()
+        if name == "replay":
+            return self._replay(state)
+        raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
 
     def model(self, state: State) -> Model | None:
+        """Who answers prompts; None: a person carries them."""
+        if state.settings.proposer == "replay":
+            return self._replay(state)
         return ChatAnswers() if state.settings.proposer == "llm" else None
+
+    def _replay(self, state: State) -> ReplayProposer:
+        return ReplayProposer(self.tools.store, state.settings.recording)
 
     def evaluator(self, state: State) -> Evaluator:
         return self.tools.evaluator(self.session, state.settings)
@@ -69,7 +75,7 @@ class Tools:
     """Shared by all sessions of an engine: compilers and executors are kept, reference workers for the latest few."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._lock = threading.Lock()
         self._compilers: dict[str, Compiler] = {}
         self._executors: dict[str, Executor] = {}
@@ -80,7 +86,7 @@ class Tools:
 
     def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
         """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker."""
-        problem = self._store.record(Problem, settings.problem)
+        problem = self.store.record(Problem, settings.problem)
         with self._lock:
             return Evaluator(
                 problem=problem,
@@ -88,7 +94,7 @@ class Tools:
                 executor=self._executors.setdefault(settings.executor, executor_named(settings.executor)),
                 compiler=self._compiler(settings.arch),
                 device=target(settings.arch),
-                keep=self._store.put,
+                keep=self.store.put,
             )
 
     def warm(self, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from cutegen_core.event import Role
 from cutegen_core.model import Line, ModelReply, PlannedCall
 from cutegen_core.model_error import ModelError, ModelErrorKind
 from cutegen_core.model_settings import ModelSettings
-from cutegen_core.secret_keys import find_key
+from cutegen_core.secret_keys import Key, find_key
 from cutegen_core.session_state import State
 
 _ANSWERS = frozenset(
@@ -37,7 +37,9 @@ class ChatAnswers:
         messages = [Message("user", prompt)]
         spent = Spent(prompt_tokens=state.tokens)
         reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, prompt_tokens(messages))
-        return _Planned(settings, messages, settings.model, reservation.usage.tokens)
+        chosen = settings if state.settings.model else model_settings.read().settings[0]
+        key = find_key(settings.base_url, chosen=chosen.base_url)
+        return _Planned(settings, key, messages, settings.model, reservation.usage.tokens)
 
     def context_tokens(self, state: State) -> int:
         """The tightest of the roles'."""
@@ -54,6 +56,7 @@ class ChatAnswers:
 @dataclass(frozen=True)
 class _Planned:
     settings: ModelSettings
+    key: Key | None
     messages: list[Message]
     model: str
     reserved_tokens: int
@@ -62,8 +65,7 @@ class _Planned:
         begun = time.monotonic()
         arrived = _Arrived(line)
         try:
-            key = find_key(self.settings.base_url, chosen=model_settings.read().settings[0].base_url)
-            reply = ChatModel(self.settings, key).ask(self.messages, progress=arrived, stopped=line.stopped)
+            reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=line.stopped)
         except ModelError as error:
             return _failed(error, time.monotonic() - begun)
         usage = reply.usage

@@ -67,10 +67,11 @@ def wrong_tile(source):
 
 
 def endless(source):
-    """Thread 0 of the first block waits for something that never comes."""
+    """An odd number never becomes the (even) number of threads."""
     head, body = source.split("*/", 1)
     start = body.index("{", body.index("__global__"))
-    return f"{head}*/{body[: start + 1]}\n  for (volatile int spin = 0; spin < 1;) {{ }}\n{body[start + 1 :]}"
+    loop = "unsigned spin = 1; while (spin != blockDim.x) spin = spin * 2654435761u | 1u; if (spin == 7u) return;"
+    return f"{head}*/{body[: start + 1]}\n  {loop}\n{body[start + 1 :]}"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,6 @@ def test_the_budget_ends_the_session_before_a_call_that_does_not_fit(desk, serve
 def test_a_call_that_was_lost_is_said_and_never_repeated_by_itself(desk, serve):
     server = serve(whole("seed", "/* cutegen */"))
     session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
-    from cutegen_core.event import ModelCalled, Role, StepStarted
 
     desk.store.append(
         session, [StepStarted(1, None), ModelCalled(1, Role.PROPOSER, desk.store.put("p"), "m", 900)], after=1

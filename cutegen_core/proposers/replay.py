@@ -1,0 +1,67 @@
+"""A recorded session walked again: the same prompts, replies and kernels, everything else really run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutegen_core.candidate import Author
+from cutegen_core.event import ModelAnswered, Role
+from cutegen_core.model import Line, ModelReply, PlannedCall
+from cutegen_core.proposer import Answer, Ask, Finished, Proposal, ProposalRequest, Unparsed
+from cutegen_core.session_state import State, Step, fold
+from cutegen_core.store import Store
+from cutegen_core.trial import Status
+
+
+class ReplayProposer:
+    """Proposes what the recorded session proposed, step by step; a proposer and a model at once."""
+
+    name = "replay"
+    max_repairs = 0
+
+    def __init__(self, store: Store, recording: str) -> None:
+        self._store = store
+        steps = fold(store.events(recording)).steps
+        self._steps = [step for step in steps if step.candidate is not None]
+
+    def respond(self, request: ProposalRequest) -> Answer:
+        """The recorded step's next exchange, then its kernel."""
+        number = sum(1 for attempt in request.attempts if attempt.candidate)
+        if number >= len(self._steps):
+            return Finished(f"all {len(self._steps)} recorded steps were walked")
+        step = self._steps[number]
+        answers = _answers(step)
+        if len(request.calls) < len(answers):
+            call = answers[len(request.calls)]
+            return Ask(call.role, self._store.text(call.prompt), "recorded")
+        assert step.candidate is not None
+        text = self._store.text(step.candidate)
+        if step.tried and step.status in (Status.UNPARSED, Status.PATCH_FAILED):
+            return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED)
+        return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
+
+    def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
+        """The recorded reply to this step's next prompt; costs nothing."""
+        number = sum(1 for step in state.steps[:-1] if step.candidate)
+        answer = _answers(self._steps[number])[len(state.steps[-1].calls)]
+        return _Recorded(self._store.text(answer.reply), answer)
+
+    def context_tokens(self, state: State) -> int:
+        """Unknown: recorded prompts are sent as they were."""
+        return 0
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    text: str
+    answer: ModelAnswered
+    model: str = "recording"
+    reserved_tokens: int = 0
+
+    def carry_out(self, line: Line) -> ModelReply:
+        line.say(self.text)
+        return ModelReply(self.text, self.answer.finish, 0, 0, False, 0.0)
+
+
+def _answers(step: Step) -> list[ModelAnswered]:
+    return [call.answer for call in step.calls if call.answer and not call.answer.error]
