@@ -91,7 +91,9 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
 
 
 def _keep(store: Store, session: str, base: str, key: str) -> None:
-    store.save_draft(session, Draft(base, ui_state.text(key)))
+    # Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
+    if store.draft(session) is not None:
+        store.save_draft(session, Draft(base, ui_state.text(key)))
 
 
 def _source(store: Store, base: str) -> str:

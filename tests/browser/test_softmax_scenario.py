@@ -33,6 +33,7 @@ def edit(page: Page, change: Callable[[str], str]) -> None:
     page.locator(".cg-rail").click()
     page.keyboard.press("e")
     editor = page.get_by_label("Kernel source")
+    expect(editor).not_to_have_value("")
     editor.fill(change(editor.input_value()))
     editor.press("Control+Enter")
 

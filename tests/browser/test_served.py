@@ -1,0 +1,126 @@
+"""The served application: who may reach it, cold deep links, two tabs, keys and typing, and text that stays text."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from cutegen_core.store import Store
+from tests.browser.conftest import Server
+from tests.pages.stories import hostile_story, softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def store(server: Server) -> Store:
+    return Store(server.home / "store.db")
+
+
+def status_of(server: Server, path: str, **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return connection.getresponse().status
+
+
+UPGRADE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13",
+    "Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8501"])
+def test_a_foreign_host_is_refused_before_anything_else(server: Server, host: str) -> None:
+    assert status_of(server, "/", Host=host) == 400
+    assert status_of(server, "/_stcore/health", Host=host) == 400
+    assert status_of(server, "/_stcore/stream", Host=host, **UPGRADE) in (400, 403)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_this_machine_is_let_in(server: Server, host: str) -> None:
+    assert status_of(server, "/_stcore/health", Host=f"{host}:{server.port}") == 200
+    assert status_of(server, "/_stcore/stream", Host=f"{host}:{server.port}", **UPGRADE) == 101
+
+
+def test_a_foreign_origin_gets_no_websocket(server: Server) -> None:
+    host = f"127.0.0.1:{server.port}"
+    assert status_of(server, "/_stcore/stream", Host=host, Origin="http://evil.example", **UPGRADE) == 403
+
+
+def test_a_deep_link_is_the_first_thing_a_fresh_server_sees(tmp_path: Path, home: Path, page: Page) -> None:
+    (tmp_path / "cache").symlink_to(home / "cache")
+    story = softmax_story(Store(tmp_path / "store.db"))
+    fresh = Server(tmp_path)
+    fresh.start()
+    try:
+        page.goto(f"{fresh.url}/session?id={story.session}&step=2&pane=correctness")
+        expect(page.locator(".cg-step-title")).to_contain_text("Step 2 no barriers")
+        expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
+        expect(page.get_by_role("link", name="Problems")).to_be_visible()
+    finally:
+        fresh.kill()
+        fresh.kill_engine()
+
+
+def test_text_from_outside_stays_text(server: Server, store: Store, page: Page) -> None:
+    story = hostile_story(store)
+    for query in ("step=1&pane=log", "step=2&pane=correctness", "step=2&view=split&pane=resources"):
+        page.goto(f"{server.url}/session?id={story.session}&{query}")
+        expect(page.locator(".cg-step-title")).to_contain_text("<img src=x onerror")
+        expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        assert page.locator("[data-testid=stMain] img[src=x]").count() == 0
+        assert page.locator("a[href^=javascript]").count() == 0
+    page.goto(f"{server.url}/compare?a={story.session}.1&b={story.session}.2")
+    expect(page.get_by_text("lines added", exact=False)).to_be_visible()
+    page.goto(server.url)
+    expect(page.get_by_text("Continue a session", exact=False)).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+    assert page.title() != "owned"
+
+
+def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, page: Page) -> None:
+    story = softmax_story(store)
+    page.goto(f"{server.url}/session?id={story.session}")
+    field = page.get_by_placeholder("What should change next?", exact=False)
+    field.click()
+    field.press_sequentially("sad exw f")
+    page.wait_for_timeout(1000)
+    expect(field).to_have_value("sad exw f")
+    expect(page.locator(".cg-header .cg-chip")).to_contain_text("awaiting review")
+    assert not page.get_by_label("Kernel source").count()
+    assert not store.waiting(story.session)
+
+
+def test_a_draft_survives_a_reload(server: Server, store: Store, page: Page) -> None:
+    story = softmax_story(store)
+    page.goto(f"{server.url}/session?id={story.session}")
+    expect(page.locator(".cg-step-title")).to_be_visible()
+    page.locator(".cg-rail").click()
+    page.keyboard.press("e")
+    editor = page.get_by_label("Kernel source")
+    editor.press("Control+End")
+    editor.press_sequentially("// by hand: s a d x e\n")
+    editor.blur()
+    expect(page.locator(".cg-rail")).to_contain_text("stale")
+    page.reload()
+    expect(page.get_by_label("Kernel source")).to_have_value(re.compile("by hand: s a d x e\n$"))
+
+
+def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Page) -> None:
+    story = softmax_story(store)
+    address = f"{server.url}/session?id={story.session}"
+    other = browser.new_context().new_page()
+    for tab in (page, other):
+        tab.goto(address)
+        expect(tab.locator(".cg-header .cg-chip")).to_contain_text("awaiting review")
+        expect(tab.get_by_role("button", name="Stop")).to_be_enabled()
+    page.locator(".cg-rail").click()
+    page.keyboard.press("s")
+    expect(page.locator(".cg-header .cg-chip")).to_contain_text("stopped")
+    expect(other.locator(".cg-header .cg-chip")).to_contain_text("stopped", timeout=10_000)
+    expect(other.get_by_role("button", name="Resume")).to_be_enabled()
+    other.context.close()
