@@ -227,11 +227,11 @@ def _rms_norm(call: _Call) -> Value:
 def _group_norm(call: _Call) -> Value:
     x, (groups,) = call.tensor(0), call.integers(1, "num_groups")
     sizes = (x.sizes[0], groups, x.sizes[1] // groups, *x.sizes[2:])
-    grouped = reshape(x, sizes)
+    grouped = reshape(x, sizes, inferred=2)
     value = _normalised(grouped, range(2, len(sizes)), call.number(4, "eps", 1e-5), centred=True)
 
     def shaped(v: Value) -> Value:
-        v = reshape(v, sizes[1:3])
+        v = reshape(v, sizes[1:3], inferred=1)
         for _ in sizes[3:]:
             v = unsqueeze(v, -1)
         return v
@@ -464,7 +464,9 @@ def _reverse(call: _Call) -> Value:
 
 
 def _reshape(call: _Call) -> Value:
-    return reshape(call.tensor(0), call.node.shape)
+    asked = call.integers(1)
+    inferred = asked.index(-1) if -1 in asked and len(asked) == len(call.node.shape) else -1
+    return reshape(call.tensor(0), call.node.shape, inferred)
 
 
 def _squeeze(call: _Call) -> Value:

@@ -243,15 +243,16 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     return reduced if keepdim else squeeze(reduced, where)
 
 
-def reshape(value: Value, sizes: Sequence[int]) -> Value:
-    """The same elements, row-major, in other extents."""
-    if tuple(sizes) == value.sizes:
-        return value
-    dims = regroup(value.dims, sizes)
+def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
+    """The same elements, row-major, in other extents; `inferred` is the position PyTorch was asked to work out."""
+    return value if tuple(sizes) == value.sizes else _reshaped(value, regroup(value.dims, sizes, inferred))
+
+
+def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
     if isinstance(value, Load) and value.contiguous:
         return contiguous(value.tensor, value.dtype, dims)
     if isinstance(value, Compute) and all(o.sizes == value.sizes or o.numel == 1 for o in value.operands):
-        operands = tuple(reshape(o, sizes) if o.sizes == value.sizes else squeeze_all(o) for o in value.operands)
+        operands = (_reshaped(o, dims) if o.sizes == value.sizes else squeeze_all(o) for o in value.operands)
         return compute(value.code, *operands, dtype=value.dtype)
     return Reshape(dims, value.dtype, value)
 
@@ -261,10 +262,10 @@ def squeeze_all(value: Value) -> Value:
     return squeeze(value, range(len(value.dims)))
 
 
-def regroup(dims: Sequence[Extent], sizes: Sequence[int]) -> tuple[Extent, ...]:
+def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) -> tuple[Extent, ...]:
     """Symbolic extents for a row-major reshape: equal sizes keep their expression, merged ones multiply.
 
-    A split extent takes its trailing parts as fixed numbers and the first one as what is left.
+    A split extent takes its parts as fixed numbers, but the inferred one (else the first) as what is left.
     """
     result: list[Extent] = []
     old, new = list(dims), list(sizes)
@@ -278,14 +279,14 @@ def regroup(dims: Sequence[Extent], sizes: Sequence[int]) -> tuple[Extent, ...]:
                 left.append(old.pop(0))
             else:
                 right.append(new.pop(0))
-        result += _split(product(left), right)
+        result += _split(product(left), right, inferred - len(result))
     return tuple(result)
 
 
-def _split(whole: Extent, sizes: Sequence[int]) -> list[Extent]:
-    if not sizes:
-        return []
+def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
     if len(sizes) == 1:
-        return [whole if sizes[0] == whole.size else Extent(str(sizes[0]), sizes[0])]
-    rest = prod(sizes[1:])
-    return [Extent(f"(({whole.text}) // {rest})", sizes[0]), *(Extent(str(s), s) for s in sizes[1:])]
+        return [whole]
+    free = inferred if 0 <= inferred < len(sizes) else 0
+    rest = prod(size for i, size in enumerate(sizes) if i != free)
+    remainder = Extent(f"(({whole.text}) // {rest})", sizes[free] if sizes else 1)
+    return [remainder if i == free else Extent(str(size), size) for i, size in enumerate(sizes)]

@@ -78,7 +78,7 @@ CASES = {
     "log-softmax over the middle": problem(
         "F.log_softmax(x, dim=1)", CUBE, {"R": 2, "C": 37, "D": 5}, x="torch.randn(R, C, D)"),
     "layer norm, bfloat16": problem(
-        "self.norm(x)", ROWS, {"R": 3, "C": 40}, "self.norm = nn.LayerNorm(C).bfloat16()",
+        "self.norm(x)", ROWS, {"R": 3, "C": 40}, "self.norm = nn.LayerNorm(C, dtype=torch.bfloat16)",
         x="torch.randn(R, C).bfloat16() + 4"),
     "group norm": problem(
         "self.norm(x)", {"R": 2, "C": 8, "D": 36}, {"R": 3, "C": 4, "D": 7}, "self.norm = nn.GroupNorm(4, C)",
