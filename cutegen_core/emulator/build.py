@@ -15,6 +15,7 @@ from cutegen_core import sandbox, toolchain
 from cutegen_core.emulator import host_compiler
 from cutegen_core.emulator.candidate_source import PLAN_FILE, SourceError, translate
 from cutegen_core.emulator.installation import Installation, runtime_sources
+from cutegen_core.errors import MachineError
 from cutegen_core.executor import Built
 from cutegen_core.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.trial import Diagnostic, Status
@@ -25,6 +26,7 @@ _TIMEOUT_S = 120.0
 _FILE_BYTES = 512 << 20
 _LOG_BYTES = 1 << 20
 _MOST_DIAGNOSTICS = 30
+_STALE = re.compile(r"^(?:fatal )?error: .*(?:precompiled header|PCH file|AST file)", re.MULTILINE)
 _MESSAGE = re.compile(
     r"^(?:(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? )?(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
 )
@@ -79,6 +81,7 @@ def _compile(
     if done.limit:
         return _failed(Status.COMPILE_LIMIT, checked, started, (), _limit_message(done.limit), done.output)
     if done.returncode != 0:
+        _check_prelude(done.output, installed)
         found = diagnostics(done.output, names)
         text = found[0].message if found else "the emulator's compiler failed without a message"
         return _failed(Status.COMPILE_ERROR, checked, started, found, text, done.output)
@@ -88,6 +91,14 @@ def _compile(
     (scratch / "kernels").write_text("\n".join(names) + "\n")
     _keep(scratch, folder)
     return Built(Status.PASSED, folder / IMAGE, checked, time.monotonic() - started, log=done.output)
+
+
+def _check_prelude(log: str, installed: Installation) -> None:
+    """A prelude that no longer fits its headers is this machine's fault, never the candidate's."""
+    if _STALE.search(log):
+        raise MachineError(
+            f"the headers of the emulator changed after its prelude was built. Remove {installed.headers} and restart."
+        )
 
 
 def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path) -> sandbox.Completed:
