@@ -17,7 +17,8 @@ def home() -> Path:
 
 def cache_dir(name: str) -> Path:
     """A folder for things that can be made again: builds, headers, compiled cubins."""
-    return _created(home() / "cache" / name)
+    # Resolved: precompiled headers name absolute paths, and the folder may be reached through a link.
+    return _created(home() / "cache" / name).resolve()
 
 
 def _created(path: Path) -> Path:

@@ -62,7 +62,12 @@ class Server:
         self.process.wait()
 
     def engine_pid(self) -> int:
-        return int((self.home / "engine.lock").read_text())
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError):
+                return int((self.home / "engine.lock").read_text())
+            time.sleep(0.1)
+        pytest.fail("no engine has started")
 
     def kill_engine(self) -> int:
         pid = self.engine_pid()

@@ -98,7 +98,7 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
 def test_a_draft_survives_a_reload(server: Server, store: Store, page: Page) -> None:
     story = softmax_story(store)
     page.goto(f"{server.url}/session?id={story.session}")
-    expect(page.locator(".cg-step-title")).to_be_visible()
+    expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
     page.locator(".cg-rail").click()
     page.keyboard.press("e")
     editor = page.get_by_label("Kernel source")

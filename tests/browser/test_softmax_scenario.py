@@ -30,6 +30,7 @@ def press(page: Page, name: str) -> None:
 
 def edit(page: Page, change: Callable[[str], str]) -> None:
     """Opens the editor, changes the text and runs it with the keyboard."""
+    expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
     page.locator(".cg-rail").click()
     page.keyboard.press("e")
     editor = page.get_by_label("Kernel source")
