@@ -94,7 +94,7 @@ def _rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece
 
 def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
     piece, k = Piece(), KernelContext(region, name, naming)
-    block = piece.param("BLOCK", 256, *(THREADS if tuned else ()), suffix=suffix)
+    block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()), suffix=suffix)
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launches.append(LaunchText(f"{name}<{block}>", (k.rows,), (block,), tuple(k.arguments)))
     return piece
