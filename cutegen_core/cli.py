@@ -371,7 +371,7 @@ def _session_json(store: Store, session: str) -> Mapping[str, Any]:
             "candidate": view.state.best,
             "idea": best.idea if best else "",
             "status": tried.status if tried else None,
-            "trial": records.plain(store.record(Trial, tried.trial)) if tried else None,
+            "trial": records.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
         }
         if view.state.best
         else None,

@@ -272,7 +272,7 @@ class Session:
 
     def _request(self, step: Step) -> ProposalRequest:
         evaluator = self._bench.evaluator(self.state)
-        workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
+        workload = (evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads)[-1]
         previous = [s for s in self.state.steps if s.outcome is not None]
         base = self.state.step_of(step.base) if step.base else None
         model = self._bench.model(self.state)
