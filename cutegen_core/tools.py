@@ -19,7 +19,6 @@ from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.model import Model
 from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
-from cutegen_core.proposers.llm import ChatAnswers
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.proposers.replay import ReplayProposer
 from cutegen_core.reference import Reference
@@ -62,7 +61,11 @@ class Bench(NamedTuple):
         """Who answers prompts; None: a person carries them."""
         if state.settings.proposer == "replay":
             return self._replay(state)
-        return ChatAnswers() if state.settings.proposer == "llm" else None
+        if state.settings.proposer != "llm":
+            return None
+        from cutegen_core.proposers.llm import ChatAnswers  # the openai package takes half a second to import
+
+        return ChatAnswers()
 
     def _replay(self, state: State) -> ReplayProposer:
         return ReplayProposer(self.tools.store, state.settings.recording)
