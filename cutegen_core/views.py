@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
@@ -228,7 +229,11 @@ def base_trial(store: Store, state: State, step: Step) -> Trial | None:
 
 
 def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
-    """Instructions suggested by the evidence of the shown step, ready to be sent as a Redirect; at most five."""
+    """At most five instructions ready for a Redirect: the playbook's other kernels by name, since it knows no
+    other words, else what the evidence of the shown step suggests."""
+    menu = _menu(view.state)
+    if menu:
+        return menu[:5]
     trial = shown.trial if shown else None
     found = [*_from_failure(trial), *_from_resources(trial)]
     best = view.state.step_of(view.state.best) if view.state.best else None
@@ -283,6 +288,13 @@ def _mix(resources: Resources) -> Mapping[str, int]:
         for name, count in kernel.instruction_mix.items():
             total[name] = total.get(name, 0) + count
     return total
+
+
+def _menu(state: State) -> tuple[str, ...]:
+    """The kernels the playbook names in its last plan, without the one that plan is about."""
+    plans = (step.plan for step in reversed(state.steps) if step.author is Author.PLAYBOOK)
+    found = re.search(r"^(\w[^:\n]*):.*\nMenu: (.+)\.$", next(plans, ""), re.MULTILINE)
+    return tuple(name for name in found[2].split(" -> ") if name != found[1]) if found else ()
 
 
 def _from_failure(trial: Trial | None) -> list[str]:

@@ -76,7 +76,7 @@ def _runs(correctness: Correctness) -> str:
         shape, kind = ("✓", "passed") if passed else ("✗", "failed")
         verdict = Html(f'<span class="cg-{kind}">{shape} {escaped(lowered(run.status))}</span>')
         rows.append(
-            (verdict, run.workload, f"{run.mode} {run.order}".strip(), "" if ratio is None else f"{ratio:.3f}",
+            (verdict, run.workload, f"{run.mode} {run.order}".strip(), "" if ratio is None else f"{ratio:.3g}",
              run.seed, f"{run.seconds:.2f}")
         )  # fmt: skip
     return table(("verdict", "workload", "run", "error / allowed", "seed", "s"), rows, numbers_from=3)

@@ -94,7 +94,7 @@ def _draw(button: _Button) -> None:
 def _instruction(view: SessionView) -> None:
     """One line for an instruction or a reason; Enter redirects."""
     key, seen, enabled = _answer_key(view), view.state.meaning_seq, _answerable(view)
-    with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall"):
+    with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.text_input(
             "Instruction or reason", key=key, label_visibility="collapsed", disabled=not enabled, width="stretch",
             placeholder="What should change next? Or why is this wrong?",

@@ -57,6 +57,8 @@ def _telling(trial: Trial | None) -> Pane:
 def _why_nothing(view: SessionView, shown: StepView) -> str:
     if shown.step.outcome is not None:
         return f"This step was never tried: {shown.step.outcome}. {shown.step.note}"
+    if shown.step.candidate is None:
+        return "Compile log, correctness and resources appear here once there is a kernel."
     if view.state.gate is not None:
         return "Not tried yet. Compile log, correctness and resources appear here after the approval."
     return "Compile log, correctness and resources appear here as the stages end."

@@ -47,11 +47,11 @@ def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
 def _change(row: Delta) -> object:
     if row.left is None or row.right is None:
         return ""
-    change = row.right - row.left
+    change = float(row.right - row.left)
     if abs(change) < 1e-9:
         return "="
     shape = "▲ +" if change > 0 else "▼ "
-    return Html(f"{shape}{change:g}" if abs(change) >= 1 or change.is_integer() else f"{shape}{change:.3g}")
+    return Html(f"{shape}{change:g}" if change.is_integer() else f"{shape}{change:.3g}")
 
 
 def _number(value: float | None) -> str:

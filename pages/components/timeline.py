@@ -26,13 +26,16 @@ _CONFIG = {"displayModeBar": False, "scrollZoom": False}
 
 def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
     """The list, newest first, and the chart below."""
-    heading(f"Timeline · {len(view.steps)} steps")
+    heading(f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}")
     with st.container(key="steps"):
         if not view.steps:
             quiet("The first step is on its way.")
         for row in reversed(view.steps):
             _step_button(row, is_shown=row.number == shown)
-    _chart(store, view, shown)
+    if any(row.status for row in view.steps):
+        _chart(store, view, shown)
+    else:
+        quiet("The chart begins with the first compiled step.")
 
 
 def _step_button(row: StepRow, *, is_shown: bool) -> None:

@@ -149,6 +149,16 @@ def test_chips_come_from_the_evidence(store: Store, open_page: OpenPage) -> None
     assert page.text_input(key=f"answer-{story.session}").value == chips[0]
 
 
+def test_chips_of_a_playbook_session_are_its_other_kernels(store: Store, open_page: OpenPage) -> None:
+    story = Story(store).begin()
+    key = story.propose(
+        KERNEL, "one thread, one row", plan="naive: one thread, one row.\nMenu: naive -> shuffle -> tuned.\nCuTe"
+    )
+    story.gate(Gate.DIFF, key)
+    page = open_page("session", id=story.session)
+    assert [b.label for b in page.button if b.key and b.key.startswith("chip-")] == ["shuffle", "tuned"]
+
+
 def test_edit_keeps_a_draft_until_the_engine_took_it(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
     story = softmax_story(store)
     page = _click(open_page("session", id=story.session, step=3), "decide-edit")
