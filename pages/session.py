@@ -16,6 +16,7 @@ from pages.components.evidence import render_evidence
 from pages.components.header import render_header
 from pages.components.rail import render_rail
 from pages.components.reply import render_reply_gate
+from pages.components.session_list import render_sessions
 from pages.components.source import render_source
 from pages.components.texts import note
 from pages.components.timeline import render_timeline
@@ -72,6 +73,7 @@ store = data.store()
 session = st.query_params.get("id", "")
 if not session:
     note("info", "No session is named in the address. Choose one, or start one.")
+    render_sessions(views.session_rows(store))
     st.page_link(places.start(), label="To the start page")
     st.stop()
 clicked = ui_state.take_decision()
