@@ -108,7 +108,10 @@ while True:
 def test_kill_9_loses_no_acknowledged_event(tmp_path):
     path = tmp_path / "store.db"
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": "."}
+        [sys.executable, "-c", WRITER, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "."},
     )
     assert process.stdout is not None
     session = process.stdout.readline().strip()
