@@ -43,9 +43,7 @@ def main() -> None:
         for problem in problems.catalogue():
             rows.append(run(problem.name, home))
             row = rows[-1]
-            print(
-                f"{row['problem']:28} {row['state']:12} {row['status'] or '-':10} {row['steps']:3} steps {row['seconds']:7.1f} s"
-            )
+            print(f"{row['problem']:28} {row['state']:12} {row['steps']:3} steps {row['seconds']:7.1f} s", flush=True)
     total = time.monotonic() - begun
     accepted = sum(row["state"] == "ACCEPTED" and row["status"] == "PASSED" for row in rows)
     print(

@@ -24,8 +24,9 @@ from pathlib import Path
 from secrets import randbits
 
 from benchmarks.conditions import write
-from cutegen_core import compile_server, nvrtc, toolchain
-from cutegen_core.compilation import Compiler
+from cutegen_core import toolchain
+from cutegen_core.compiler import compile_server, nvrtc
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.kernel_file import KernelFile, parse
 from cutegen_core.trial import Status
 

@@ -15,11 +15,11 @@ from secrets import randbits
 from benchmarks.conditions import write
 from cutegen_core import problems
 from cutegen_core.candidate import Author, Candidate
-from cutegen_core.compilation import Compiler
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.device import target
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.executors.cpu import CpuExecutor
-from cutegen_core.reference import Reference
+from cutegen_core.judge.reference import Reference
 from cutegen_core.store import Store
 
 KERNEL = Path(__file__).parent.parent / "tests" / "data" / "relu.cu"

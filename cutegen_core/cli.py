@@ -21,9 +21,9 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from cutegen_core import __version__, engine, model_settings, problems, records, sessions, views
+from cutegen_core import __version__, engine, problems, records, sessions, views
 from cutegen_core.candidate import Author, Candidate, content_key
-from cutegen_core.compilation import Compiler
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.device import target
 from cutegen_core.doctor import doctor
@@ -32,10 +32,11 @@ from cutegen_core.evaluator import Evaluator, Quiet
 from cutegen_core.event import SessionState
 from cutegen_core.exports import FORMATS, export
 from cutegen_core.imports import import_path
+from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel_file import decode
-from cutegen_core.model_settings import ModelSettings
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import ModelSettings
 from cutegen_core.problem import Problem
-from cutegen_core.reference import Reference
 from cutegen_core.session import WORKING
 from cutegen_core.store import Store
 from cutegen_core.tools import EXECUTORS, PROPOSERS, executor_named

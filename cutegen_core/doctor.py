@@ -14,7 +14,8 @@ from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 
-from cutegen_core import demangle, device, sandbox, toolchain
+from cutegen_core import device, sandbox, toolchain
+from cutegen_core.compiler import demangle
 from cutegen_core.errors import CutegenError
 from cutegen_core.workspace import home
 

@@ -142,18 +142,23 @@ def _lock_file() -> Iterator[IO[str]]:
         yield handle
 
 
-def _try_lock(handle: IO[str]) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _try_lock(handle: IO[str], patience_s: float = 0.0) -> bool:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
 
 
 def main() -> int:
     """Serves until idle. Exit code 0 also when another engine is already there."""
     with _lock_file() as handle:
-        if not _try_lock(handle):
+        if not _try_lock(handle, patience_s=1.0):  # somebody may just be asking whether there is an engine
             print("another engine serves this workspace", file=sys.stderr)
             return 0
         handle.truncate(0)

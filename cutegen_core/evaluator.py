@@ -20,15 +20,15 @@ from typing import Protocol
 
 from cutegen_core.arguments import check_arguments
 from cutegen_core.candidate import Candidate
-from cutegen_core.compilation import Compiler, CompileResult
+from cutegen_core.compiler.compilation import Compiler, CompileResult
+from cutegen_core.compiler.occupancy import occupancy
 from cutegen_core.device import Device
 from cutegen_core.errors import KernelFileError, StoppedError
 from cutegen_core.executor import Built, Executed, Execution, Executor
+from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel_file import KernelFile, parse
 from cutegen_core.launch import LaunchPlan
-from cutegen_core.occupancy import occupancy
 from cutegen_core.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
-from cutegen_core.reference import Reference
 from cutegen_core.screening import screen
 from cutegen_core.trial import (
     Comparison,

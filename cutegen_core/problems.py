@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cutegen_core import problem_source
 from cutegen_core.errors import ProblemError, UsageError
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.reference import Limits, ask, start_worker
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
-from cutegen_core.problem_source import SizeSlot, SizeValue
-from cutegen_core.reference import Limits, ask, start_worker
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"

@@ -9,19 +9,19 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple
 
-from cutegen_core.compilation import Compiler
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.device import target
 from cutegen_core.errors import UsageError
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionSettings
 from cutegen_core.executor import Executor, Progress
 from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.judge.reference import Reference
 from cutegen_core.model import Model
 from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.proposers.replay import ReplayProposer
-from cutegen_core.reference import Reference
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
 from cutegen_core.strategies.cutegen import CutegenStrategy

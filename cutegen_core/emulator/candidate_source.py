@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cutegen_core.compiler.includes import check_includes
 from cutegen_core.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.emulator.lexer import Token, TokenKind, is_blank, matching, next_solid, text_of, tokens
-from cutegen_core.includes import check_includes
 from cutegen_core.trial import Diagnostic
 
 PLAN_FILE = "launch-plan"

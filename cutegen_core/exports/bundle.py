@@ -15,14 +15,14 @@ from pathlib import Path
 
 from cutegen_core import kernel_file
 from cutegen_core.arguments import ParameterType, parameter_types
-from cutegen_core.compilation import Compiler
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.errors import UsageError
 from cutegen_core.exports.rendering import one_line
 from cutegen_core.expressions import Number
+from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel_file import KernelFile
 from cutegen_core.plan_text import LaunchSpec
 from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
-from cutegen_core.reference import Reference
 from cutegen_core.store import Store
 from cutegen_core.trial import KernelResources, Status, Trial
 from cutegen_core.views import session_view

@@ -9,8 +9,8 @@ import ast
 import io
 import tokenize
 
-from cutegen_core import problem_source
 from cutegen_core.errors import UsageError
+from cutegen_core.judge import problem_source
 from cutegen_core.problem import Problem
 
 _CATALOGUE_NAMES = ("TITLE", "WORKLOADS", "TOLERANCE", "ALLOW")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from cutegen_core import model_settings
-from cutegen_core.budget import Budget, Spent, reserve
-from cutegen_core.chat import ChatModel, Message, prompt_tokens
 from cutegen_core.event import Role
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.budget import Budget, Spent, reserve
+from cutegen_core.llm.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.llm.model_error import ModelError, ModelErrorKind
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.secret_keys import Key, find_key
 from cutegen_core.model import Line, ModelReply, PlannedCall
-from cutegen_core.model_error import ModelError, ModelErrorKind
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.secret_keys import Key, find_key
 from cutegen_core.session_state import State
 
 _ANSWERS = frozenset(

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 
-from cutegen_core import prompting
 from cutegen_core.candidate import Author
 from cutegen_core.event import Role
-from cutegen_core.menus import MenuItem, done_keys, idea_key, menu, open_items
-from cutegen_core.parsing import NotParsed, parse_reply
 from cutegen_core.proposer import Answer, Ask, Call, Finished, Proposal, ProposalRequest, Sweep, Unparsed
+from cutegen_core.strategies import prompting
+from cutegen_core.strategies.menus import MenuItem, done_keys, idea_key, menu, open_items
+from cutegen_core.strategies.parsing import NotParsed, parse_reply
+from cutegen_core.strategies.workload_class import classify
 from cutegen_core.trial import Status
-from cutegen_core.workload_class import classify
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core.decision import Decision, DecisionKind
-from cutegen_core.prompting import FOLDER
 from cutegen_core.store import Draft, Store
+from cutegen_core.strategies.prompting import FOLDER
 from cutegen_core.views import SessionView, StepView
 from pages.components import ui_state
 from pages.components.source import line_messages

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cutegen_core.budget import (
+from cutegen_core.llm.budget import (
     Budget,
     BudgetError,
     Spent,
@@ -16,9 +16,9 @@ from cutegen_core.budget import (
     reserve,
     settle,
 )
-from cutegen_core.chat import ChatModel, Message, prompt_tokens
-from cutegen_core.model_error import ModelError
-from cutegen_core.model_settings import ModelSettings
+from cutegen_core.llm.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.llm.model_error import ModelError
+from cutegen_core.llm.model_settings import ModelSettings
 from tests import model_server as play
 from tests.model_server import ModelServer
 

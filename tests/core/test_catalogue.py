@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.problem import Values, WorkloadRole
 from cutegen_core.problems import catalogue, load
-from cutegen_core.reference import Reference, start_worker
 
 ASKED_FOR = [
     "relu", "gelu", "swish", "softsign", "softmax", "logsoftmax", "layernorm", "rmsnorm", "sum_reduction",

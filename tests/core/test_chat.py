@@ -12,12 +12,12 @@ import traceback
 
 import pytest
 
-from cutegen_core.budget import Usage, estimate_tokens
-from cutegen_core.chat import CUT, ChatModel, Message
-from cutegen_core.model_error import ModelError, ModelErrorKind
-from cutegen_core.model_probe import probe
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.secret_keys import Key, origin_of
+from cutegen_core.llm.budget import Usage, estimate_tokens
+from cutegen_core.llm.chat import CUT, ChatModel, Message
+from cutegen_core.llm.model_error import ModelError, ModelErrorKind
+from cutegen_core.llm.model_probe import probe
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.secret_keys import Key, origin_of
 from tests import model_server as play
 from tests.model_server import ModelServer
 

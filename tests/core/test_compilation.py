@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import sandbox
-from cutegen_core.compilation import Compiler
-from cutegen_core.compile_server import Limits
+from cutegen_core.compiler.compilation import Compiler
+from cutegen_core.compiler.compile_server import Limits
 from cutegen_core.kernel_file import parse
 from cutegen_core.trial import Status
 
@@ -295,7 +295,7 @@ def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
 def test_a_private_file_is_hidden_by_the_sandbox_alone(compiler, secret, way, monkeypatch):
     if sandbox.available() is not sandbox.Level.LANDLOCK_SECCOMP:
         pytest.skip("this kernel has no Landlock")
-    monkeypatch.setattr("cutegen_core.compilation.check_includes", lambda *_: ())
+    monkeypatch.setattr("cutegen_core.compiler.compilation.check_includes", lambda *_: ())
     result = compiler.compile(parse(with_line(reaching(secret)[way])))
     assert CANARY not in result.log + str(result.diagnostics)
     assert CANARY.encode() not in result.cubin

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_core.correctness import Answer, compare, heatmap
+from cutegen_core.judge.correctness import Answer, compare, heatmap
 from cutegen_core.problem import DEFAULT_TOLERANCE, Tolerance
 
 FLOAT32 = DEFAULT_TOLERANCE["float32"]

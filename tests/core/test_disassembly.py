@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.disassembly import by_kernel, category, instruction_mix
+from cutegen_core.compiler.disassembly import by_kernel, category, instruction_mix
 
 SASS = """
 	.section	.text._Z1fv,"ax",@progbits

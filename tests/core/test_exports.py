@@ -37,9 +37,9 @@ from cutegen_core.exports.modelnew import cuda_source, modelnew_file
 from cutegen_core.exports.translate import HELPERS_CPP, to_cpp
 from cutegen_core.expressions import ExpressionError, Scope, parse_expression
 from cutegen_core.imports import import_path
+from cutegen_core.judge.reference import Reference
 from cutegen_core.launch import TensorArgument
 from cutegen_core.problem import TensorSpec
-from cutegen_core.reference import Reference
 from cutegen_core.store import Store
 from cutegen_core.trial import (
     Correctness,

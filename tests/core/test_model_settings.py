@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from cutegen_core.errors import UsageError
-from cutegen_core.model_settings import Models, ModelSettings, Role, SettingsError, read, write
+from cutegen_core.llm.model_settings import Models, ModelSettings, Role, SettingsError, read, write
 
 LOCAL = ModelSettings("local", "http://localhost:8000/v1", "qwen")
 FULL = ModelSettings(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import toolchain
+from cutegen_core.compiler.occupancy import occupancy
 from cutegen_core.device import KNOWN, Device, target
 from cutegen_core.errors import UsageError
 from cutegen_core.launch import Launch
-from cutegen_core.occupancy import occupancy
 from cutegen_core.trial import KernelResources
 
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from cutegen_core.parsing import NotParsed, Parsed, parse_reply
-from cutegen_core.patching import diff_blocks, nearest
+from cutegen_core.strategies.parsing import NotParsed, Parsed, parse_reply
+from cutegen_core.strategies.patching import diff_blocks, nearest
 
 KERNEL = '/* cutegen\nidea = "x"\n*/\n__global__ void k() {}\n'
 OTHER = KERNEL.replace('"x"', '"y"')

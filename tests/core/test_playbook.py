@@ -10,16 +10,16 @@ import pytest
 from cutegen_core import kernel_file
 from cutegen_core.arguments import check_arguments
 from cutegen_core.candidate import Author, Candidate
-from cutegen_core.compilation import Compiler
+from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.device import target
 from cutegen_core.executor import Execution
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.judge.reference import Reference
 from cutegen_core.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
 from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
 from cutegen_core.proposer import Attempt, Declined, Finished, Proposal, ProposalRequest
 from cutegen_core.proposers.playbook import PlaybookProposer
-from cutegen_core.reference import Reference
 from cutegen_core.screening import screen
 from cutegen_core.trial import Status
 

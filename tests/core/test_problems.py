@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_core import values
 from cutegen_core.errors import ProblemError, UsageError
+from cutegen_core.judge import values
+from cutegen_core.judge.problem_source import parse, size_slots, with_sizes
+from cutegen_core.judge.reference import Limits, Reference, start_worker
 from cutegen_core.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
-from cutegen_core.problem_source import parse, size_slots, with_sizes
 from cutegen_core.problems import Loader, load, load_folder
-from cutegen_core.reference import Limits, Reference, start_worker
 from tests.core.kernelbench_files import BAD, GOOD, SECRET
 
 

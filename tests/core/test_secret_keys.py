@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.errors import UsageError
-from cutegen_core.secret_keys import MASK, Key, find_key, origin_of, save_key
+from cutegen_core.llm.secret_keys import MASK, Key, find_key, origin_of, save_key
 from cutegen_core.worker import child_environment
 
 OPENAI = "https://api.openai.com/v1"

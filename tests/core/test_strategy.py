@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from cutegen_core import model_settings, playbook, problems, views
+from cutegen_core import playbook, problems, views
 from cutegen_core.decision import Autonomy
 from cutegen_core.event import ModelCalled, Outcome, Role, SessionState, StepStarted
-from cutegen_core.model_settings import Models, ModelSettings
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models, ModelSettings
 from cutegen_core.problem import WorkloadRole
 from cutegen_core.trial import Status
 from tests.core.loop import loop

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.problem import Signature, TensorRole
-from cutegen_core.workload_class import WorkloadClass, classify, plain_op
+from cutegen_core.strategies.workload_class import WorkloadClass, classify, plain_op
 
 _FREE = ("input", "constant", "getitem")
 _POINTWISE_INVERSES = {("exp", "log"), ("log", "exp"), ("neg", "neg"), ("t", "t"), ("sqrt", "square")}

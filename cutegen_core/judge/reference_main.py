@@ -1,4 +1,4 @@
-"""Program of the reference worker: `python -m cutegen_core.reference_main SCRATCH MEMORY_BYTES [--fork]`.
+"""Program of the reference worker: `python -m cutegen_core.judge.reference_main SCRATCH MEMORY_BYTES [--fork]`.
 
 1. Shuts itself in: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This comes before torch
    is imported, since threads that already run would stay free.
@@ -45,7 +45,7 @@ def main() -> None:
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     forks = "--fork" in sys.argv[3:]
     level = shut_in(scratch, memory_bytes, processes=forks)
-    from cutegen_core.reference_worker import Handler  # torch comes only after the door is shut
+    from cutegen_core.judge.reference_worker import Handler  # torch comes only after the door is shut
 
     handle = Handler().handle
     if forks:
@@ -68,7 +68,7 @@ def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> Level:
 def _readable() -> tuple[Path, ...]:
     """Python, its packages and this package; not the user's home, not the folder of the problem."""
     python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib"]
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     candidates = {Path(p).resolve() for p in [*python, *_SYSTEM]} | {package}
     return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.proposer import Attempt
+from cutegen_core.strategies.workload_class import WorkloadClass
 from cutegen_core.trial import Status
-from cutegen_core.workload_class import WorkloadClass
 
 _FILE = Path(__file__).parent / "prompts" / "menus.toml"
 

@@ -20,16 +20,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cutegen_core import compile_server, disassembly, ptxas, records, toolchain
+from cutegen_core import records, toolchain
 from cutegen_core.candidate import content_key
-from cutegen_core.compile_log import fold, global_functions
-from cutegen_core.compile_server import Limits
-from cutegen_core.demangle import demangle
+from cutegen_core.compiler import compile_server, disassembly, ptxas
+from cutegen_core.compiler.compile_log import fold, global_functions
+from cutegen_core.compiler.compile_server import Limits
+from cutegen_core.compiler.demangle import demangle
+from cutegen_core.compiler.includes import check_includes
+from cutegen_core.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
 from cutegen_core.errors import MachineError, StoreError, WorkerLimitError
 from cutegen_core.expressions import Number
-from cutegen_core.includes import check_includes
 from cutegen_core.kernel_file import KernelFile
-from cutegen_core.nvrtc import OUT_OF_MEMORY, SUCCESS
 from cutegen_core.trial import Diagnostic, KernelResources, Status
 from cutegen_core.worker import Message, Worker
 from cutegen_core.workspace import cache_dir
@@ -84,7 +85,9 @@ class Compiler:
         self._cache = cache or cache_dir("compile")
         self._fingerprint = repr((_FORMAT, arch, compile_server.options(arch), _prelude_key(), toolchain.versions()))
         self._server = Worker(
-            "cutegen_core.compile_server", [arch, str(cache_dir("prelude"))], name=f"the compile server for {arch}"
+            "cutegen_core.compiler.compile_server",
+            [arch, str(cache_dir("prelude"))],
+            name=f"the compile server for {arch}",
         )
         self._turn = threading.Lock()
 

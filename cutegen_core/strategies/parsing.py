@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cutegen_core.patching import Block, PatchFailed, apply_blocks, diff_blocks
-from cutegen_core.reply_text import answer_text, odd_characters
+from cutegen_core.strategies.patching import Block, PatchFailed, apply_blocks, diff_blocks
+from cutegen_core.strategies.reply_text import answer_text, odd_characters
 
 _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+.#-]*)")
 _HEAD = re.compile(r"(?:[ \t]*|[ \t]*(?:`{3,}|~{3,})[ \t]*\w*[ \t]+)(?P<head>/\*[ \t]*cutegen\b)")

@@ -19,11 +19,11 @@ import httpx2
 import openai
 from openai import AsyncStream
 
-from cutegen_core.budget import Usage, estimate_tokens
-from cutegen_core.model_error import Failure, ModelErrorKind, failure_of
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.model_wire import UnreadableAnswerError, Wire
-from cutegen_core.secret_keys import Key
+from cutegen_core.llm.budget import Usage, estimate_tokens
+from cutegen_core.llm.model_error import Failure, ModelErrorKind, failure_of
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.model_wire import UnreadableAnswerError, Wire
+from cutegen_core.llm.secret_keys import Key
 
 REPLY_CHARACTERS_MAX = 4 << 20
 CUT = "cut"

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
 
-from cutegen_core import problem_source
 from cutegen_core.errors import ProblemError
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
 from cutegen_core.problem import Values, Workload, WorkloadRole
-from cutegen_core.problem_source import SizeSlot, SizeValue
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from cutegen_core import correctness, problem_lint, reduction, tracing, values
-from cutegen_core.correctness import Answer, Precision
 from cutegen_core.errors import ProblemError
+from cutegen_core.judge import correctness, problem_lint, reduction, tracing, values
+from cutegen_core.judge.correctness import Answer, Precision
+from cutegen_core.judge.reduction import Cost
+from cutegen_core.judge.values import Live
 from cutegen_core.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
-from cutegen_core.reduction import Cost
-from cutegen_core.values import Live
 from cutegen_core.worker import Message
 
 _KEPT = 4

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cutegen_core import stoppable
-from cutegen_core.budget import NOTHING_USED, Usage, estimate_tokens
-from cutegen_core.model_error import Charged, Failure, ModelError, ModelErrorKind
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.model_stream import CUT, Attempt, request_body
-from cutegen_core.model_wire import Wire, client
-from cutegen_core.secret_keys import Key
+from cutegen_core.llm import stoppable
+from cutegen_core.llm.budget import NOTHING_USED, Usage, estimate_tokens
+from cutegen_core.llm.model_error import Charged, Failure, ModelError, ModelErrorKind
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.model_stream import CUT, Attempt, request_body
+from cutegen_core.llm.model_wire import Wire, client
+from cutegen_core.llm.secret_keys import Key
 
 __all__ = ["CUT", "ChatModel", "Message", "Reply", "prompt_tokens"]
 

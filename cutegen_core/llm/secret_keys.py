@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from cutegen_core import workspace
 from cutegen_core.errors import UsageError
-from cutegen_core.model_settings import DEFAULT_BASE_URL
+from cutegen_core.llm.model_settings import DEFAULT_BASE_URL
 
 MASK = "[key]"
 KEYRING_SERVICE = "cutegen"

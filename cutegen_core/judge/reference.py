@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_core import problem_source
 from cutegen_core.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.judge import problem_source
 from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.trial import Comparison, Mismatch
 from cutegen_core.worker import Message, Worker
@@ -141,7 +141,7 @@ def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = F
     """
     limits = limits or Limits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
-    return Worker("cutegen_core.reference_main", arguments, name="the reference worker")
+    return Worker("cutegen_core.judge.reference_main", arguments, name="the reference worker")
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:

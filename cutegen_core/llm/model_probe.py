@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import httpx2
 import openai
 
-from cutegen_core import stoppable
-from cutegen_core.chat import ChatModel, Message
-from cutegen_core.model_error import ModelError, ModelErrorKind, failure_of
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.model_wire import UnreadableAnswerError, Wire, client
-from cutegen_core.secret_keys import Key
+from cutegen_core.llm import stoppable
+from cutegen_core.llm.chat import ChatModel, Message
+from cutegen_core.llm.model_error import ModelError, ModelErrorKind, failure_of
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.model_wire import UnreadableAnswerError, Wire, client
+from cutegen_core.llm.secret_keys import Key
 
 _LISTED_MAX = 500
 _NAME_MAX = 200

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_core import nvrtc, sandbox, toolchain
+from cutegen_core import sandbox, toolchain
+from cutegen_core.compiler import nvrtc
 from cutegen_core.errors import MachineError
 from cutegen_core.worker import Message, serve
 
@@ -219,7 +220,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def main() -> None:
-    """`python -m cutegen_core.compile_server ARCH FOLDER`, started by `compilation.Compiler`."""
+    """`python -m cutegen_core.compiler.compile_server ARCH FOLDER`, started by `compilation.Compiler`."""
     server = Server(sys.argv[1], Path(sys.argv[2]))
 
     def answer(request: Message) -> Message:

@@ -18,11 +18,11 @@ from enum import StrEnum
 import httpx2
 import openai
 
-from cutegen_core.budget import NOTHING_USED, Usage
 from cutegen_core.errors import CutegenError
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.model_wire import UnreadableAnswerError
-from cutegen_core.secret_keys import Key
+from cutegen_core.llm.budget import NOTHING_USED, Usage
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.model_wire import UnreadableAnswerError
+from cutegen_core.llm.secret_keys import Key
 
 _WORDS_MAX = 400
 _RETRIED_STATUS = (408, 409, 425, 429)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cutegen_core import feedback, graph_notes
-from cutegen_core.budget import estimate_tokens
-from cutegen_core.menus import MenuItem, menu, open_items, profile_reason
+from cutegen_core.llm.budget import estimate_tokens
 from cutegen_core.proposer import ProposalRequest
+from cutegen_core.strategies import feedback, graph_notes
+from cutegen_core.strategies.menus import MenuItem, menu, open_items, profile_reason
+from cutegen_core.strategies.workload_class import WorkloadClass, bound, classify
 from cutegen_core.trial import Status
-from cutegen_core.workload_class import WorkloadClass, bound, classify
 
 FOLDER = Path(__file__).parent / "prompts"
 STALLED_AFTER = 2

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 from cutegen_core.errors import BudgetError
-from cutegen_core.model_settings import ModelSettings
+from cutegen_core.llm.model_settings import ModelSettings
 
 _LETTERS_PER_TOKEN = 3.5
 _OTHER_BYTES_PER_TOKEN = 2

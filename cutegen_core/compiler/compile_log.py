@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cutegen_core.demangle import demangle_all
+from cutegen_core.compiler.demangle import demangle_all
 from cutegen_core.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.trial import Diagnostic
 

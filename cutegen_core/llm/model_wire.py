@@ -17,8 +17,8 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 import openai
 
-from cutegen_core.model_settings import ModelSettings
-from cutegen_core.secret_keys import Key, origin_of
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.llm.secret_keys import Key, origin_of
 
 USER_AGENT = "cutegen-workbench"
 # At DEBUG the HTTP library logs the headers of responses, in which a server may repeat what it was sent.

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.mismatch import pattern
+from cutegen_core.judge.mismatch import pattern
 from cutegen_core.problem import Tolerance
 from cutegen_core.trial import Comparison, Mismatch
 

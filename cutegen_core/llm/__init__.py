@@ -1,0 +1,1 @@
+"""Language models: settings, keys, budget and the streaming call."""
