@@ -1,0 +1,316 @@
+"""What each command of the command line does. Returns the exit code; prints one JSON document with `--json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from secrets import randbits
+from typing import Any
+
+from cutegen_core import engine, problems, records, sessions, views
+from cutegen_core.candidate import Author, Candidate, content_key
+from cutegen_core.compiler.compilation import Compiler
+from cutegen_core.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.device import target
+from cutegen_core.doctor import doctor
+from cutegen_core.errors import KernelFileError, UsageError
+from cutegen_core.evaluator import Evaluator, Quiet
+from cutegen_core.event import SessionState
+from cutegen_core.exports import export
+from cutegen_core.imports import import_path
+from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel_file import decode
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.problem import Problem
+from cutegen_core.session import WORKING
+from cutegen_core.store import Store
+from cutegen_core.tools import executor_named
+from cutegen_core.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    script = Path(__file__).parent.parent / "app.py"
+    if not script.exists():
+        raise UsageError(f"{script} is not there: install with `pip install -e .` from a clone, which holds the pages")
+    options = [f"--server.port={arguments.port}", f"--server.headless={str(arguments.no_browser).lower()}"]
+    return subprocess.call([sys.executable, "-m", "streamlit", "run", str(script), *options], cwd=script.parent)
+
+
+def show_doctor(arguments: argparse.Namespace) -> int:
+    findings = doctor()
+    if arguments.json:
+        _print_json([records.plain(finding) for finding in findings])
+    for finding in () if arguments.json else findings:
+        print(f"{finding.state:8} {finding.name:24} {finding.detail}")
+        if finding.fix:
+            print(f"{'':33} fix: {finding.fix}")
+    return 0
+
+
+def list_problems(arguments: argparse.Namespace) -> int:
+    listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.built_in()
+    if arguments.json:
+        _print_json(
+            {
+                "loaded": listing.loaded,
+                "total": listing.total,
+                "problems": [_problem_entry(entry) for entry in listing.entries],
+            }
+        )
+        return 0
+    for entry in listing.entries:
+        title = entry.problem.title if entry.problem else f"cannot be loaded: {entry.error}"
+        print(f"{entry.name:32} {title}")
+    print(f"{listing.loaded} of {listing.total} loaded")
+    return 0
+
+
+def _problem_entry(entry: problems.Entry) -> Mapping[str, Any]:
+    if entry.problem is None:
+        return {"name": entry.name, "path": str(entry.path), "error": entry.error}
+    facts = {"name": entry.name, "path": entry.problem.origin}
+    workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
+    return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+
+
+def check(arguments: argparse.Namespace) -> int:
+    data = _read_kernel(arguments.file)
+    problem = problems.load(arguments.problem)
+    device = target(arguments.arch)
+    executor = executor_named(arguments.executor)
+    seed = randbits(31) if arguments.seed is None else arguments.seed
+    store, compiler = Store(), Compiler(device.arch)
+    with tempfile.TemporaryDirectory(prefix="cutegen-check-") as scratch:
+        reference = Reference(problem, Path(scratch))
+        try:
+            evaluator = Evaluator(problem, reference, executor, compiler, device, store.put)
+            candidate = Candidate(decode(data), Author.IMPORT)
+            trial = evaluator.evaluate(candidate, seed=seed, watch=_Narrator(arguments.json))
+        except KernelFileError as error:
+            trial = _unreadable(data, error)
+        finally:
+            reference.close()
+            compiler.close()
+            store.close()
+    if arguments.json:
+        _print_json(records.plain(trial))
+    else:
+        _print_trial(trial)
+    return 0 if trial.passed else 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = problems.load(arguments.problem)
+    executor_named(arguments.executor)
+    store = Store()
+    session = sessions.create(
+        store,
+        problem,
+        proposer=arguments.proposer,
+        executor=arguments.executor,
+        autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
+        max_steps=arguments.max_steps,
+        arch=arguments.arch,
+        model=_model(arguments) if arguments.proposer == "llm" else "",
+        max_tokens=arguments.budget_tokens,
+    )
+    return _finish(arguments, store, session)
+
+
+def _model(arguments: argparse.Namespace) -> str:
+    """The name of the model settings to use; a `--base-url` becomes settings of its own in `models.toml`."""
+    models = model_settings.read()
+    if not arguments.base_url:
+        return str(arguments.model)
+    if not arguments.model:
+        raise UsageError("--base-url needs --model NAME, the model's name on that server")
+    made = ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    others = tuple(s for s in models.settings if s.name != made.name)
+    model_settings.write(replace(models, settings=(*others, made)))
+    return made.name
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    store = Store()
+    path = Path(arguments.session)
+    recorded = import_path(store, path).session if path.exists() else store.find_session(arguments.session)
+    settings = views.session_view(store, recorded).state.settings
+    session = sessions.create(
+        store,
+        store.record(Problem, settings.problem),
+        proposer="replay",
+        executor=arguments.executor,
+        autonomy=Autonomy.AUTO,
+        max_steps=10_000,
+        arch=arguments.arch or settings.arch,
+        recording=recorded,
+    )
+    return _finish(arguments, store, session)
+
+
+def import_(arguments: argparse.Namespace) -> int:
+    imported = import_path(Store(), arguments.path)
+    if arguments.json:
+        _print_json(imported._asdict())
+    else:
+        print(f"session {imported.session}: {imported.steps} steps. {imported.note}")
+    return 0
+
+
+def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
+    """Follows a session to its end and tells how it went."""
+    state = _follow(store, session, quiet=arguments.json)
+    view = views.session_view(store, session)
+    best = view.state.step_of(view.state.best) if view.state.best else None
+    if arguments.json:
+        _print_json(_session_json(store, session))
+    else:
+        print(f"session {session}: {state} - {view.state.reason}")
+        print(f"best: {best.idea if best else 'none'}")
+    return 0 if state is SessionState.ACCEPTED else 1
+
+
+def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
+    """Waits until the session needs a person or is over, telling each step as it ends."""
+    done = threading.Event()
+    threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
+    told = 0
+    try:
+        while True:
+            view = views.session_view(store, session)
+            closed = [step for step in view.steps if step.outcome is not None]
+            for step in closed[told:]:
+                if not quiet:
+                    print(f"step {step.number}: {step.idea}: {step.status or ''} {step.outcome}", file=sys.stderr)
+            told = len(closed)
+            if view.state.status not in WORKING:
+                return view.state.status
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        store.submit(session, Decision(DecisionKind.STOP))
+        raise
+    finally:
+        done.set()
+
+
+def list_sessions(arguments: argparse.Namespace) -> int:
+    rows = views.session_rows(Store())
+    if arguments.json:
+        _print_json([row._asdict() for row in rows])
+    for row in () if arguments.json else rows:
+        print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {row.steps} steps  {row.best_idea}")
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    store = Store()
+    session = store.find_session(arguments.session)
+    if arguments.json:
+        _print_json(_session_json(store, session))
+        return 0
+    view = views.session_view(store, session)
+    print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
+    for step in view.steps:
+        mark = "*" if step.is_best else " "
+        print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")
+        if step.message:
+            print(f"      {step.message}")
+    return 0
+
+
+def export_session(arguments: argparse.Namespace) -> int:
+    store = Store()
+    session = store.find_session(arguments.session)
+    exported = export(store, session, arguments.format, arguments.output)
+    if arguments.json:
+        facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
+        _print_json({"session": session, "format": arguments.format, **facts})
+    else:
+        print(f"{exported.path} ({exported.checked}) {exported.note}")
+    return 0
+
+
+# ---- helpers
+
+
+class _Narrator(Quiet):
+    """Tells the stages of a trial on stderr as they happen."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def ended(self, result: StageResult) -> None:
+        if not self._quiet and result.stage is not Stage.PROFILE:
+            print(
+                f"{result.stage.lower():10} {result.status:8} {result.seconds:6.2f} s  {result.note}", file=sys.stderr
+            )
+
+
+def _read_kernel(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _unreadable(data: bytes, error: KernelFileError) -> Trial:
+    """The verdict on a file that is not even text."""
+    patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
+    diagnostic = Diagnostic(error.line, "error", str(error), "plan")
+    return Trial(content_key(data), Status.REJECTED, (patch,), "cpu", str(error), (diagnostic,))
+
+
+def _print_trial(trial: Trial) -> None:
+    print(f"{trial.status}{': ' + trial.message if trial.message else ''}")
+    for diagnostic in trial.diagnostics[:10]:
+        print(f"  line {diagnostic.line}: {diagnostic.severity}: {diagnostic.message} ({diagnostic.tool})")
+    for kernel in trial.resources.kernels if trial.resources else ():
+        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+        smem = kernel.smem_static_bytes
+        print(f"  {kernel.kernel}: {kernel.registers} registers, {spills} B spilled, {smem} B static shared memory")
+
+
+def _session_json(store: Store, session: str) -> Mapping[str, Any]:
+    view = views.session_view(store, session)
+    best = view.state.step_of(view.state.best) if view.state.best else None
+    tried = view.state.acceptance or (best.tried if best else None)
+    return {
+        "session": session,
+        "problem": view.state.settings.problem_name,
+        "state": view.state.status,
+        "reason": view.state.reason,
+        "steps": [step._asdict() for step in view.steps],
+        "best": {
+            "candidate": view.state.best,
+            "idea": best.idea if best else "",
+            "status": tried.status if tried else None,
+            "trial": records.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
+        }
+        if view.state.best
+        else None,
+    }
+
+
+def _print_json(value: object) -> None:
+    """Strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
+    json.dump(_strict(value), sys.stdout, allow_nan=False)
+    sys.stdout.write(os.linesep)
+
+
+def _strict(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
