@@ -36,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def command_names() -> tuple[str, ...]:
+    """Every command there is."""
+    actions = _parser()._subparsers
+    assert actions is not None
+    return tuple(next(iter(actions._group_actions)).choices or ())
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cutegen", description="From a PyTorch reference to a proven CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")

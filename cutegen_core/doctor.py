@@ -103,8 +103,8 @@ def _torch_nvrtc() -> str:
 
 def _compiler() -> Check:
     zig = toolchain.installed_version("ziglang")
-    others = ", ".join(name for name in ("g++", "clang++") if shutil.which(name))
-    also = f"; also installed, not used unless chosen: {others}" if others else ""
+    clang = shutil.which("clang++")
+    also = f"; also installed, used when CUTEGEN_HOST_CXX={clang} is set" if clang else ""
     if not zig:
         fix = f'python -m pip install "{toolchain.WHEELS["ziglang"]}"'
         return Check("Emulator's compiler", State.MISSING, f"ziglang is not installed{also}", fix)

@@ -1,7 +1,7 @@
 """The compiler that builds candidates and the runner: the clang in the ziglang wheel, or an installed one by setting.
 
-`CUTEGEN_HOST_CXX=/path/to/clang++` (or g++) chooses another. It is a setting, never a fallback: results belong to the
-compiler that is named with them.
+`CUTEGEN_HOST_CXX=/path/to/clang++` chooses another (g++ is refused: the shared-variable layout needs clang). It is a
+setting, never a fallback: results belong to the compiler that is named with them.
 """
 
 from __future__ import annotations
