@@ -63,6 +63,9 @@ LOST_CALL = "the model was called and its answer was lost; the call may have bee
 
 WORKING = (SessionState.READY, SessionState.RUNNING)
 
+_OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
+"""Verdicts that a busy machine may have caused: they hold for their step, and are never answered from the cache."""
+
 
 class Bench(Protocol):
     """Where a session gets its tools; making them may start processes, so they are made when first needed."""
@@ -184,6 +187,7 @@ class Session:
         else:
             call = model.plan(ask.role, self._store.text(prompt), self.state)
             self._append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
+            self._store.set_live(self.id, "")  # what an earlier call said is not this one's
             reply = call.carry_out(_Watch(self))
             self._append(*self._replied(step, ask, prompt, reply))
             if reply.stopped:
@@ -315,7 +319,8 @@ class Session:
     def _evaluate(self, candidate: str) -> Trial:
         evaluator = self._bench.evaluator(self.state)
         trial = evaluator.evaluate(self._candidate(candidate), seed=secrets.randbits(31), watch=_Watch(self))
-        self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
+        if trial.status not in _OF_THE_MOMENT:
+            self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
         return trial
 
     def _remembered(self, step: Step) -> Trial | None:
@@ -339,10 +344,19 @@ class Session:
         if waits_at(Gate.PROMOTION, self.state):
             self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate))
         elif step.passed:
-            self._append(StepClosed(step.number, Outcome.PROMOTED))
+            slower = self._slower(step) if Gate.PROMOTION not in self.state.gates_passed else ""
+            self._append(StepClosed(step.number, Outcome.KEPT if slower else Outcome.PROMOTED, slower))
         else:
             assert step.tried is not None
             self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
+
+    def _slower(self, step: Step) -> str:
+        """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""
+        best = self.state.step_of(self.state.best) if self.state.best else None
+        took = step.tried.latency_ms if step.tried else None
+        least = best.tried.latency_ms if best and best.tried else None
+        slower = took is not None and least is not None and took > least
+        return f"{took:.4g} ms, and the best takes {least:.4g} ms" if slower else ""
 
     # ---- ACCEPTING
 
@@ -420,4 +434,5 @@ def _model_seconds(step: Step) -> float:
 def _attempt(step: Step) -> Attempt:
     outcome = step.memory or (f"{step.outcome}: {step.note}" if step.note else str(step.outcome))
     promoted = step.outcome is Outcome.PROMOTED
-    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted)
+    rejected = step.outcome is Outcome.REJECTED
+    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected)
