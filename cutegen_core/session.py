@@ -187,7 +187,6 @@ class Session:
         else:
             call = model.plan(ask.role, self._store.text(prompt), self.state)
             self._append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
-            self._store.set_live(self.id, "")  # what an earlier call said is not this one's
             reply = call.carry_out(_Watch(self))
             self._append(*self._replied(step, ask, prompt, reply))
             if reply.stopped:
