@@ -13,7 +13,9 @@ from cutegen_core.views import SessionView, StepView
 from pages.components import data, editor, places, ui_state
 from pages.components.decide import render_decide
 from pages.components.evidence import render_evidence
+from pages.components.exchanges import render_stream
 from pages.components.header import render_header
+from pages.components.prompt_gate import render_prompt_gate
 from pages.components.rail import render_rail
 from pages.components.reply import render_reply_gate
 from pages.components.session_list import render_sessions
@@ -23,6 +25,10 @@ from pages.components.timeline import render_timeline
 
 # How long a click waits for the engine, so that this tab shows the effect at once.
 ENGINE_ANSWERS_S = 0.5
+STAYS = (
+    DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
+)  # fmt: skip
+"""Decisions after which the same step stays on the screen."""
 KEPT = "A draft you were typing is still there."
 
 
@@ -36,7 +42,7 @@ def submit(store: Store, session: str, decision: Decision, text_key: str) -> Non
     ui_state.remember(ui_state.Submitted(ticket, decision.source or ""))
     if decision.kind in (DecisionKind.REDIRECT, DecisionKind.REJECT):
         ui_state.put(text_key, "")
-    if decision.kind not in (DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET):
+    if decision.kind not in STAYS:
         st.query_params.pop("step", None)
 
 
@@ -84,7 +90,7 @@ if clicked:
 ticket = unanswered(store, session)
 shown = shown_step(store, view)
 
-render_header(view)
+render_header(store, view)
 if notice := ui_state.take_notice():
     note("warning", notice)
 if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
@@ -97,7 +103,10 @@ with middle:
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
-        render_reply_gate(store, view)
+        if shown is None or shown.step is view.state.open_step:
+            render_reply_gate(store, view)
+            render_prompt_gate(store, view)
+            render_stream(store, view)
         if shown:
             render_source(store, view, shown)
 with right:

@@ -1,4 +1,4 @@
-"""What this machine has, what is missing and how to get it; the engine and its log; versions."""
+"""What this machine has, what is missing and how to get it; language models; the engine and its log; versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import version
 import streamlit as st
 
 from cutegen_core import __version__, device, views, workspace
-from pages.components import data, doctor
+from pages.components import data, doctor, models
 from pages.components.texts import heading, note, quiet, table
 
 LOG_CHARACTERS = 20_000
@@ -34,6 +34,8 @@ def engine_log() -> str:
 
 left, right = st.columns([3, 2], gap="medium")
 with left:
+    heading("Language models")
+    models.render_models()
     heading("Doctor")
     doctor.render_doctor()
     st.button("Look again", key="doctor-again", on_click=doctor.look_again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from pages.components import data, new_session, places
+from pages.components import data, imported, new_session, places
 from pages.components.doctor import render_doctor
 from pages.components.session_list import render_sessions
 from pages.components.texts import heading, quiet
@@ -24,8 +24,14 @@ with ways:
         heading("Load a KernelBench file or folder")
         new_session.render_path()
     with st.container(border=True):
+        heading("Import a recording or results from elsewhere, to look at")
+        imported.render_import(store)
+    with st.container(border=True):
         heading(f"Continue a session · {len(rows)}")
         render_sessions(rows)
+with machine, st.container(border=True):
+    heading("Look at a recorded session")
+    imported.render_recordings(store)
 with machine, st.container(border=True):
     heading("What this machine can do")
     render_doctor(only_what_matters=True)

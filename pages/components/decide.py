@@ -12,13 +12,16 @@ from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import editor, ui_state
+from pages.components import editor, prompt_gate, ui_state
+from pages.components.imported import render_imported_bar
 from pages.components.texts import plain_label, quiet
 
 BUDGET_STEP = 20
 _SAY_WHAT = "Type what to do into the line first, then press Redirect."
 _SAY_WHY = "Type the reason into the line first, then press Reject."
+MORE_TOKENS = 200_000
 _HINTS = {
+    Gate.PROMPT: "The prompt waits for you; nothing has been sent.",
     Gate.PLAN: "The plan waits for you.",
     Gate.DIFF: "The change waits for you before it is compiled.",
     Gate.PROMOTION: "The verdict waits for you.",
@@ -35,15 +38,19 @@ class _Button(NamedTuple):
     make: Callable[[str], Decision]
     primary: bool = False
     help: str = ""
+    text_key: str = ""
 
 
 def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
-    """The bar at the bottom of the page."""
+    """The bar at the bottom of the page; of a session that happened elsewhere, what can be done with it."""
     with st.bottom:
+        if view.state.settings.imported:
+            render_imported_bar(store, view)
+            return
         _hint_and_chips(view, shown)
         left, middle, right = st.columns([2.4, 5, 3.1], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
-            _draw(_approve(view, shown))
+            _draw(_approve(store, view, shown))
             st.button(
                 "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
                 on_click=editor.start, args=(store, view.id, _edited(shown)),
@@ -60,7 +67,8 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
 def _hint_and_chips(view: SessionView, shown: StepView | None) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         quiet(_hint(view))
-        if view.can_approve and shown and view.state.step and shown.step.number != view.state.step.number:
+        waits = view.can_approve or prompt_gate.is_open(view)
+        if waits and shown and view.state.step and shown.step.number != view.state.step.number:
             st.button(
                 f"Show step {view.state.step.number}",
                 key="show-open-step",
@@ -79,14 +87,16 @@ def _hint(view: SessionView) -> str:
     state = view.state
     if state.status is SessionState.AWAITING_REVIEW and state.gate:
         step = f"Step {state.step.number}:" if state.step else ""
-        return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), state.gate.note)))
+        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size stands below it
+        return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), said)))
     return "Working. Stop is S." if view.working else state.reason
 
 
 def _draw(button: _Button) -> None:
     st.button(
         button.label, key=button.key, shortcut=button.shortcut or None, disabled=not button.enabled,
-        type="primary" if button.primary else "secondary", on_click=ui_state.choose, args=(button.make,),
+        type="primary" if button.primary else "secondary", on_click=ui_state.choose,
+        args=(button.make, button.text_key, prompt_gate.EMPTY),
         help=button.help or None,
     )  # fmt: skip
 
@@ -110,9 +120,13 @@ def _instruction(view: SessionView) -> None:
         )  # fmt: skip
 
 
-def _approve(view: SessionView, shown: StepView | None) -> _Button:
+def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button:
     """An approval is of what is on the screen: while another step is shown the button leads back."""
     state, gate, step = view.state, view.state.gate, view.state.step
+    if prompt_gate.is_open(view):
+        seen = shown is not None and shown.step is state.open_step
+        return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
+                       text_key=prompt_gate.text_key(view))  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
     if gate and gate.gate is Gate.PROMOTION and step is not None:
         label = "Promote" if step.passed else "Go on and repair"
@@ -126,10 +140,15 @@ def _approve(view: SessionView, shown: StepView | None) -> _Button:
 
 
 def _budget(view: SessionView) -> _Button:
-    more = view.state.max_steps + BUDGET_STEP
+    """More of what has run out: steps, or tokens."""
+    state = view.state
+    steps, tokens, label = state.max_steps + BUDGET_STEP, None, f"Raise to {state.max_steps + BUDGET_STEP} steps"
+    if state.max_tokens is not None and (state.open_step or len(state.steps) < state.max_steps):
+        steps, tokens = state.max_steps, state.max_tokens + MORE_TOKENS
+        label = f"Raise to {tokens:,} tokens"
     return _Button(
-        "decide-budget", f"Raise to {more} steps", "B", True, lambda _: Decision(DecisionKind.BUDGET, max_steps=more),
-        primary=True,
+        "decide-budget", label, "B", True,
+        lambda _: Decision(DecisionKind.BUDGET, max_steps=steps, max_tokens=tokens), primary=True,
     )  # fmt: skip
 
 

@@ -10,38 +10,55 @@ from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, Status, Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import ui_state
+from pages.components import exchanges, ui_state
 from pages.components.correctness import render_correctness
+from pages.components.memory import render_memory
 from pages.components.resources import render_resources
+from pages.components.sweep import render_sweep
 from pages.components.texts import Html, escaped, heading, note, quiet, table
 
-Pane = Literal["log", "correctness", "resources", "prompt"]
-PANES: tuple[Pane, ...] = ("log", "correctness", "resources", "prompt")
+Pane = Literal["log", "correctness", "resources", "sweep", "prompt", "memory"]
+PANES: tuple[Pane, ...] = ("log", "correctness", "resources", "prompt", "memory")
+SWEEP_PANES: tuple[Pane, ...] = ("sweep", *PANES)
 RAW_LOG_CHARACTERS = 200_000
 
 
 def render_evidence(store: Store, view: SessionView, shown: StepView) -> None:
     """The choice of the pane, and the pane."""
-    pane = _choose(shown.trial)
+    failed = exchanges.failed_step(store, view, shown)
+    pane = _choose(shown, failed.trial)
     with st.container(key="evidence-body"):
         if pane == "prompt":
-            _prompt(shown)
-        elif shown.trial is None:
-            quiet(_why_nothing(view, shown))
-        elif pane == "log":
-            _log(shown.trial)
-        elif pane == "correctness":
-            render_correctness(shown.trial)
+            exchanges.render_exchanges(shown)
+        elif pane == "memory":
+            render_memory(view, shown)
+        elif pane == "sweep":
+            render_sweep(store, shown.step.sweep)
         else:
-            render_resources(store, shown.trial, views.base_trial(store, view.state, shown.step))
+            _trial_pane(store, view, shown, failed, pane)
 
 
-def _choose(trial: Trial | None) -> Pane:
+def _trial_pane(store: Store, view: SessionView, shown: StepView, failed: StepView, pane: Pane) -> None:
+    """Evidence of a trial; while a repair has none yet, of the failure it mends, with the model's diagnosis."""
+    exchanges.render_diagnosis(exchanges.diagnosis_of(store, view, shown))
+    if failed is not shown:
+        heading(f"Evidence of step {failed.step.number}, which this step mends")
+    if failed.trial is None:
+        quiet(_why_nothing(view, shown))
+    elif pane == "log":
+        _log(failed.trial)
+    elif pane == "correctness":
+        render_correctness(failed.trial)
+    else:
+        render_resources(store, failed.trial, views.base_trial(store, view.state, failed.step))
+
+
+def _choose(shown: StepView, trial: Trial | None) -> Pane:
     wanted = st.query_params.get("pane", "")
-    key = "pane"
-    ui_state.put(key, wanted if wanted in PANES else _telling(trial))
+    key, panes = "pane", SWEEP_PANES if shown.step.sweep else PANES
+    ui_state.put(key, wanted if wanted in panes else "sweep" if shown.step.sweep else _telling(trial))
     chosen = st.segmented_control(
-        "Evidence", PANES, key=key, required=True, label_visibility="collapsed",
+        "Evidence", panes, key=key, required=True, label_visibility="collapsed",
         on_change=ui_state.to_url, args=(key, "pane"),
     )  # fmt: skip
     return cast(Pane, chosen)
@@ -86,19 +103,3 @@ def _message(message: str, notes: tuple[str, ...]) -> str:
         return escaped(message)
     folded = "<br>".join(escaped(text) for text in notes)
     return f"{escaped(message)}<details><summary>{len(notes)} notes</summary>{folded}</details>"
-
-
-def _prompt(shown: StepView) -> None:
-    """Every question to a model in this step, and what came back, as they were."""
-    if not shown.calls:
-        quiet("No prompt: this kernel was not written by a model.")
-    for call in shown.calls:
-        answer = call.answer
-        counted = f", {answer.prompt_tokens + answer.completion_tokens} tokens" if answer and call.model else ""
-        heading(f"{call.role} · prompt to {call.model or 'a model of your own'}{counted}")
-        st.code(call.prompt, language=None, wrap_lines=True, height=320)
-        heading("reply")
-        if answer and answer.error:
-            note("error", answer.error)
-        if call.reply:
-            st.code(call.reply, language=None, wrap_lines=True, height=320)

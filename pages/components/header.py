@@ -7,10 +7,13 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.event import SessionState
+from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import ui_state
+from pages.components.export_menu import render_export
 from pages.components.texts import chip, escaped, lowered
 
+READ_ONLY_MARK = "⊘"
 _EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
 
 _SHAPES = {
@@ -19,13 +22,15 @@ _SHAPES = {
 }  # fmt: skip
 
 
-def render_header(view: SessionView) -> None:
-    """The strip, and the autonomy switch at its right."""
-    facts, switch = st.columns([6, 1.25], vertical_alignment="center")
+def render_header(store: Store, view: SessionView) -> None:
+    """The strip, and the autonomy switch and the export menu at its right."""
+    facts, switch, menu = st.columns([6, 1.15, 0.8], vertical_alignment="center")
     with facts:
         st.html(f'<div class="cg-header">{_facts(view)}</div>')
     with switch:
         _autonomy(view)
+    with menu:
+        render_export(store, view)
 
 
 def _facts(view: SessionView) -> str:
@@ -34,13 +39,31 @@ def _facts(view: SessionView) -> str:
     parts = [
         f'<h1 title="{escaped(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
-        _fact("target", f"{settings.arch}", settings.device_name),
+        chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
+        _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
         _fact("executor", _EXECUTORS.get(settings.executor, settings.executor)),
-        _fact("proposer", settings.proposer),
+        _fact("proposer", _proposer(view)),
         _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
+        _tokens(view),
         _fact("best", f"step {best.number} ★" if best else "none yet", best.idea if best else ""),
     ]
     return "".join(parts)
+
+
+def _proposer(view: SessionView) -> str:
+    settings = view.state.settings
+    return f"{settings.proposer}: {settings.model}" if settings.model else settings.proposer
+
+
+def _tokens(view: SessionView) -> str:
+    """What the models have used, and what a call under way has reserved."""
+    state = view.state
+    if state.settings.proposer != "llm" and not state.tokens:
+        return ""
+    of = f" of {state.max_tokens:,}" if state.max_tokens is not None else ""
+    reserved = state.open_step.calls[-1].reserved_tokens if state.lost_call and state.open_step else 0
+    title = f"{reserved:,} of them are reserved for the call under way" if reserved else "prompts and replies"
+    return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title)
 
 
 def _fact(name: str, value: str, title: str = "") -> str:
@@ -60,7 +83,7 @@ def _autonomy(view: SessionView) -> None:
         label_visibility="collapsed",
         on_change=_switched,
         args=(key,),
-        disabled=view.state.status is SessionState.ACCEPTED,
+        disabled=view.state.status is SessionState.ACCEPTED or view.state.settings.imported,
     )
 
 

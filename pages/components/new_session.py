@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import streamlit as st
 
 from cutegen_core import problems, sessions, views
 from cutegen_core.decision import Autonomy, Gate
 from cutegen_core.device import KNOWN, target
+from cutegen_core.errors import UsageError
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from pages.components import places
-from pages.components.texts import quiet
+from pages.components.texts import note, quiet
 
 FIRST_PROBLEM = "softmax"
+DEFAULT_TOKENS = 400_000
 PROPOSERS = {
     "playbook": "playbook: writes kernels from verified templates, needs no model",
+    "llm": "llm: a language model writes, repairs and tunes",
     "manual": "manual: you carry the prompt to a model and paste its reply",
 }
-GATES = (Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
+GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 
 
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
@@ -35,6 +41,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
     with third:
         steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
+    llm = _llm(name) if proposer == "llm" else Llm()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Wait for me before", GATES, selection_mode="multi", default=list(sessions.DEFAULT_GATES),
@@ -43,16 +50,65 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         arch = st.selectbox(
             "Compile for", list(KNOWN), index=list(KNOWN).index(target().arch), key=f"new-arch-{name}", width=150
         )
-        start = st.button("Start", type="primary", key=f"new-start-{name}")
+        start = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
     proven = "Runs on the emulator: right or wrong is proven, time is not measured."
     quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {proven}")
     if start:
         ordered = tuple(gate for gate in GATES if gate in gates)
         places.go_to_session(
             sessions.create(
-                store, problem, proposer=proposer, autonomy=autonomy, gates=ordered, max_steps=int(steps), arch=arch
+                store,
+                problem,
+                proposer=proposer,
+                autonomy=autonomy,
+                gates=ordered,
+                max_steps=int(steps),
+                arch=arch,
+                model=llm.model,
+                max_tokens=llm.max_tokens,
             )
         )
+
+
+class Llm(NamedTuple):
+    """What a language model needs to be told; `model` "" lets every role be answered by its own."""
+
+    ready: bool = True
+    model: str = ""
+    max_tokens: int | None = None
+
+
+def _llm(name: str) -> Llm:
+    """Which model, and how many tokens at most; where to set one up when there is none."""
+    try:
+        models = model_settings.read()
+    except UsageError as error:
+        note("error", str(error))
+        return Llm(ready=False)
+    if not models.settings:
+        note("info", "No language model is set up yet. Any OpenAI-compatible server will do, also one on this machine.")
+        st.page_link(places.setup(), label="Set one up on the Setup page")
+        return Llm(ready=False)
+    which, tokens = st.columns([1.6, 2])
+    # One model for everything comes first, unless the roles have been given out.
+    known = [s.name for s in models.settings]
+    known = ["", *known] if models.roles else known
+    with which:
+        model = st.selectbox(
+            "Model", known, key=f"new-model-{name}",
+            format_func=lambda n: _model_words(models, n) if n else "each role by its own model",
+        )  # fmt: skip
+    with tokens:
+        budget = st.number_input(
+            "Token budget, prompts and replies together (0: no limit)", 0, 1_000_000_000, DEFAULT_TOKENS, 50_000,
+            key=f"new-tokens-{name}",
+        )  # fmt: skip
+    return Llm(True, model, int(budget) or None)
+
+
+def _model_words(models: Models, name: str) -> str:
+    settings = models.named(name)
+    return f"{name}: {settings.model} at {settings.base_url}"
 
 
 def render_path() -> None:
@@ -70,6 +126,7 @@ def render_path() -> None:
 
 
 _gate_words = {
+    Gate.PROMPT: "a prompt is sent",
     Gate.PLAN: "a plan is carried out",
     Gate.DIFF: "a change is compiled",
     Gate.PROMOTION: "a verdict counts",

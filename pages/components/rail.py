@@ -9,6 +9,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
+from pages.components.exchanges import call_in_progress
 from pages.components.texts import MARKS, escaped
 
 RUNNING_POLL_S = 0.5
@@ -35,14 +36,16 @@ def _watch(store: Store, session: str, drawn_seq: int, number: int | None, stale
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
-    live = (
-        (view.live or views.engine_line(store))[-LIVE_CHARACTERS:]
-        if view.working
-        else "your answer waits for the engine"
-        if ticket
-        else ""
-    )
+    live = _line(store, view) if view.working else "your answer waits for the engine" if ticket else ""
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
+
+
+def _line(store: Store, view: SessionView) -> str:
+    """What is going on; a model's text itself streams into the page's middle."""
+    call = call_in_progress(view.state)
+    if call:
+        return f"{call.model} writes: {len(view.live):,} characters"
+    return (view.live or views.engine_line(store))[-LIVE_CHARACTERS:]
 
 
 def _stop(stop: RailStop, draft: bool) -> str:

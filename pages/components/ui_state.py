@@ -6,7 +6,7 @@ the buttons hand over decisions bound at drawing time (`choose`) and the page ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -19,6 +19,7 @@ _CHOSEN = "chosen"
 _NOTICE = "notice"
 _EDITING = "editing"
 _SUBMITTED = "submitted"
+_OPENING = "opening"
 
 
 def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
@@ -28,6 +29,11 @@ def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
         st.session_state[_NOTICE] = empty
         return
     st.session_state[_CHOSEN] = make(text), text_key
+
+
+def choose_as_typed(make: MakeDecision, text_key: str) -> None:
+    """Callback of a button whose field may also be empty."""
+    st.session_state[_CHOSEN] = make(str(st.session_state.get(text_key) or "")), text_key
 
 
 def take_decision() -> tuple[Decision, str] | None:
@@ -61,6 +67,23 @@ def take_notice() -> str:
     return str(st.session_state.pop(_NOTICE, ""))
 
 
+def open_next(session: str) -> None:
+    """Callback: the page goes to this session."""
+    st.session_state[_OPENING] = session
+
+
+def take_opening() -> str:
+    return str(st.session_state.pop(_OPENING, ""))
+
+
+def first_time(key: str, mark: str) -> bool:
+    """True once for every new mark: an upload stays in its field, and is taken up once."""
+    if st.session_state.get(key) == mark:
+        return False
+    st.session_state[key] = mark
+    return True
+
+
 def text(key: str) -> str:
     """What is typed in the field with this key."""
     return str(st.session_state.get(key) or "")
@@ -71,10 +94,23 @@ def put(key: str, value: Any) -> None:  # noqa: ANN401 - the value of any widget
     st.session_state[key] = value
 
 
-def put_once(key: str, value: str) -> None:
+def take_text(key: str) -> str:
+    """What is typed in the field, which is then empty: for secrets, in a callback."""
+    typed = str(st.session_state.get(key) or "")
+    st.session_state[key] = ""
+    return typed
+
+
+def put_once(key: str, value: object) -> None:
     """The first value of a field; what was typed since is kept."""
     if key not in st.session_state:
         st.session_state[key] = value
+
+
+def keep_among(key: str, values: Sequence[str], otherwise: str) -> None:
+    """A choice whose options change: what is no longer among them becomes `otherwise`."""
+    if st.session_state.get(key) not in values:
+        st.session_state[key] = otherwise
 
 
 def editing(session: str) -> bool | None:

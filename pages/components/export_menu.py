@@ -1,0 +1,72 @@
+"""Taking the session elsewhere: a menu of every export format. A file is made when it is asked for, then offered."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.errors import CutegenError
+from cutegen_core.store import Store
+from cutegen_core.views import SessionView
+from pages.components import ui_state
+from pages.components.texts import note, quiet
+
+ENDINGS = {
+    "modelnew": ".py", "cu": ".cu", "extension": ".zip", "flashinfer": ".json", "jsonl": ".jsonl.gz", "html": ".html",
+}  # fmt: skip
+
+
+class File(NamedTuple):
+    """One export: the bytes and what was checked, or why there is none."""
+
+    name: str
+    data: bytes
+    checked: str
+    note: str
+    error: str = ""
+
+
+def render_export(store: Store, view: SessionView) -> None:
+    """The menu."""
+    # Imported late: the formats know templates and compilers, which the page does not need to be drawn.
+    from cutegen_core.exports import FORMATS
+
+    with st.popover("Export", key="export", width="stretch"):
+        chosen = st.selectbox(
+            "As", list(FORMATS), key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
+        )
+        made_key = f"export-made-{view.id}"
+        request = f"{chosen} {view.state.seq}"
+        st.button("Make the file", key="export-make", on_click=ui_state.put, args=(made_key, request))
+        if ui_state.text(made_key) == request:
+            _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
+        quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
+
+
+def _offer(file: File) -> None:
+    if file.error:
+        note("error", file.error)
+        return
+    said = {"compiled": f"Compiled. {file.note}", "n/a": file.note}.get(file.checked, file.note or file.checked)
+    note("ok" if file.checked != "not compiled here" else "info", said)
+    st.download_button(
+        f"Download {file.name}", file.data, file.name, key="export-download", type="primary", on_click="ignore"
+    )
+
+
+@st.cache_data(show_spinner="Making the file …", max_entries=8)
+def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
+    """`seq` makes it anew when the session has gone on."""
+    from cutegen_core.exports import export
+
+    with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:
+        safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
+        output = Path(folder) / f"{safe}-{session}{ENDINGS[chosen]}"
+        try:
+            exported = export(_store, session, chosen, output)
+        except CutegenError as error:
+            return File(output.name, b"", "", "", str(error))
+        return File(output.name, exported.path.read_bytes(), exported.checked, exported.note)

@@ -1,0 +1,159 @@
+"""Sessions that happened elsewhere: bringing them in, the recordings that ship with the workbench, walking one again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core import sessions, views
+from cutegen_core.errors import CutegenError, UsageError
+from cutegen_core.problem import Problem
+from cutegen_core.store import Store
+from cutegen_core.views import SessionView
+from pages.components import places, ui_state
+from pages.components.texts import note, plain_label, quiet
+
+RECORDINGS = Path(__file__).parent.parent.parent / "assets" / "recordings"
+UPLOADS = ("jsonl", "gz", "json")
+_EXECUTORS = {"cpu": "the emulator", "gpu": "a GPU"}
+
+
+class Recording(NamedTuple):
+    """A shipped recording, as its first lines tell it; `at` is seconds since the epoch."""
+
+    path: Path
+    problem: str
+    proposer: str
+    where: str
+    at: float
+
+
+# ---- bringing in
+
+
+def render_import(store: Store) -> None:
+    """A path, or a file handed over by the browser."""
+    with st.form("import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        path = st.text_input(
+            "Path of a recording or results", key="import-path", label_visibility="collapsed",
+            placeholder="/path/to/run.jsonl.gz, node.json or a folder of results",
+        )  # fmt: skip
+        by_path = st.form_submit_button("Import", key="import-open") and path.strip()
+    upload = st.file_uploader(
+        "Or hand over a file", UPLOADS, key="import-upload", label_visibility="collapsed", max_upload_size=200
+    )
+    quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing is run.")
+    try:
+        if by_path:
+            _open(store, Path(path.strip()).expanduser())
+        elif upload is not None and ui_state.first_time("import-taken", upload.file_id):
+            with tempfile.TemporaryDirectory(prefix="cutegen-upload-") as folder:
+                file = Path(folder) / (Path(upload.name).name or "upload")
+                file.write_bytes(upload.getvalue())
+                _open(store, file)
+    except CutegenError as error:
+        note("error", str(error))
+
+
+def _open(store: Store, path: Path) -> None:
+    # Imported late: the readers are needed only for this click.
+    from cutegen_core.imports import import_path
+
+    imported = import_path(store, path)
+    ui_state.say(f"Imported {imported.steps} steps. {imported.note}")
+    places.go_to_session(imported.session)
+
+
+# ---- recordings that ship with the workbench
+
+
+def render_recordings(store: Store) -> None:
+    """One button each; a click imports it, once, and opens it."""
+    found = _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
+    for number, recording in enumerate(found):
+        if isinstance(recording, str):
+            note("error", recording)
+            continue
+        label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
+        if st.button(plain_label(label), key=f"recording-{number}", width="stretch"):
+            already = _imported_before(store, recording)
+            if already:
+                places.go_to_session(already)
+            _open(store, recording.path)
+    if found:
+        quiet("Step through a finished session at once; it opens read-only and can be walked again here.")
+    else:
+        quiet("No recording ships with this copy.")
+
+
+def _imported_before(store: Store, recording: Recording) -> str:
+    """The session this file became when it was opened before, "" when it was not."""
+    for session in store.sessions():
+        state = views.session_view(store, session).state
+        same_file = state.settings.origin == f"imported from {recording.path.name}"
+        if same_file and abs(state.created_at - recording.at) < 1e-3:
+            return session
+    return ""
+
+
+@st.cache_data(show_spinner=False)
+def _recordings(files: tuple[tuple[str, int], ...]) -> list[Recording | str]:
+    return [_described(Path(name)) for name, _ in files]
+
+
+def _described(path: Path) -> Recording | str:
+    """The description, or why it cannot be read. Only the lines up to the first event are looked at."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+            head = json.loads(next(lines))
+            first = next(line for line in map(json.loads, lines) if "event" in line)
+        settings = first["event"]["settings"]
+        where = _EXECUTORS.get(settings["executor"], settings["executor"])
+        origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
+        day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
+        on = f"{where} for {settings['arch']}{origin}, {day}"
+        return Recording(path, head["problem"], settings["model"] or settings["proposer"], on, first["at"])
+    except (OSError, ValueError, KeyError, TypeError, StopIteration, EOFError) as error:
+        return f"{path.name} cannot be read: {error}"
+
+
+# ---- a read-only session
+
+
+def render_imported_bar(store: Store, view: SessionView) -> None:
+    """Instead of the decide bar: what this is, and walking it again."""
+    settings = view.state.settings
+    words, button = st.columns([5, 1.4], vertical_alignment="center")
+    with words:
+        note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing here is run.")
+    ours = bool(settings.arch) and settings.executor in _EXECUTORS
+    with button:
+        st.button(
+            "Walk it again here", key="walk-again", type="primary", shortcut="G", disabled=not ours,
+            on_click=_walk_again, args=(store, view.id),
+            help="A new session: the same prompts, replies and kernels; everything else is really run on this machine."
+            if ours
+            else "Only recordings of the workbench can be walked again: these results hold no prompts and workloads.",
+        )  # fmt: skip
+    if session := ui_state.take_opening():
+        places.go_to_session(session)
+
+
+def _walk_again(store: Store, recorded: str) -> None:
+    settings = views.session_view(store, recorded).state.settings
+    steps = len(views.session_view(store, recorded).steps)
+    try:
+        session = sessions.create(
+            store, store.record(Problem, settings.problem), proposer="replay", arch=settings.arch, recording=recorded,
+            max_steps=max(settings.max_steps, steps + 1),
+        )  # fmt: skip
+    except UsageError as error:
+        ui_state.say(str(error))
+        return
+    ui_state.open_next(session)
