@@ -1,0 +1,36 @@
+"""Exports the playbook's last kernel of every built-in problem as a KernelBench `ModelNew` file; needs no GPU.
+
+    python -m benchmarks.modelnew_exports FOLDER
+
+`gpu_modelnew.py` builds and runs them on a machine with one.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from cutegen_core import playbook, problems
+from cutegen_core.candidate import content_key
+from cutegen_core.exports import bundle
+from cutegen_core.exports.modelnew import modelnew_file
+from cutegen_core.judge.reference import Reference
+from cutegen_core.problem import WorkloadRole
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for problem in problems.catalogue():
+        with tempfile.TemporaryDirectory() as scratch, Reference(problem, Path(scratch)) as reference:
+            workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
+            signature = reference.signature(workload)
+            source = playbook.propose(reference.graph(workload), signature, problem.name)[-1].source
+        made = bundle.build(problem, source, "sm_90a", content_key(source), "playbook", signature=signature)
+        (folder / f"{problem.name}.py").write_text(modelnew_file(made), encoding="utf-8")
+        print(problem.name, made.kernel.idea, flush=True)
+
+
+if __name__ == "__main__":
+    main()
