@@ -26,6 +26,7 @@ class Attempt:
         candidate: its key, "" when the step ended without one.
         status: of its trial, None when it was never tried (rejected or redirected before).
         outcome: what became of it, in words: "promoted", "failed: ...", "rejected: too long".
+        rejected: the person turned it down.
     """
 
     step: int
@@ -34,6 +35,7 @@ class Attempt:
     status: Status | None
     outcome: str
     promoted: bool = False
+    rejected: bool = False
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,18 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Exchange:
-    """A model call of a step; `answer` is None while it runs, or when it was lost."""
+    """A model call of a step; `answer` is None while it runs, or when it was lost.
+
+    Attributes:
+        edited: the prompt where the person had changed it, "" where it was sent as rendered.
+    """
 
     role: Role
     prompt: str
     model: str
     reserved_tokens: int
     answer: ModelAnswered | None = None
+    edited: str = ""
 
     @property
     def tokens(self) -> int:
@@ -122,7 +127,7 @@ class State:
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
         pending_edit: blob key of a person's source that opens the next step.
         standing: instructions of the person that hold for every step.
-        prompt: the prompt as the person changed it at the prompt gate, for the next call.
+        prompt: the prompt as the person changed it at the prompt gate, for the next call, until it is answered.
         accepting: the candidate whose acceptance is being tested.
         lost_call: a model was called and its answer never arrived.
     """
@@ -243,9 +248,9 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
         case StepStarted():
             step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
             return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
-                           gates_passed=frozenset(), gate=None, instruction="")  # fmt: skip
+                           gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
         case ModelCalled():
-            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens)
+            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt)
             state = replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, prompt="",
                             gates_passed=state.gates_passed - {Gate.PROMPT})  # fmt: skip
             return _with_step(state, calls=(*state.steps[-1].calls, exchange))
@@ -327,15 +332,29 @@ def _adjusted(state: State, decision: Decision) -> State:
             tokens = decision.max_tokens if decision.max_tokens is not None else state.max_tokens
             return replace(state, max_steps=decision.max_steps, max_tokens=tokens)
         case DecisionKind.STANDING:
-            return replace(state, standing=decision.text)
+            return _told(replace(state, standing=decision.text))
         case _:
             steps = (replace(s, memory=decision.text) if s.number == decision.step else s for s in state.steps)
-            return replace(state, steps=tuple(steps))
+            return _told(replace(state, steps=tuple(steps)))
+
+
+def _told(state: State) -> State:
+    """A prompt that waits was written before the person said this: it is written, and shown, again."""
+    state = replace(state, prompt="", gates_passed=state.gates_passed - {Gate.PROMPT})
+    if state.gate is None or state.gate.gate not in (Gate.PROMPT, Gate.REPLY):
+        return state
+    return replace(state, status=SessionState.RUNNING, gate=None)
 
 
 def _answered(state: State, event: ModelAnswered) -> State:
-    """The answer of the call in progress, or of a person who carried the prompt."""
+    """The answer of the call in progress, or of a person who carried the prompt.
+
+    A prompt the person had changed belongs to one question: it is kept only for asking that one again.
+    """
     calls = state.steps[-1].calls
+    asked_again = bool(event.error) and bool(calls)
+    edited = calls[-1].edited if asked_again else ""
+    state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT})
     if calls and calls[-1].answer is None:
         return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
     return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))

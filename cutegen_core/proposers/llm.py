@@ -26,6 +26,8 @@ _ANSWERS = frozenset(
 """Failures that are the model's answer, so far as it goes: the step fails and the loop goes on."""
 
 _SAY_EVERY_S = 0.1
+_SECONDS_PER_CHARACTER = 1e-6
+_WORD_CHARACTERS = 40
 
 
 class ChatAnswers:
@@ -63,6 +65,7 @@ class _Planned:
 
     def carry_out(self, line: Line) -> ModelReply:
         begun = time.monotonic()
+        line.say("")  # what was said before belongs to another call
         arrived = _Arrived(line)
         try:
             reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=line.stopped)
@@ -71,28 +74,36 @@ class _Planned:
         usage = reply.usage
         return ModelReply(
             reply.text,
-            reply.finish_reason,
+            self._word(reply.finish_reason),
             usage.prompt_tokens,
             usage.completion_tokens,
             usage.estimated,
             reply.seconds,
         )
 
+    def _word(self, finish: str) -> str:
+        """Why the server stopped is a word of its own choosing; it goes into the trajectory as that."""
+        word = finish[:_WORD_CHARACTERS]
+        return self.key.scrub(word) if self.key else word
+
 
 class _Arrived:
-    """Shows the text so far, a few times a second."""
+    """Shows the text so far a few times a second, a long one less often: each time all of it is written."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._text = ""
+        self._pieces: list[str] = []
+        self._characters = 0
         self._said = 0.0
 
     def __call__(self, piece: str) -> None:
-        self._text += piece
+        self._pieces.append(piece)
+        self._characters += len(piece)
         now = time.monotonic()
-        if now - self._said > _SAY_EVERY_S:
+        if now - self._said > _SAY_EVERY_S + self._characters * _SECONDS_PER_CHARACTER:
             self._said = now
-            self._line.say(self._text)
+            self._pieces = ["".join(self._pieces)]
+            self._line.say(self._pieces[0])
 
 
 def _failed(error: ModelError, seconds: float) -> ModelReply:

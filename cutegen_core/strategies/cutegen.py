@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import re
 
-from cutegen_core.candidate import Author
+from cutegen_core.candidate import Author, content_key
 from cutegen_core.event import Role
-from cutegen_core.proposer import Answer, Ask, Call, Finished, Proposal, ProposalRequest, Sweep, Unparsed
+from cutegen_core.llm.budget import estimate_tokens
+from cutegen_core.proposer import Answer, Ask, Call, Declined, Finished, Proposal, ProposalRequest, Sweep, Unparsed
 from cutegen_core.strategies import prompting
 from cutegen_core.strategies.menus import MenuItem, done_keys, idea_key, menu, open_items
 from cutegen_core.strategies.parsing import NotParsed, parse_reply
+from cutegen_core.strategies.reply_text import answer_text
 from cutegen_core.strategies.workload_class import classify
 from cutegen_core.trial import Status
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
 
-_IDEA = re.compile(r"^[\s*_#>-]*idea[\s*_]*:[\s*_]*(.+?)[\s*_]*$", re.IGNORECASE | re.MULTILINE)
-_DONE = re.compile(r"^\s*`?DONE\b:?\s*(.*?)`?\s*$", re.MULTILINE)
+# Each of these looks at a line once: a reply of a million line ends costs milliseconds.
+_IDEA = re.compile(r"^[ \t*_#>-]*idea[ \t*_]*:(.*[^\s*_`].*)$", re.IGNORECASE | re.MULTILINE)
+_IDEA_IN_FILE = re.compile(r'^[ \t]*idea[ \t]*=[ \t]*"([^"\n]{1,160})"', re.MULTILINE)
+_DONE = re.compile(r"^[ \t*_`>]*DONE\b[*_ \t]*:?(.*)$", re.MULTILINE)
+_DIAGNOSIS_CHARACTERS = 4000
 
 
 class CutegenStrategy:
@@ -42,12 +47,11 @@ class CutegenStrategy:
         return self._read(request.calls[-1], request)
 
     def _first_question(self, request: ProposalRequest) -> Answer:
+        over = None if request.instruction else self._over(request)
+        if over is not None:
+            return over
         if request.base is None:
             return _ask(Role.PROPOSER, prompting.seed(request))
-        if not request.instruction:
-            over = self._over(request)
-            if over is not None:
-                return over
         return _ask(Role.PROPOSER, prompting.optimise(request))
 
     def _over(self, request: ProposalRequest) -> Answer | None:
@@ -55,25 +59,24 @@ class CutegenStrategy:
         items = menu(classify(request.graph), request.device.arch)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
-        if open_items(request.attempts, items) and not fruitless:
+        if not fruitless and (request.base is None or open_items(request.attempts, items)):
             return None
-        if not any(a.idea.startswith("tune") for a in request.attempts):
-            return Sweep("the ideas are done: sweep the declared parameters")
-        return Finished("the menu is done" if not fruitless else f"{FRUITLESS_LIMIT} steps in a row brought nothing")
+        return _end(f"{FRUITLESS_LIMIT} steps in a row brought nothing" if fruitless else "the menu is done", request)
 
     def _repair(self, request: ProposalRequest) -> Answer:
         if not request.calls:
             return _ask(Role.DIAGNOSIS, prompting.diagnose(request))
         if len(request.calls) == 1:
-            return _ask(Role.REPAIR, prompting.repair(request, request.calls[0].reply.strip()))
+            return _ask(Role.REPAIR, prompting.repair(request, _diagnosis(request.calls[0].reply)))
         return self._proposal(request.calls[-1], request, repeats_allowed=True)
 
     def _read(self, call: Call, request: ProposalRequest) -> Answer:
-        done = _DONE.search(call.reply)
-        if done and request.base is not None and "/* cutegen" not in call.reply:
-            tuned = any(a.idea.startswith("tune") for a in request.attempts)
-            return Finished(f"the model is done: {done[1]}") if tuned else Sweep(f"the model is done: {done[1]}")
-        return self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
+        answer = self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
+        done = _DONE.search(answer_text(call.reply) or "")
+        if not done or request.base is None or not isinstance(answer, Unparsed) or answer.patch_failed:
+            return answer
+        reason = f"the model is done: {done[1].strip(' `*_') or 'it gives no reason'}"
+        return Declined(reason) if request.instruction else _end(reason, request)
 
     def _proposal(self, call: Call, request: ProposalRequest, *, repeats_allowed: bool) -> Answer:
         base = request.base.source if request.base else None
@@ -83,15 +86,21 @@ class CutegenStrategy:
             return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed)
         if base is not None and parsed.source.strip() == base.strip():
             return Unparsed(call.reply, "the reply is the same code again: nothing was changed")
-        changed = [region for region in prompting.locked_regions(base or "") if region not in parsed.source]
+        kept = prompting.locked_regions(parsed.source)
+        changed = [region for region in prompting.locked_regions(base or "") if region not in kept]
         if changed:
             return Unparsed(call.reply, f"the reply changes a locked region:\n{changed[0]}")
+        key = content_key(parsed.source)
+        before = [a for a in request.attempts if a.candidate == key and not request.instruction]
+        if before:
+            return Unparsed(call.reply, f"this very kernel was tried in step {before[-1].step}: {before[-1].outcome}")
         mending = request.base_trial is not None and not request.base_trial.passed
         idea = (request.base.idea if mending and request.base else "") or _idea(parsed.plan, parsed.source)
         repeated = None if repeats_allowed else _repeated(idea, request)
         if repeated:
             return self._refuse(repeated, call, request)
-        return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", parsed.plan)
+        plan = "\n".join([parsed.plan, *(f"Careful: {warning}" for warning in parsed.warnings)]).strip()
+        return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", plan)
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
         """A repeated idea is asked again once, then it counts as a reply without a kernel."""
@@ -99,9 +108,20 @@ class CutegenStrategy:
         if len(request.calls) > 1:
             return Unparsed(call.reply, reason)
         left = ", ".join(item.key for item in open_items(request.attempts, _menu(request))) or "one of your own"
-        return Ask(
-            Role.PROPOSER, f"{call.prompt}\n## Refused\nYour answer was refused: {reason}. Choose another: {left}.\n"
-        )
+        prompt = f"{call.prompt}\n## Refused\nYour answer was refused: {reason}. Choose another: {left}.\n"
+        return Ask(Role.PROPOSER, prompt, f"about {estimate_tokens(prompt)} tokens")
+
+
+def _end(reason: str, request: ProposalRequest) -> Answer:
+    """The sweep, once; then the end. Without a kernel there is nothing to sweep."""
+    tuned = any(a.idea.startswith("tune") for a in request.attempts)
+    return Finished(reason) if tuned or request.base is None else Sweep(f"{reason}: sweep the declared parameters")
+
+
+def _diagnosis(reply: str) -> str:
+    """What the repair is told: the answer without its thinking, and no more of it than a diagnosis needs."""
+    text = (answer_text(reply) or "").strip()
+    return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
 
 
 def _ask(role: Role, prompt: prompting.Prompt) -> Ask:
@@ -123,8 +143,6 @@ def _repeated(idea: str, request: ProposalRequest) -> str | None:
 
 def _idea(plan: str, source: str) -> str:
     """What the reply says it tries: its Idea line, else the kernel file's own `idea`."""
-    named = _IDEA.search(plan)
-    if named:
-        return named[1][:160]
-    in_file = re.search(r'^\s*idea\s*=\s*"([^"\n]{1,160})"', source, re.MULTILINE)
-    return in_file[1] if in_file else ""
+    named = _IDEA.search(plan) or _IDEA_IN_FILE.search(source)
+    line = "".join(letter for letter in named[1] if letter.isprintable()) if named else ""
+    return line.strip(" *_`")[:160]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from cutegen_core.proposer import Attempt
 from cutegen_core.strategies.workload_class import WorkloadClass
-from cutegen_core.trial import Status
 
 _FILE = Path(__file__).parent / "prompts" / "menus.toml"
 
@@ -38,8 +37,9 @@ def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
 
 
 def done_keys(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[str, ...]:
-    """Items that were tried to a verdict, passed or given up."""
-    return tuple(dict.fromkeys(idea_key(a.idea, items) for a in attempts if a.status is not None and a.idea))
+    """Items that were tried to a verdict, passed or given up, and those the person rejected."""
+    over = (a for a in attempts if (a.status is not None or a.rejected) and a.idea)
+    return tuple(dict.fromkeys(idea_key(a.idea, items) for a in over))
 
 
 def open_items(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[MenuItem, ...]:
@@ -59,8 +59,8 @@ def profile_reason(
         return "the person asked for it"
     if attempts and not any(item.kind == "structure" for item in open_items(attempts, items)):
         return "the structural ideas are done"
-    tail = attempts[-stalled_after:]
-    if len(tail) == stalled_after and all(a.status is not Status.PASSED for a in tail):
+    tail = [a for a in attempts if a.status is not None][-stalled_after:]
+    if len(tail) == stalled_after and not any(a.promoted for a in tail):
         return f"the last {stalled_after} steps brought nothing"
     return ""
 

@@ -32,7 +32,7 @@ _EXEMPLARS = {
     WorkloadClass.FUSED: "gemm.cu",
 }
 _LOCK = re.compile(
-    r"^[ \t]*//[ \t]*cutegen: lock\b[^\n]*\n(.*?)^[ \t]*//[ \t]*cutegen: unlock\b", re.MULTILINE | re.DOTALL
+    r"^[ \t]*//[ \t]*cutegen: lock\b[^\n]*\n(.*?)(?:^[ \t]*//[ \t]*cutegen: unlock\b|\Z)", re.MULTILINE | re.DOTALL
 )
 
 
@@ -45,8 +45,8 @@ class Prompt(NamedTuple):
 
 
 def locked_regions(source: str) -> tuple[str, ...]:
-    """Texts between `// cutegen: lock` and `// cutegen: unlock`, which a model may not change."""
-    return tuple(match[1] for match in _LOCK.finditer(source))
+    """Texts between `// cutegen: lock` and `// cutegen: unlock` (or the end), which a model may not change."""
+    return tuple(match[1] for match in _LOCK.finditer(source.replace("\r\n", "\n")))
 
 
 def seed(request: ProposalRequest) -> Prompt:
