@@ -75,6 +75,10 @@ def shown_step(store: Store, view: SessionView) -> StepView | None:
     return views.step_view(store, view.id, int(wanted))
 
 
+def is_last(view: SessionView, shown: StepView) -> bool:
+    return view.state.step is not None and shown.step.number == view.state.step.number
+
+
 store = data.store()
 session = st.query_params.get("id", "")
 if not session:
@@ -103,7 +107,7 @@ with middle:
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
-        if shown is None or shown.step is view.state.open_step:
+        if shown is None or is_last(view, shown):
             render_reply_gate(store, view)
             render_prompt_gate(store, view)
             render_stream(store, view)

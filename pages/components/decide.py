@@ -124,7 +124,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
     """An approval is of what is on the screen: while another step is shown the button leads back."""
     state, gate, step = view.state, view.state.gate, view.state.step
     if prompt_gate.is_open(view):
-        seen = shown is not None and shown.step is state.open_step
+        seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
         return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
                        text_key=prompt_gate.text_key(view))  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"

@@ -10,7 +10,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.event import Role
 from cutegen_core.llm.budget import estimate_tokens
-from cutegen_core.session_state import Exchange, State
+from cutegen_core.session_state import Exchange, Phase, State
 from cutegen_core.store import Store
 from cutegen_core.views import CallView, SessionView, StepView
 from pages.components.texts import escaped, heading, note, quiet
@@ -31,8 +31,8 @@ def call_in_progress(state: State) -> Exchange | None:
 
 
 def render_stream(store: Store, view: SessionView) -> None:
-    """The text as it arrives, in a fragment that redraws itself; nothing while no model is asked."""
-    if view.working and call_in_progress(view.state):
+    """The text as it arrives, in a fragment that redraws itself and that a call begins and ends in."""
+    if view.working and view.state.phase in (Phase.IDLE, Phase.GENERATING):
         st.fragment(_stream, run_every=STREAM_POLL_S)(store, view.id)
 
 
@@ -40,7 +40,7 @@ def _stream(store: Store, session: str) -> None:
     state = views.session_view(store, session).state
     call = call_in_progress(state)
     if call is None:
-        return  # the rail's watch redraws the page
+        return
     text = store.live(session)
     elapsed = max(0.0, time.time() - state.running_since)
     arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first words"
@@ -101,17 +101,13 @@ class Diagnosis(NamedTuple):
 def diagnosis_of(store: Store, view: SessionView, shown: StepView) -> Diagnosis | None:
     """The diagnosis that belongs to the shown step: the one it begins with, else the one of its own failure."""
     own = _diagnosed(store, view, shown.step.number)
-    return own if own and _has_no_verdict(shown) else _diagnosed(store, view, shown.step.number + 1)
+    return own if own and shown.trial is None else _diagnosed(store, view, shown.step.number + 1)
 
 
 def failed_step(store: Store, view: SessionView, shown: StepView) -> StepView:
     """The step whose evidence is to be read: the shown one, or while it has none the failure it mends."""
-    mends = _diagnosed(store, view, shown.step.number) if shown.step.repair else None
-    return views.step_view(store, view.id, mends.failed) if mends and _has_no_verdict(shown) else shown
-
-
-def _has_no_verdict(shown: StepView) -> bool:
-    return shown.trial is None
+    mends = shown.step.repair and shown.trial is None and shown.step.number > 1
+    return views.step_view(store, view.id, shown.step.number - 1) if mends else shown
 
 
 def _diagnosed(store: Store, view: SessionView, number: int) -> Diagnosis | None:

@@ -1,4 +1,4 @@
-"""Sessions that happened elsewhere: bringing them in, the recordings that ship with the workbench, walking one again."""
+"""Sessions that happened elsewhere: bringing them in, the shipped recordings, walking one again."""
 
 from __future__ import annotations
 

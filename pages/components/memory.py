@@ -24,8 +24,9 @@ def render_memory(view: SessionView, shown: StepView) -> None:
     if step.outcome is not None:
         heading(f"What the model is told about step {step.number}")
         told = remembered(step)
+        key = f"memory-{view.id}-{step.number}-{content_key(told)[:12]}"
         _field(
-            f"memory-{view.id}-{step.number}-{content_key(told)[:12]}", told, "memory-save", f"Remember for step {step.number}",
+            key, told, "memory-save", f"Keep for step {step.number}",
             lambda text: Decision(DecisionKind.MEMORY, step=step.number, text=text), view,
         )  # fmt: skip
         if step.memory:

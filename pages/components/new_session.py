@@ -41,7 +41,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
     with third:
         steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
-    llm = _llm(name) if proposer == "llm" else Llm()
+    with st.container():  # always there, so that what is below keeps its place
+        llm = _llm(name) if proposer == "llm" else Llm()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Wait for me before", GATES, selection_mode="multi", default=list(sessions.DEFAULT_GATES),

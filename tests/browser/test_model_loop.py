@@ -1,0 +1,168 @@
+"""CuTeGen's loop with a language model, as a person meets it: a real server plays the model, all else is real."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models, ModelSettings
+from tests.browser.conftest import Server
+from tests.model_server import Answer, ModelServer, Script, reply, silence
+from tests.pages.stories import KERNEL
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+
+FIRST_EVER_MS = 240_000
+TRIAL_MS = 120_000
+USING = "using namespace cute;"
+BROKEN = f"Idea: seed\nOne block a row.\n```cpp\n{KERNEL.replace(USING, '')}```\n"
+DIAGNOSIS = "Cause: the namespace cute is not opened\nEvidence: make_gmem_ptr is undefined\nFix: open it"
+MENDED = f"""Idea: seed
+<<<<<<< SEARCH
+#include <cute/tensor.hpp>
+=======
+#include <cute/tensor.hpp>
+{USING}
+>>>>>>> REPLACE
+"""
+Play = Callable[..., ModelServer]
+
+
+@pytest.fixture
+def play(server: Server) -> Iterator[Play]:
+    """Serves these answers as the only model of the served workspace."""
+    models = []
+    file = server.home / "models.toml"
+
+    def start(*script: Script) -> ModelServer:
+        model = ModelServer(*script)
+        model.__enter__()
+        models.append(model)
+        model_settings.write(Models((ModelSettings("played", model.base_url, "test-model"),)), file)
+        return model
+
+    yield start
+    file.unlink(missing_ok=True)
+    for model in models:
+        model.__exit__(None, None, None)
+
+
+def state(page: Page) -> Locator:
+    return page.locator(".cg-header .cg-chip").first
+
+
+def prompt_field(page: Page) -> Locator:
+    return page.get_by_label("Prompt", exact=True)
+
+
+def sent(model: ModelServer, number: int) -> str:
+    return str(model.asked[number].body["messages"][0]["content"])
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).first.click()
+    page.get_by_role("option", name=re.compile(option)).click()
+
+
+def start_session(page: Page, server: Server, *, wait_for_prompts: bool) -> None:
+    """Through the start page, with a language model on softmax."""
+    page.goto(server.url)
+    choose(page, "Proposer", "^llm")
+    expect(page.get_by_text("Token budget", exact=False)).to_be_visible()
+    if wait_for_prompts:
+        page.get_by_role("button", name="a prompt is sent").click()
+    page.get_by_role("button", name="Start", exact=True).click()
+
+
+def send_prompt(page: Page) -> None:
+    page.get_by_role("button", name=re.compile("^Send this prompt")).click()
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=re.compile(f"^{name}")).click()
+
+
+def slowly(text: str) -> Answer:
+    return reply(text, size=30, pause_s=0.06)
+
+
+def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Server, page: Page, play: Play) -> None:
+    model = play(slowly(BROKEN), slowly(DIAGNOSIS), slowly(MENDED), silence("Idea: "))
+    start_session(page, server, wait_for_prompts=True)
+
+    # The prompt waits, nothing has been sent; what the person changes is what the server gets.
+    expect(prompt_field(page)).to_have_value(re.compile("softmax"), timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Nothing was left out", exact=False)).to_be_visible()
+    assert not model.asked
+    written = prompt_field(page).input_value()
+    prompt_field(page).fill(f"{written}\nMy own words: keep it short, 4711.")
+    prompt_field(page).blur()
+    expect(page.get_by_text("changed by you", exact=False)).to_be_visible()
+    send_prompt(page)
+
+    # The text is there before the answer is over, and grows.
+    stream = page.locator(".st-key-stream-pane")
+    expect(stream).to_contain_text("One block a row.", timeout=30_000)
+    expect(stream).not_to_contain_text("expf(row(c) - largest) / sum")
+    first = len(stream.inner_text())
+    page.wait_for_timeout(1500)
+    assert len(stream.inner_text()) > first
+    assert sent(model, 0) == f"{written}\nMy own words: keep it short, 4711."
+
+    # A compile error; its diagnosis stands beside it before the repair is written.
+    expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
+    press(page, "Approve the diff")
+    expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
+    error = page.locator(".cg-note.cg-error")
+    expect(error).to_contain_text("make_gmem_ptr")
+    press(page, "Go on and repair")
+    expect(prompt_field(page)).to_have_value(re.compile("make_gmem_ptr"), timeout=60_000)
+    send_prompt(page)
+    expect(prompt_field(page)).to_have_value(re.compile("the namespace cute is not opened"), timeout=60_000)
+    expect(page.locator(".cg-diagnosis")).to_contain_text("Fix: open it")
+    expect(error).to_contain_text("make_gmem_ptr")
+    send_prompt(page)
+    expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
+    press(page, "Approve the diff")
+    expect(page.get_by_text("Right in all")).to_be_visible(timeout=TRIAL_MS)
+
+    # The failed step keeps its diagnosis, the repair its prompts and replies.
+    title = page.locator(".cg-step-title")
+    page.get_by_role("button", name=re.compile("✗ 1")).click()
+    expect(title).to_contain_text("Step 1")
+    expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1, by test-model")
+    page.get_by_role("button", name=re.compile("2 .*seed.*passed")).click()
+    expect(title).to_contain_text("Step 2")
+    page.get_by_role("radio", name="prompt").click()
+    expect(page.get_by_text("1 · diagnosis · test-model", exact=False)).to_be_visible()
+    expect(page.get_by_text("2 · repair · test-model", exact=False)).to_be_visible()
+
+    # Redirected: the instruction stands in the next prompt.
+    field = page.get_by_placeholder("What should change next?", exact=False)
+    field.fill("use warp shuffles instead of shared memory, ticket 0815")
+    press(page, "Redirect")
+    expect(prompt_field(page)).to_have_value(re.compile("ticket 0815"), timeout=60_000)
+    send_prompt(page)
+    expect(page.locator(".st-key-stream-pane")).to_contain_text("Idea:", timeout=30_000)
+    assert "ticket 0815" in sent(model, 3)
+    press(page, "Stop")
+    expect(state(page)).to_contain_text("stopped")
+
+
+def test_a_call_is_cancelled_within_a_second(server: Server, page: Page, play: Play) -> None:
+    model = play(silence("Idea: let me think about tiles"))
+    start_session(page, server, wait_for_prompts=False)
+    expect(page.locator(".st-key-stream-pane")).to_contain_text("think about tiles", timeout=FIRST_EVER_MS)
+    page.locator(".cg-rail").click()
+    pressed = time.monotonic()
+    page.keyboard.press("s")
+    assert model.asked[0].closed_early.wait(5)
+    assert time.monotonic() - pressed < 1.5  # a second, and the browser's way to the server
+    expect(state(page)).to_contain_text("stopped", timeout=3000)
+    expect(page.get_by_role("button", name="Resume")).to_be_enabled()
+    assert len(model.asked) == 1
