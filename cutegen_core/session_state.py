@@ -298,7 +298,7 @@ def _decided(state: State, decision: Decision) -> State:
             return _adjusted(state, decision)
         case DecisionKind.APPROVE:
             gates = state.gates_passed | ({decision.gate} if decision.gate else set())
-            prompt = decision.text if decision.gate is Gate.PROMPT else ""
+            prompt = decision.text or state.prompt if decision.gate is Gate.PROMPT else ""
             return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates, prompt=prompt)
         case DecisionKind.EDIT:
             return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",

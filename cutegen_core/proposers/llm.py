@@ -68,7 +68,7 @@ class _Planned:
         line.say("")  # what was said before belongs to another call
         arrived = _Arrived(line)
         try:
-            reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=line.stopped)
+            reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=arrived.stopped)
         except ModelError as error:
             return _failed(error, time.monotonic() - begun)
         usage = reply.usage
@@ -95,13 +95,23 @@ class _Arrived:
         self._pieces: list[str] = []
         self._characters = 0
         self._said = 0.0
+        self._unsaid = False
 
     def __call__(self, piece: str) -> None:
         self._pieces.append(piece)
         self._characters += len(piece)
+        self._unsaid = True
+        self._say()
+
+    def stopped(self) -> bool:
+        """Asked about ten times a second, also while the server is silent: what came last is shown then."""
+        self._say()
+        return self._line.stopped()
+
+    def _say(self) -> None:
         now = time.monotonic()
-        if now - self._said > _SAY_EVERY_S + self._characters * _SECONDS_PER_CHARACTER:
-            self._said = now
+        if self._unsaid and now - self._said > _SAY_EVERY_S + self._characters * _SECONDS_PER_CHARACTER:
+            self._said, self._unsaid = now, False
             self._pieces = ["".join(self._pieces)]
             self._line.say(self._pieces[0])
 

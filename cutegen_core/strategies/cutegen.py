@@ -14,6 +14,7 @@ import re
 from cutegen_core.candidate import Author, content_key
 from cutegen_core.event import Role
 from cutegen_core.llm.budget import estimate_tokens
+from cutegen_core.llm.model_error import ModelErrorKind
 from cutegen_core.proposer import Answer, Ask, Call, Declined, Finished, Proposal, ProposalRequest, Sweep, Unparsed
 from cutegen_core.strategies import prompting
 from cutegen_core.strategies.menus import MenuItem, done_keys, idea_key, menu, open_items
@@ -30,6 +31,9 @@ _IDEA = re.compile(r"^[ \t*_#>-]*idea[ \t*_]*:(.*[^\s*_`].*)$", re.IGNORECASE | 
 _IDEA_IN_FILE = re.compile(r'^[ \t]*idea[ \t]*=[ \t]*"([^"\n]{1,160})"', re.MULTILINE)
 _DONE = re.compile(r"^[ \t*_`>]*DONE\b[*_ \t]*:?(.*)$", re.MULTILINE)
 _DIAGNOSIS_CHARACTERS = 4000
+_TAIL_CHARACTERS = 40
+_CUT = ("length", "cut", ModelErrorKind.TRUNCATED_STREAM, ModelErrorKind.BAD_ANSWER)
+_CUT_OFF = "The reply was cut off (its token limit, or a connection that broke)"
 
 
 class CutegenStrategy:
@@ -82,8 +86,10 @@ class CutegenStrategy:
         base = request.base.source if request.base else None
         parsed = parse_reply(call.reply, base)
         if isinstance(parsed, NotParsed):
-            cut = " The reply was cut off at the token limit." if call.finish in ("length", "cut") else ""
+            cut = f" {_CUT_OFF}." if call.finish in _CUT else ""
             return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed)
+        if call.finish in _CUT and call.reply.rstrip().endswith(parsed.source.rstrip()[-_TAIL_CHARACTERS:]):
+            return Unparsed(call.reply, f"{_CUT_OFF}, in the middle of the kernel file")
         if base is not None and parsed.source.strip() == base.strip():
             return Unparsed(call.reply, "the reply is the same code again: nothing was changed")
         kept = prompting.locked_regions(parsed.source)

@@ -35,6 +35,9 @@ _LOCK = re.compile(
     r"^[ \t]*//[ \t]*cutegen: lock\b[^\n]*\n(.*?)(?:^[ \t]*//[ \t]*cutegen: unlock\b|\Z)", re.MULTILINE | re.DOTALL
 )
 
+# Code stays as it is to the letter: a SEARCH text is copied from it.
+_BLANKS_OR_CODE = re.compile(r"^```\w*\n.*?^```$|\n{3,}", re.MULTILINE | re.DOTALL)
+
 
 class Prompt(NamedTuple):
     """A rendered prompt; `left_out` names what did not fit."""
@@ -125,7 +128,7 @@ def _render(template: str, request: ProposalRequest, exemplars: tuple[str, ...],
             **more,
         )
     )
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return _BLANKS_OR_CODE.sub(lambda found: found[0] if found[0].strip() else "\n\n", text)
 
 
 def _exemplars(request: ProposalRequest) -> tuple[str, ...]:

@@ -13,22 +13,27 @@ from cutegen_core.problem import Problem
 from cutegen_core.session import Session
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
-from cutegen_core.tools import Tools
+from cutegen_core.tools import Bench, Tools
 
 
 class Loop:
     """A workspace of its own; `go` does what the engine does for one session."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, one_reference: bool = False) -> None:
         self.store = Store(folder / "store.db")
         self.tools = Tools(self.store)
+        self._one_reference = one_reference
 
     def start(self, problem: str | Problem = "relu", **options: object) -> str:
         found = problems.load(problem) if isinstance(problem, str) else problem
         return sessions.create(self.store, found, **{"proposer": "playbook", **options})  # type: ignore[arg-type]
 
     def go(self, session: str) -> State:
-        return Session(self.store, session, self.tools.bench(session)).run()
+        return Session(self.store, session, self.bench(session)).run()
+
+    def bench(self, session: str) -> Bench:
+        """Its tools. Sessions of one problem, run one after the other, may share a reference worker (3 s of torch)."""
+        return self.tools.bench("one" if self._one_reference else session)
 
     def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
         """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""
@@ -50,8 +55,8 @@ class Loop:
 
 
 @contextmanager
-def loop(folder: Path) -> Iterator[Loop]:
-    made = Loop(folder)
+def loop(folder: Path, *, one_reference: bool = False) -> Iterator[Loop]:
+    made = Loop(folder, one_reference=one_reference)
     try:
         yield made
     finally:
