@@ -74,7 +74,7 @@ CASES = {
             SUM, ("  partial[threadIdx.x] = sum;\n", "  partial[threadIdx.x] = sum;\n  if (threadIdx.x > 5) return;\n")
         ),
         Status.MEMORY_ERROR,
-        "barrier",
+        "has left the kernel without reaching it",
     ),
     "endless loop": (
         "relu",
