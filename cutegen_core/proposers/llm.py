@@ -15,15 +15,10 @@ from cutegen_core.llm.secret_keys import Key, find_key
 from cutegen_core.model import Line, ModelReply, PlannedCall
 from cutegen_core.session_state import State
 
-_ANSWERS = frozenset(
-    {
-        ModelErrorKind.REFUSED,
-        ModelErrorKind.EMPTY,
-        ModelErrorKind.TRUNCATED_STREAM,
-        ModelErrorKind.BAD_ANSWER,
-    }
-)
-"""Failures that are the model's answer, so far as it goes: the step fails and the loop goes on."""
+_ANSWERS = frozenset({ModelErrorKind.REFUSED, ModelErrorKind.EMPTY})
+_BROKEN_ANSWERS = frozenset({ModelErrorKind.TRUNCATED_STREAM, ModelErrorKind.BAD_ANSWER})
+"""Failures that are the model's answer, so far as it goes, a broken one where any of it came: the step fails and the
+loop goes on. All others (a wrong address that answers with a web page) are for the person to mend."""
 
 _SAY_EVERY_S = 0.1
 _SECONDS_PER_CHARACTER = 1e-6
@@ -118,7 +113,7 @@ class _Arrived:
 
 def _failed(error: ModelError, seconds: float) -> ModelReply:
     usage = error.charged.usage
-    unusable = "" if error.kind in _ANSWERS else str(error)
+    answered = error.kind in _ANSWERS or (error.kind in _BROKEN_ANSWERS and bool(error.charged.text))
     return ModelReply(
         error.charged.text,
         str(error.kind),
@@ -126,6 +121,6 @@ def _failed(error: ModelError, seconds: float) -> ModelReply:
         usage.completion_tokens,
         usage.estimated,
         seconds,
-        unusable,
+        "" if answered else str(error),
         stopped=error.kind is ModelErrorKind.CANCELLED,
     )

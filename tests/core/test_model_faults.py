@@ -97,6 +97,7 @@ def first_call(state):
         pytest.param(plays.silence("Idea: see", 30), "silence_timeout_s", True, 1, id="silence after a while"),
         pytest.param(plays.byte_by_byte(whole(), 1.0), "first_token_timeout_s", True, 1, id="one byte a second"),
         pytest.param(plays.web_page(), "web page", None, 1, id="a web page"),
+        pytest.param(plays.truncated(""), "", None, 2, id="an end before any text"),
     ],
 )
 def test_a_failed_call_interrupts_the_session_and_says_so(desk, serve, answer, said, charged, requests):
