@@ -100,7 +100,8 @@ def side_by_side(left: str, right: str, messages: Messages) -> str:
         html.append(f"<tr>{left_cell}{right_cell}</tr>")
         said = messages.get(other.right + 1, ()) if other and other.right is not None else ()
         html += [_says(text, 3) for text in said]
-    return f'<table class="cg-code cg-split">{"".join(html)}</table>'
+    columns = '<colgroup><col class="cg-ln-col"><col><col class="cg-ln-col"><col></colgroup>'
+    return f'<table class="cg-code cg-split">{columns}{"".join(html)}</table>'
 
 
 def _plain(text: str) -> list[str]:

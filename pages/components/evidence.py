@@ -55,8 +55,11 @@ def _trial_pane(store: Store, view: SessionView, shown: StepView, failed: StepVi
 
 def _choose(shown: StepView, trial: Trial | None) -> Pane:
     wanted = st.query_params.get("pane", "")
-    key, panes = "pane", SWEEP_PANES if shown.step.sweep else PANES
-    ui_state.put(key, wanted if wanted in panes else "sweep" if shown.step.sweep else _telling(trial))
+    panes = SWEEP_PANES if shown.step.sweep else PANES
+    telling = "sweep" if shown.step.sweep else _telling(trial)
+    # One widget for every answer of its own: a browser that still echoes the last one would count as a click.
+    key = f"pane-{telling}"
+    ui_state.put(key, wanted if wanted in panes else telling)
     chosen = st.segmented_control(
         "Evidence", panes, key=key, required=True, label_visibility="collapsed",
         on_change=ui_state.to_url, args=(key, "pane"),

@@ -178,12 +178,12 @@ def _key_and_test(settings: ModelSettings) -> None:
     origin = secret_keys.origin_of(settings.base_url)
     with st.form("key", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
-            f"Key for {origin}", key=field, type="password", placeholder="kept in secrets.toml, never shown again",
+            "Key for this server", key=field, type="password", placeholder="kept in secrets.toml, never shown again",
             autocomplete="off",
         )  # fmt: skip
         st.form_submit_button("Save the key", key="key-save", on_click=_save_key, args=(settings, field))
     looked = "Looked for in CUTEGEN_API_KEY, the OS keyring and secrets.toml, in this order."
-    quiet(f"Key: {key_status(settings)}. {looked}")
+    quiet(f"Key for {origin}: {key_status(settings)}. {looked}")
     connection_test.render_test(settings)
 
 

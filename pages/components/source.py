@@ -104,8 +104,9 @@ def _label(view: SessionView, word: str, candidate: str) -> str:
 def _toolbar(session: str, number: int, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
     left, middle, _ = st.columns([1.25, 1.6, 1], vertical_alignment="center")
     wanted = st.query_params.get("view", "")
-    picture = wanted if wanted in VIEWS else ("inline" if "parent" in choices else "source")
-    key, against_key = "picture", f"against-{session}-{number}"
+    usual = "inline" if "parent" in choices else "source"
+    picture = wanted if wanted in VIEWS else usual
+    key, against_key = f"picture-{usual}", f"against-{session}-{number}"
     ui_state.put(key, picture)
     with left:
         st.segmented_control(

@@ -53,7 +53,8 @@ def _step_button(row: StepRow, *, is_shown: bool) -> None:
 
 def _line(row: StepRow) -> str:
     star = " ★" if row.is_best else ""
-    return f"{_mark(row)} {row.number}{star}  {row.idea or 'working on it'} · {_verdict(row)}"
+    idea = row.idea or ("no kernel" if row.outcome else "working on it")
+    return f"{_mark(row)} {row.number}{star}  {idea} · {_verdict(row)}"
 
 
 def _mark(row: StepRow) -> str:
