@@ -130,9 +130,14 @@ class Declined:
 
 @dataclass(frozen=True)
 class Finished:
-    """The proposer has nothing left to try."""
+    """The proposer has nothing left to try.
+
+    Attributes:
+        choice: key of the candidate to accept where that is not the best, "" for the best.
+    """
 
     reason: str
+    choice: str = ""
 
 
 Answer = Proposal | Ask | Sweep | Unparsed | Declined | Finished

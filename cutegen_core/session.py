@@ -245,8 +245,8 @@ class Session:
                 return self._unparsed(answer, step)
             case Declined(reason):
                 return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
-            case Finished(reason):
-                return self._finished(reason, step)
+            case Finished():
+                return self._finished(answer.reason, answer.choice, step)
             case Ask() | Sweep():
                 raise AssertionError("carried out by the session, not answered")
 
@@ -264,13 +264,14 @@ class Session:
             self._tried(step.number, trial),
         ]
 
-    def _finished(self, reason: str, step: Step) -> list[Event]:
+    def _finished(self, reason: str, choice: str, step: Step) -> list[Event]:
         if self.state.autonomy is not Autonomy.AUTO:
             return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
         closed = StepClosed(step.number, Outcome.UNANSWERED, reason)
         if self.state.best is None:
             return [closed, StateChanged(SessionState.STOPPED, f"{reason}; nothing passed")]
-        accept = reviewer.policy_accepts(self.state.best, self.state.meaning_seq)
+        chosen = choice if self.state.passed(choice) else self.state.best
+        accept = reviewer.policy_accepts(chosen, self.state.meaning_seq)
         return [closed, *reviewer.consequences(replace(self.state, steps=()), accept, self._store.put)]
 
     def _request(self, step: Step) -> ProposalRequest:

@@ -14,21 +14,25 @@ from cutegen_core.trial import Status
 
 
 class ReplayProposer:
-    """Proposes what the recorded session proposed, step by step; a proposer and a model at once."""
+    """Proposes what the recorded session tried, step by step; a proposer and a model at once.
+
+    What the person turned down before it was tried is passed over; what they accepted is accepted.
+    """
 
     name = "replay"
     max_repairs = 0
 
     def __init__(self, store: Store, recording: str) -> None:
         self._store = store
-        steps = fold(store.events(recording)).steps
-        self._steps = [step for step in steps if step.candidate is not None]
+        recorded = fold(store.events(recording))
+        self._steps = [step for step in recorded.steps if step.candidate is not None and step.tried is not None]
+        self._choice = recorded.best or ""
 
     def respond(self, request: ProposalRequest) -> Answer:
         """The recorded step's next exchange, then its kernel."""
         number = sum(1 for attempt in request.attempts if attempt.candidate)
         if number >= len(self._steps):
-            return Finished(f"all {len(self._steps)} recorded steps were walked")
+            return Finished(f"all {len(self._steps)} recorded steps were walked", self._choice)
         step = self._steps[number]
         answers = _answers(step)
         if len(request.calls) < len(answers):

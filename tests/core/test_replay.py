@@ -114,6 +114,25 @@ def _said(store: Store, session: str):
     return [(store.text(a.prompt), store.text(a.reply), a.finish) for a in answers if a.step in tried]
 
 
+def test_what_the_person_turned_down_is_not_tried_and_what_they_accepted_is_accepted(desk):
+    session = desk.start("relu")
+    desk.go(session)
+    desk.decide(session, DecisionKind.REJECT, text="not this one")
+    desk.approve(session)
+    state = desk.approve(session)
+    accepted = state.best
+    desk.approve(session)
+    state = desk.decide(session, DecisionKind.REJECT, text="no better")
+    state = desk.decide(session, DecisionKind.ACCEPT, candidate=accepted)
+    tried = [s.candidate for s in state.steps if s.tried]
+    assert [s.outcome for s in state.steps[:3]] == [Outcome.REJECTED, Outcome.PROMOTED, Outcome.REJECTED]
+
+    _, after = walked_again(desk, session)
+    assert after.status is SessionState.ACCEPTED
+    assert [s.candidate for s in after.steps if s.candidate] == tried
+    assert after.best == accepted
+
+
 def test_an_imported_session_is_as_it_was_and_takes_no_decisions(desk, elsewhere, told, tmp_path):
     session, before = told
     export(desk.store, session, "jsonl", tmp_path / "told.jsonl")
