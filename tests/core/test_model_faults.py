@@ -3,6 +3,7 @@
 A real HTTP server plays the model; the session, the store, the compiler and the emulator are the real ones.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -450,7 +451,7 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(desk, serve, monkeypa
     assert fresh.steps[-1].status is Status.PASSED
     assert server.asked[0].headers["Authorization"] == f"Bearer {CANARY}"
     assert all(CANARY not in json.dumps(request.body) for request in server.asked)
-    assert len({name for name, _ in environments}) >= 2
+    assert len({name for name, _ in environments}) >= 3, "worker, compile server, runner or compiler"
     assert not [name for name, environment in environments if CANARY.encode() in environment]
 
     for format in ("jsonl", "html", "cu", "modelnew", "extension", "flashinfer"):
@@ -465,17 +466,23 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(desk, serve, monkeypa
 
 
 def _read_children(environments, done):
-    """Command and environment of every child this process has while it works, but for this process itself."""
-    own = os.getpid()
+    """Command and environment of everything this process has started, directly or not, while it works."""
     while not done.is_set():
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                if parent == own:
-                    environments.append(((process / "cmdline").read_bytes(), (process / "environ").read_bytes()))
-            except OSError:
-                continue  # it ended in between, or is not ours to read
-        time.sleep(0.02)
+        parents = {}
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                parents[int(status.parent.name)] = int(status.read_text().rsplit(")", 1)[1].split()[1])
+        for process in parents:
+            if process != os.getpid() and os.getpid() in _ancestors(process, parents):
+                with contextlib.suppress(OSError):  # it ended in between
+                    folder = Path("/proc") / str(process)
+                    environments.append(((folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()))
+        time.sleep(0.1)
+
+
+def _ancestors(process, parents):
+    while process := parents.get(process, 0):
+        yield process
 
 
 def test_the_engine_writes_no_key_into_its_log(serve, monkeypatch, tmp_path):
