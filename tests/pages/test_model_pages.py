@@ -1,0 +1,326 @@
+"""The model loop on the pages: prompts, exchanges, diagnosis, sweep, memory, models, recordings, import and export."""
+
+from __future__ import annotations
+
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core import problems, sessions, views
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.event import (
+    GateOpened,
+    ModelAnswered,
+    ModelCalled,
+    Outcome,
+    Proposed,
+    Role,
+    SessionState,
+    StateChanged,
+    StepStarted,
+    Swept,
+)
+from cutegen_core.exports import FORMATS, export
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models, ModelSettings
+from cutegen_core.store import Store
+from cutegen_core.trial import Status
+from cutegen_core.tuning import SweepRow, SweepTable
+from pages.components import imported
+from tests.model_server import MODEL, ModelServer
+from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
+
+PROMPT = "Write one CuTe kernel. **bold**"
+SECRET = "sk-canary-0123456789abcdef"
+LOCAL = ModelSettings("local", "http://127.0.0.1:9/v1", "qwen")
+
+
+def click(page: AppTest, key: str) -> AppTest:
+    page.button(key=key).click().run()
+    assert not page.exception, [e.value for e in page.exception]
+    return page
+
+
+def called(story: Story, role: Role, prompt: str, reply: str, **answer: object) -> Story:
+    """A finished call of the open step."""
+    store, step = story.store, story.steps
+    key = store.put(prompt)
+    numbers = {"prompt_tokens": 1200, "completion_tokens": 345, "seconds": 3.2} | answer
+    return story.add(
+        ModelCalled(step, role, key, "qwen", 9000),
+        ModelAnswered(step, role, key, store.put(reply), **numbers),  # type: ignore[arg-type]
+    )
+
+
+def begin_step(story: Story, base: str | None, *, repair: bool = False) -> Story:
+    story.steps += 1
+    return story.add(StepStarted(story.steps, base, repair=repair))
+
+
+def failed_then_diagnosed(store: Store) -> Story:
+    """A kernel that does not compile, and a repair as far as its diagnosis."""
+    story = Story(store, proposer="llm").begin()
+    typo = story.propose(TYPO, "online maximum", author=Author.MODEL)
+    story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
+    return called(begin_step(story, typo, repair=True), Role.DIAGNOSIS, "Why?", f"Cause: a typo {HOSTILE}")
+
+
+# ---- the prompt gate
+
+
+def waiting_prompt(store: Store, note: str = "about 12 tokens") -> Story:
+    story = begin_step(Story(store, proposer="llm").begin(), None)
+    gate = GateOpened(1, Gate.PROMPT, note=note, prompt=store.put(PROMPT), role=Role.PROPOSER)
+    return story.add(gate)
+
+
+def sent(store: Store, story: Story) -> Decision:
+    (waiting,) = store.waiting(story.session)
+    return waiting.decision
+
+
+@pytest.mark.parametrize(("typed", "text"), [(None, ""), ("Mine: short.", "Mine: short.")])
+@pytest.mark.parametrize("button", ["prompt-send", "decide-approve"])
+def test_a_prompt_is_sent_as_it_stands_in_the_field(
+    store: Store, open_page: OpenPage, typed: str | None, text: str, button: str
+) -> None:
+    story = waiting_prompt(store)
+    page = open_page("session", id=story.session)
+    assert page.text_area[0].value == PROMPT
+    if typed is not None:
+        page.text_area[0].input(typed).run()
+        assert "changed by you" in shown(page)
+    click(page, button)
+    decision = sent(store, story)
+    assert (decision.kind, decision.gate, decision.text) == (DecisionKind.APPROVE, Gate.PROMPT, text)
+
+
+def test_an_empty_prompt_is_not_sent_and_can_be_restored(store: Store, open_page: OpenPage) -> None:
+    story = waiting_prompt(store)
+    page = open_page("session", id=story.session)
+    page.text_area[0].input("  ").run()
+    assert "The prompt is empty" in shown(click(page, "prompt-send"))
+    assert not store.waiting()
+    assert click(page, "prompt-restore").text_area[0].value == PROMPT
+
+
+def test_what_was_left_out_of_a_prompt_is_said(store: Store, open_page: OpenPage) -> None:
+    story = waiting_prompt(store, "about 12 tokens; left out: the exemplars")
+    assert "Left out to fit the model: the exemplars." in shown(open_page("session", id=story.session))
+
+
+# ---- calls
+
+
+def test_text_streams_into_the_page_as_text(store: Store, open_page: OpenPage) -> None:
+    story = begin_step(Story(store, proposer="llm").begin(), None)
+    story.add(ModelCalled(1, Role.PROPOSER, store.put(PROMPT), "qwen", 9000))
+    store.set_live(story.session, f"Idea: {HOSTILE}")
+    page = open_page("session", id=story.session)
+    assert [t.value for t in page.text] == [f"Idea: {HOSTILE}"]
+    text = shown(page)
+    assert "qwen is writing" in text
+    assert "<i>tokens</i> 9,000 (reserved)" in text
+    assert not page.button(key="decide-stop").disabled
+
+
+def test_every_exchange_is_shown_with_what_it_cost(store: Store, open_page: OpenPage) -> None:
+    story = begin_step(Story(store, proposer="llm").begin(), None)
+    called(story, Role.PROPOSER, PROMPT, "", error="the server hung up", estimated=True, finish="reset")
+    called(story, Role.PROPOSER, PROMPT, f"Idea: {HOSTILE}")
+    page = open_page("session", id=story.session, pane="prompt")
+    text = shown(page)
+    assert "1 · proposer · qwen · about 1,200 + 345 tokens · 3.2 s · ended: reset" in text
+    assert "the server hung up" in text
+    assert [code.value for code in page.code] == [PROMPT, PROMPT, f"Idea: {HOSTILE}"]
+    assert "<i>tokens</i> 3,090" in text
+
+
+def test_a_diagnosis_stands_beside_the_evidence_of_its_failure(store: Store, open_page: OpenPage) -> None:
+    story = failed_then_diagnosed(store)
+    for step in (1, 2):
+        text = shown(open_page("session", id=story.session, step=step))
+        assert "Diagnosis of step 1, by qwen before step 2 was written" in text
+        assert "identifier &quot;higher&quot; is undefined" in text
+        assert "Cause: a typo &lt;img" in text
+    assert "Evidence of step 1, which this step mends" in text
+
+
+def test_a_passed_repair_shows_its_own_evidence(store: Store, open_page: OpenPage) -> None:
+    story = failed_then_diagnosed(store)
+    good = store.put(KERNEL)
+    story.add(Proposed(2, good, Author.MODEL, "online maximum")).test(passed(store, good)).promote(good)
+    text = shown(open_page("session", id=story.session, step=2))
+    assert "Right in all" in text
+    assert "Diagnosis of" not in text
+
+
+def test_a_sweep_is_a_table_with_its_choice(store: Store, open_page: OpenPage) -> None:
+    story = begin_step(Story(store, proposer="llm").begin(), store.put(KERNEL))
+    rows = (
+        SweepRow({"BLOCK": 256}, Status.PASSED, "", 30, 0, 1.0),
+        SweepRow({"BLOCK": 512}, Status.PASSED, "", 24, 0, 1.0),
+        SweepRow({"BLOCK": 2048}, Status.REJECTED, "2048 threads"),
+    )
+    table = store.put_record(SweepTable(rows, 1, 3))
+    story.add(Swept(1, table), Proposed(1, store.put(KERNEL + "// 512\n"), Author.PLAYBOOK, "tune: BLOCK=512"))
+    text = shown(open_page("session", id=story.session))
+    assert "Sweep · 2 of 3 combinations passed" in text
+    assert "★" in text
+    assert "nothing is timed without a GPU. 3 further combinations were not tried." in text
+
+
+# ---- memory
+
+
+def test_standing_instructions_and_memory_are_edited(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session, step=2, pane="memory")
+    standing, memory = page.text_area
+    assert memory.value == "failed: race on partial"
+    standing.input("Prefer cute::copy.")
+    click(page, "standing-save")
+    page.text_area[1].input("a barrier was missing")
+    click(page, "memory-save")
+    kinds = [(w.decision.kind, w.decision.step, w.decision.text) for w in store.waiting(story.session)]
+    assert kinds == [
+        (DecisionKind.STANDING, None, "Prefer cute::copy."),
+        (DecisionKind.MEMORY, 2, "a barrier was missing"),
+    ]
+    assert page.query_params["step"] == ["2"]
+
+
+def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:
+    session = sessions.create(store, problems.load("softmax"), proposer="llm", max_tokens=10_000)
+    spent = StateChanged(SessionState.EXHAUSTED, "the next call may use 9,000 tokens")
+    store.append(session, [StepStarted(1, None), spent], after=1)
+    page = open_page("session", id=session)
+    assert page.button(key="decide-budget").label == "Raise to 210,000 tokens"
+    click(page, "decide-budget")
+    (waiting,) = store.waiting(session)
+    assert (waiting.decision.max_steps, waiting.decision.max_tokens) == (40, 210_000)
+
+
+# ---- starting with a model, and setting one up
+
+
+def test_without_a_model_the_start_page_says_where_to_set_one_up(store: Store) -> None:
+    page = framed()
+    page.selectbox(key="new-proposer-any").select("llm").run()
+    assert "No language model is set up yet" in shown(page)
+    assert page.button(key="new-start-any").disabled
+
+
+def test_a_session_starts_with_model_budget_and_prompt_gate(store: Store) -> None:
+    model_settings.write(Models((LOCAL,)))
+    page = framed()
+    page.selectbox(key="new-proposer-any").select("llm").run()
+    page.number_input(key="new-tokens-any").set_value(50_000)
+    page.segmented_control(key="new-gates-any").set_value([Gate.PROMPT, Gate.PROMOTION])
+    click(page, "new-start-any")
+    settings = views.session_view(store, store.sessions()[0]).state.settings
+    assert (settings.proposer, settings.model, settings.max_tokens) == ("llm", "local", 50_000)
+    assert settings.gates == (Gate.PROMPT, Gate.PROMOTION)
+
+
+def field(page: AppTest, name: str) -> str:
+    """The key of a field of the model form; it changes with the model."""
+    return next(str(t.key) for t in page.text_input if str(t.key).startswith("model-") and str(t.key).endswith(name))
+
+
+def test_a_model_is_added_changed_and_removed(store: Store) -> None:
+    page = framed("setup")
+    for name, value in {"-name": "mine", "-base_url": "http://127.0.0.1:9/v1", "-model": "qwen"}.items():
+        page.text_input(key=field(page, name)).input(value)
+    page.text_input(key=field(page, "-temperature")).input("0.4")
+    click(page, "model-save")
+    assert model_settings.read().settings == (
+        ModelSettings("mine", "http://127.0.0.1:9/v1", "qwen", temperature=0.4),
+    )
+    page.text_input(key=field(page, "-base_url")).input("ftp://x")
+    assert "Not saved: base_url must begin with http" in shown(click(page, "model-save"))
+    click(page, "model-remove")
+    assert model_settings.read().settings == ()
+
+
+def test_a_key_is_kept_for_its_owner_only_and_never_shown(store: Store, tmp_path: Path) -> None:
+    model_settings.write(Models((LOCAL,)))
+    page = framed("setup")
+    page.text_input(key="model-key-local").input(SECRET)
+    click(page, "key-save")
+    file = tmp_path / "secrets.toml"
+    assert SECRET in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "from " in shown(page)
+    assert SECRET not in shown(page) + str(page.text_input(key="model-key-local").value)
+
+
+def test_the_connection_test_tells_what_the_server_can_do(store: Store) -> None:
+    with ModelServer() as server:
+        model_settings.write(Models((ModelSettings("played", server.base_url, MODEL),)))
+        page = click(framed("setup"), "model-test")
+        deadline = time.monotonic() + 30
+        while "answered in" not in shown(page) and time.monotonic() < deadline:
+            page.run()
+        text = shown(page)
+    assert f"{MODEL} answered in" in text
+    assert "other-model" in text
+    assert "counts tokens" in text
+
+
+def test_a_broken_models_file_is_said_and_left_alone(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text("[models.x]\nbase_url = 3\n")
+    assert "models.toml" in shown(framed("setup"))
+    assert (tmp_path / "models.toml").read_text() == "[models.x]\nbase_url = 3\n"
+
+
+# ---- elsewhere and back
+
+
+@pytest.mark.parametrize("chosen", ["cu", "jsonl", "html"])
+def test_a_file_is_made_and_offered(store: Store, open_page: OpenPage, chosen: str) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session)
+    menu = page.selectbox(key="export-format")
+    assert [option.partition(":")[0] for option in menu.options] == [*FORMATS]
+    menu.select(chosen).run()
+    click(page, "export-make")
+    assert page.get("download_button")
+    assert chosen != "cu" or "ompiled" in shown(page)
+
+
+def test_a_recording_opens_once_read_only_and_is_walked_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    story = softmax_story(store)
+    export(store, story.session, "jsonl", folder / "softmax.jsonl.gz")
+    (folder / "broken.jsonl.gz").write_bytes(b"not gzip")
+    monkeypatch.setattr(imported, "RECORDINGS", folder)
+    for _ in range(2):
+        page = framed()
+        assert "broken.jsonl.gz cannot be read" in shown(page)
+        label = next(b for b in page.button if b.key == "recording-1").label.replace("\\", "")
+        assert label.startswith("softmax · playbook · recorded on the emulator for sm_90a")
+        click(page, "recording-1")
+    opened = [s for s in store.sessions() if s != story.session]
+    assert len(opened) == 1
+    text = shown(page := framed("session", id=opened[0]))
+    assert "read-only: imported from softmax.jsonl.gz" in text
+    assert not any(b.key == "decide-approve" for b in page.button)
+    click(page, "walk-again")
+    walked = views.session_view(store, store.sessions()[0]).state.settings
+    assert (walked.proposer, walked.recording, walked.origin) == ("replay", opened[0], "here")
+
+
+def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("no")
+    page = framed()
+    page.text_input(key="import-path").input(str(tmp_path / "x.txt"))
+    assert "is no recording" in shown(click(page, "import-open"))
