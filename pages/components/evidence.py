@@ -104,5 +104,6 @@ def _log(trial: Trial) -> None:
 def _message(message: str, notes: tuple[str, ...]) -> str:
     if not notes:
         return escaped(message)
+    counted = f"{len(notes)} note{'' if len(notes) == 1 else 's'}"
     folded = "<br>".join(escaped(text) for text in notes)
-    return f"{escaped(message)}<details><summary>{len(notes)} notes</summary>{folded}</details>"
+    return f"{escaped(message)}<details><summary>{counted}</summary>{folded}</details>"

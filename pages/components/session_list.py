@@ -29,5 +29,6 @@ def render_sessions(rows: Sequence[SessionRow]) -> None:
 
 def _facts(row: SessionRow) -> str:
     best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
+    steps = f"{row.steps} step{'' if row.steps == 1 else 's'}"
     origin = "" if row.origin == "here" else f" · from {row.origin}"
-    return f"· {lowered(row.status)} · {row.proposer} · {row.steps} steps · {best} · {when(row.updated_at)}{origin}"
+    return f"· {lowered(row.status)} · {row.proposer} · {steps} · {best} · {when(row.updated_at)}{origin}"
