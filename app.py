@@ -7,6 +7,7 @@ It checks the Host of every request before the websocket opens, keeps the engine
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,6 +34,8 @@ def _keep_engine(stop: threading.Event) -> None:
     # Imported here: the page is served while the engine's modules load.
     from cutegen_core import engine
 
+    engine.ensure_running()
+    importlib.import_module("plotly.graph_objects")  # seconds on a cold disk; the first session page would wait for it
     engine.keep_running(stop)
 
 

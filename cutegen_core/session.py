@@ -15,14 +15,11 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Protocol
 
-from cutegen_core import __version__, records, reviewer, tuning
-from cutegen_core.candidate import Author, Candidate, content_key
+from cutegen_core import __version__, reviewer, step_context, tuning
+from cutegen_core.candidate import Author, content_key
 from cutegen_core.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.errors import BudgetError, MachineError, ProblemError, StaleDecisionError, StoppedError, UsageError
-from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import (
     Event,
     GateOpened,
@@ -38,24 +35,19 @@ from cutegen_core.event import (
     StepStarted,
     Swept,
     TrialStarted,
-    Tried,
 )
-from cutegen_core.model import Model, ModelReply
-from cutegen_core.problem import WorkloadRole
+from cutegen_core.model import ModelReply
 from cutegen_core.proposer import (
     Answer,
     Ask,
-    Attempt,
-    Call,
     Declined,
     Finished,
     Proposal,
-    ProposalRequest,
-    Proposer,
     Sweep,
     Unparsed,
 )
 from cutegen_core.session_state import Phase, State, Step, apply, fold, waits_at
+from cutegen_core.step_context import Bench
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status, Trial
 
@@ -65,17 +57,6 @@ WORKING = (SessionState.READY, SessionState.RUNNING)
 
 _OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
 """Verdicts that a busy machine may have caused: they hold for their step, and are never answered from the cache."""
-
-
-class Bench(Protocol):
-    """Where a session gets its tools; making them may start processes, so they are made when first needed."""
-
-    def proposer(self, state: State) -> Proposer: ...
-
-    def model(self, state: State) -> Model | None:
-        """Who answers prompts; None when a person carries them."""
-
-    def evaluator(self, state: State) -> Evaluator: ...
 
 
 class Session:
@@ -148,16 +129,9 @@ class Session:
             spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
             self._append(StateChanged(SessionState.EXHAUSTED, spent))
         else:
-            repaired = self._to_repair()
-            base = _mended(repaired) if repaired else state.base
+            repaired = step_context.to_repair(state, self._bench.proposer(state).max_repairs)
+            base = step_context.mended(repaired) if repaired else state.base
             self._append(StepStarted(number, base, state.instruction, repaired is not None))
-
-    def _to_repair(self) -> Step | None:
-        """The step whose failed candidate the next one mends; None when repairs are used up or not wanted."""
-        wanted = self._bench.proposer(self.state).max_repairs
-        failed = list(takewhile(lambda s: s.outcome is Outcome.FAILED, reversed(self.state.steps)))
-        repairs = sum(1 for step in failed if step.repair)
-        return failed[0] if failed and repairs < wanted and not self.state.instruction else None
 
     # ---- GENERATING
 
@@ -167,7 +141,7 @@ class Session:
         begun = time.monotonic()
         if self.state.running_stage is None:
             self._append(StageStarted(step.number, Stage.GENERATE))
-        answer = proposer.respond(self._request(step))
+        answer = proposer.respond(step_context.request(self._store, self.state, self._bench, step))
         if isinstance(answer, Ask):
             self._ask(answer, step)
         elif isinstance(answer, Sweep):
@@ -196,7 +170,9 @@ class Session:
         assert step.base is not None
         evaluator = self._bench.evaluator(self.state)
         begun = time.monotonic()
-        table, source = tuning.sweep(evaluator, self._candidate(step.base), secrets.randbits(31), _Watch(self))
+        table, source = tuning.sweep(
+            evaluator, step_context.candidate(self._store, self.state, step.base), secrets.randbits(31), _Watch(self)
+        )
         generated = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, "sweep")
         self._append(
             Swept(step.number, self._store.put_record(table)),
@@ -261,7 +237,7 @@ class Session:
         return [
             Proposed(step.number, reply, Author.MODEL, idea, "", step.base),
             StageEnded(step.number, result),
-            self._tried(step.number, trial),
+            step_context.tried(self._store, step.number, trial),
         ]
 
     def _finished(self, reason: str, choice: str, step: Step) -> list[Event]:
@@ -273,34 +249,6 @@ class Session:
         chosen = choice if self.state.passed(choice) else self.state.best
         accept = reviewer.policy_accepts(chosen, self.state.meaning_seq)
         return [closed, *reviewer.consequences(replace(self.state, steps=()), accept, self._store.put)]
-
-    def _request(self, step: Step) -> ProposalRequest:
-        evaluator = self._bench.evaluator(self.state)
-        workload = (evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads)[-1]
-        previous = [s for s in self.state.steps if s.outcome is not None]
-        base = self.state.step_of(step.base) if step.base else None
-        model = self._bench.model(self.state)
-        return ProposalRequest(
-            problem=evaluator.problem,
-            signature=evaluator.reference.signature(workload),
-            graph=evaluator.reference.graph(workload),
-            device=evaluator.device,
-            base=self._candidate(step.base) if step.base else None,
-            attempts=tuple(_attempt(s) for s in previous),
-            base_trial=self._trial_of(base) if base else None,
-            failure=self._trial_of(previous[-1]) if step.repair else None,
-            instruction=step.instruction,
-            standing=self.state.standing,
-            context_tokens=model.context_tokens(self.state) if model else 0,
-            calls=tuple(self._call(c.answer) for c in step.calls if c.answer and not c.answer.error),
-        )
-
-    def _trial_of(self, step: Step) -> Trial | None:
-        return self._store.record(Trial, step.tried.trial) if step.tried else None
-
-    def _call(self, answer: ModelAnswered) -> Call:
-        text = self._store.text
-        return Call(answer.role, text(answer.prompt), text(answer.reply), answer.finish)
 
     # ---- PROPOSED, TESTING
 
@@ -314,11 +262,13 @@ class Session:
                     return
         self._append(TrialStarted(step.number, step.candidate))
         trial = self._remembered(step) or self._evaluate(step.candidate)
-        self._append(self._tried(step.number, trial))
+        self._append(step_context.tried(self._store, step.number, trial))
 
     def _evaluate(self, candidate: str) -> Trial:
         evaluator = self._bench.evaluator(self.state)
-        trial = evaluator.evaluate(self._candidate(candidate), seed=secrets.randbits(31), watch=_Watch(self))
+        trial = evaluator.evaluate(
+            step_context.candidate(self._store, self.state, candidate), seed=secrets.randbits(31), watch=_Watch(self)
+        )
         if trial.status not in _OF_THE_MOMENT:
             self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
         return trial
@@ -368,7 +318,7 @@ class Session:
             verdict = StateChanged(SessionState.ACCEPTED, "passed again with fresh inputs")
         else:
             verdict = StateChanged(SessionState.AWAITING_REVIEW, f"the acceptance test failed: {trial.message}")
-        self._append(self._tried(number, trial, acceptance=True), verdict)
+        self._append(step_context.tried(self._store, number, trial, acceptance=True), verdict)
 
     # ---- small things
 
@@ -380,26 +330,6 @@ class Session:
         step = self.state.open_step
         assert step is not None
         return step
-
-    def _candidate(self, key: str) -> Candidate:
-        step = self.state.step_of(key)
-        author = step.author if step and step.author else Author.IMPORT
-        return Candidate(self._store.text(key), author, step.parent if step else None, step.idea if step else "")
-
-    def _tried(self, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
-        kernels = trial.resources.kernels if trial.resources else ()
-        occupancy = trial.resources.occupancy if trial.resources else ()
-        return Tried(
-            number,
-            trial.candidate,
-            self._store.put(records.dump(trial)),
-            trial.status,
-            trial.message,
-            registers=max((k.registers for k in kernels), default=0),
-            spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
-            smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
-            acceptance=acceptance,
-        )
 
 
 @dataclass(frozen=True)
@@ -422,17 +352,5 @@ class _Watch:
         return any(w.decision.kind is DecisionKind.STOP for w in waiting)
 
 
-def _mended(failed: Step) -> str | None:
-    """What a repair goes on from: the failed kernel, or where there was none, what it was to be made from."""
-    return failed.base if failed.status in (Status.UNPARSED, Status.PATCH_FAILED) else failed.candidate
-
-
 def _model_seconds(step: Step) -> float:
     return sum(call.answer.seconds for call in step.calls if call.answer)
-
-
-def _attempt(step: Step) -> Attempt:
-    outcome = step.memory or (f"{step.outcome}: {step.note}" if step.note else str(step.outcome))
-    promoted = step.outcome is Outcome.PROMOTED
-    rejected = step.outcome is Outcome.REJECTED
-    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected)
