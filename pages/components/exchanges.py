@@ -44,7 +44,8 @@ def _stream(store: Store, session: str) -> None:
     text = store.live(session)
     elapsed = max(0.0, time.time() - state.running_since)
     arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first words"
-    heading(f"{call.role} · {call.model} is writing · {elapsed:.0f} s · {arrived} · Stop is S")
+    heading(f"{call.role} · {call.model} is writing")
+    quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · Stop is S")
     with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
         st.text(text[-STREAM_CHARACTERS:] or "…")
 

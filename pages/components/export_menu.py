@@ -38,12 +38,12 @@ def render_export(store: Store, view: SessionView) -> None:
         chosen = st.selectbox(
             "As", list(FORMATS), key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
         )
+        quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
         made_key = f"export-made-{view.id}"
         request = f"{chosen} {view.state.seq}"
         st.button("Make the file", key="export-make", on_click=ui_state.put, args=(made_key, request))
         if ui_state.text(made_key) == request:
             _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
-        quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
 
 
 def _offer(file: File) -> None:

@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
@@ -18,6 +18,9 @@ from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import places, ui_state
 from pages.components.texts import note, plain_label, quiet
+
+if TYPE_CHECKING:
+    from cutegen_core.imports import Imported
 
 RECORDINGS = Path(__file__).parent.parent.parent / "assets" / "recordings"
 UPLOADS = ("jsonl", "gz", "json")
@@ -61,11 +64,15 @@ def render_import(store: Store) -> None:
         note("error", str(error))
 
 
-def _open(store: Store, path: Path) -> None:
+def _imported(store: Store, path: Path) -> Imported:
     # Imported late: the readers are needed only for this click.
     from cutegen_core.imports import import_path
 
-    imported = import_path(store, path)
+    return import_path(store, path)
+
+
+def _open(store: Store, path: Path) -> None:
+    imported = _imported(store, path)
     ui_state.say(f"Imported {imported.steps} steps. {imported.note}")
     places.go_to_session(imported.session)
 
@@ -85,7 +92,7 @@ def render_recordings(store: Store) -> None:
             already = _imported_before(store, recording)
             if already:
                 places.go_to_session(already)
-            _open(store, recording.path)
+            places.go_to_session(_imported(store, recording.path).session)
     if found:
         quiet("Step through a finished session at once; it opens read-only and can be walked again here.")
     else:

@@ -95,7 +95,10 @@ def _form(models: Models, settings: ModelSettings | None) -> None:
             for number, (name, label) in enumerate(_MAYBE.items()):
                 value = getattr(shown, name)
                 columns[(number + len(_NUMBERS)) % 4].text_input(
-                    label, "" if value is None else _plain(value), key=f"{key}-{name}", placeholder="the server's own"
+                    label,
+                    "" if value is None else _plain(value),
+                    key=f"{key}-{name}",
+                    placeholder="unknown" if name.startswith("price") else "the server's own",
                 )
             st.text_area("Extra fields of the request, JSON", json.dumps(dict(shown.extra_body)) if shown.extra_body
                          else "", key=f"{key}-extra_body", height=68)  # fmt: skip

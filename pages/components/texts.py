@@ -19,7 +19,7 @@ MARKS = {
 }  # fmt: skip
 """The shape beside every state word."""
 
-_TITLES = {"error": "✗ Error", "warning": "▲ Attention", "info": "ⓘ", "ok": "✓"}
+_TITLES = {"error": "✗ Error", "warning": "▲ Attention", "info": "→ Note", "ok": "✓"}
 
 
 def escaped(text: object) -> str:

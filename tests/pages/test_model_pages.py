@@ -239,9 +239,7 @@ def test_a_model_is_added_changed_and_removed(store: Store) -> None:
         page.text_input(key=field(page, name)).input(value)
     page.text_input(key=field(page, "-temperature")).input("0.4")
     click(page, "model-save")
-    assert model_settings.read().settings == (
-        ModelSettings("mine", "http://127.0.0.1:9/v1", "qwen", temperature=0.4),
-    )
+    assert model_settings.read().settings == (ModelSettings("mine", "http://127.0.0.1:9/v1", "qwen", temperature=0.4),)
     page.text_input(key=field(page, "-base_url")).input("ftp://x")
     assert "Not saved: base_url must begin with http" in shown(click(page, "model-save"))
     click(page, "model-remove")
