@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 
 from cutegen_core import problems, records
@@ -13,10 +14,13 @@ from cutegen_core.event import (
     GateOpened,
     Outcome,
     Proposed,
+    Recorded,
     SessionCreated,
     SessionSettings,
+    SessionState,
     StageEnded,
     StageStarted,
+    StateChanged,
     StepClosed,
     StepStarted,
     TrialStarted,
@@ -124,8 +128,11 @@ class Story:
             self.store.put_record(problem), problem.name, self.proposer, "cpu", "sm_90a", "H100 SXM",
             autonomy=autonomy, max_steps=max_steps, title=problem.title,
         )  # fmt: skip
-        self.session = self.store.create_session(SessionCreated(self.settings))
-        self.seq = 1
+        # Waiting from the first moment, so that a live engine beside the test never takes it for work.
+        beginning = (SessionCreated(self.settings), StateChanged(SessionState.AWAITING_REVIEW))
+        now = time.time()
+        self.session = self.store.adopt([Recorded(seq, now, event) for seq, event in enumerate(beginning, 1)])
+        self.seq = len(beginning)
         return self
 
     def add(self, *events: Event) -> Story:
