@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -107,7 +108,9 @@ def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, w
 
 def _ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
     (folder / "build.ninja").write_text("rule run\n  command = $line\n  description = $out\n\n" + "\n".join(edges))
-    command = [sys.executable, "-m", "ninja", "-C", str(folder)]
+    # `timeout` ends the whole group even when we die first: zig spins for ever in a workspace that was deleted.
+    limit = ["timeout", "--kill-after=5", str(_TIMEOUT_S)] if shutil.which("timeout") else []
+    command = [*limit, sys.executable, "-m", "ninja", "-C", str(folder)]
     package_root = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join([package_root, *filter(None, sys.path)])
     environment = dict(host_compiler.environment(cache)) | {"PYTHONPATH": paths}
