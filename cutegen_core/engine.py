@@ -25,14 +25,12 @@ from cutegen_core.errors import CutegenError, LeaseError
 from cutegen_core.event import SessionState
 from cutegen_core.session import WORKING, Session
 from cutegen_core.session_state import fold
-from cutegen_core.store import Store
+from cutegen_core.store import ENGINE_LINE, Store
 from cutegen_core.tools import Tools
 
 POLL_S = 0.05
 IDLE_EXIT_S = 60.0
 SESSIONS_AT_ONCE = 2
-ENGINE_LINE = "engine"
-"""Key of the store's live line that says what the engine itself is doing."""
 
 
 class Engine:

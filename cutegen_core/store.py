@@ -26,6 +26,9 @@ from cutegen_core.event import Event, Recorded
 R = TypeVar("R")
 _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
 
+ENGINE_LINE = "engine"
+"""Key of the live line that says what the engine itself is doing."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, created_at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS events (

@@ -13,7 +13,7 @@ from itertools import islice
 from cutegen_core.candidate import Candidate
 from cutegen_core.evaluator import Evaluator, Quiet, Watch
 from cutegen_core.kernel_file import KernelFile, parse
-from cutegen_core.trial import StageResult, Status, Trial
+from cutegen_core.trial import Status, Trial
 
 MAX_COMBINATIONS = 16
 
@@ -114,8 +114,6 @@ class _OnlyStops(Quiet):
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-
-    def ended(self, result: StageResult) -> None: ...
 
     def stopped(self) -> bool:
         return self._watch.stopped()

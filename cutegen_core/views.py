@@ -15,7 +15,7 @@ from cutegen_core.errors import StoreError
 from cutegen_core.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.problem import Problem
 from cutegen_core.session_state import Phase, State, Step, apply
-from cutegen_core.store import Store
+from cutegen_core.store import ENGINE_LINE, Store
 from cutegen_core.trial import Resources, Stage, StageStatus, Status, Trial
 
 
@@ -243,8 +243,8 @@ def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
 
 
 def engine_line(store: Store) -> str:
-    """What the engine itself is doing ("preparing the emulator ..."), "" when it is ready. See `engine.ENGINE_LINE`."""
-    return store.live("engine")
+    """What the engine itself is doing ("preparing the emulator ..."), "" when it is ready. See `store.ENGINE_LINE`."""
+    return store.live(ENGINE_LINE)
 
 
 def autonomy_words() -> Mapping[Autonomy, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.problem import Signature, TensorRole
-from cutegen_core.strategies.workload_class import WorkloadClass, classify, plain_op
+from cutegen_core.strategies.workload_class import classify, plain_op
 
 _FREE = ("input", "constant", "getitem")
 _POINTWISE_INVERSES = {("exp", "log"), ("log", "exp"), ("neg", "neg"), ("t", "t"), ("sqrt", "square")}
@@ -102,8 +102,3 @@ def _operands(node: Node) -> str:
         return str(operand)
 
     return ", ".join([*(text(a) for a in node.args), *(f"{k}={text(v)}" for k, v in node.kwargs.items())])
-
-
-def is_chain(graph: Graph) -> bool:
-    """True where analysing the whole graph first is worth the tokens."""
-    return classify(graph) is WorkloadClass.FUSED

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from cutegen_core.llm.budget import estimate_tokens
 from cutegen_core.proposer import ProposalRequest
 from cutegen_core.strategies import feedback, graph_notes
-from cutegen_core.strategies.menus import MenuItem, menu, open_items, profile_reason
+from cutegen_core.strategies.menus import menu, open_items, profile_reason
 from cutegen_core.strategies.workload_class import WorkloadClass, bound, classify
 from cutegen_core.trial import Status
 
@@ -63,7 +63,9 @@ def optimise(request: ProposalRequest) -> Prompt:
     reason = profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
     resources = request.base_trial.resources if request.base_trial else None
     profile = feedback.resources_text(resources) if reason and resources else ""
-    return _fitted("optimise.md.jinja", request, menu=_offered(request, items), profile=profile, profile_reason=reason)
+    return _fitted(
+        "optimise.md.jinja", request, menu=open_items(request.attempts, items), profile=profile, profile_reason=reason
+    )
 
 
 def diagnose(request: ProposalRequest) -> Prompt:
@@ -74,10 +76,6 @@ def diagnose(request: ProposalRequest) -> Prompt:
 def repair(request: ProposalRequest, diagnosis: str) -> Prompt:
     """Asks for the smallest change that mends the failure."""
     return _fitted("repair.md.jinja", request, diagnosis=diagnosis, **_failure(request))
-
-
-def _offered(request: ProposalRequest, items: tuple[MenuItem, ...]) -> tuple[MenuItem, ...]:
-    return open_items(request.attempts, items)
 
 
 def _failure(request: ProposalRequest) -> dict[str, str]:
