@@ -192,8 +192,10 @@ class _Run:
         executor = self.evaluator.executor
         with ThreadPoolExecutor(3) as pool:
             compiled: Future[CompileResult] = pool.submit(self.evaluator.compiler.compile, self.kernel, self.params)
-            checked: Future[Built] = pool.submit(executor.build, self.kernel, self.params, checked=True)
-            plain: Future[Built] = pool.submit(executor.build, self.kernel, self.params, checked=False)
+            checked: Future[Built] = pool.submit(
+                executor.build, self.kernel, self.params, compiled.result, checked=True
+            )
+            plain: Future[Built] = pool.submit(executor.build, self.kernel, self.params, compiled.result, checked=False)
             self.watch.say(f"NVRTC for {self.evaluator.device.arch}, {executor.name} builds")
             result, self.checked, self.plain = compiled.result(), checked.result(), plain.result()
         self.log = result.log
@@ -327,7 +329,8 @@ class _Run:
             path.write_bytes(bytes(spec.nbytes))
         plan, limit_s = self.plans[workload.name], self.evaluator.run_timeout_s
         execution = Execution(built, plan, inputs, outputs, poison, order, self.seed & 0xFFFF, limit_s)
-        ran = self.evaluator.executor.execute(execution)
+        with self.evaluator.executor.open(built) as execute:
+            ran = execute(execution)
         return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
 
     def _record(

@@ -1,12 +1,13 @@
-"""The port `Executor`: what runs a candidate. Adapters: `executors.cpu` (emulator) and, later, `executors.gpu`.
+"""The port `Executor`: what runs a candidate. Adapters: `executors.cpu` (emulator) and `executors.gpu` (driver).
 
-A candidate is built once and executed many times. Tensors travel as files of raw little-endian, contiguous values, so
-the reference, the judge and the candidate can be three processes.
+A candidate is built once, opened once a trial and executed many times. Tensors travel as files of raw little-endian,
+contiguous values, so the reference, the judge and the candidate can be three processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -77,16 +78,42 @@ class Executed:
     findings: tuple[Finding, ...] = ()
 
 
+Execute = Callable[[Execution], Executed]
+"""Runs once, in a sandboxed process that serves one trial and has never seen an expected answer."""
+
+
+class Machine(Protocol):
+    """What an executor needs of the compiler's result: `compiler.compilation.CompileResult` is one."""
+
+    @property
+    def cubin(self) -> bytes: ...
+
+    @property
+    def lowered(self) -> Mapping[str, str] | None: ...
+
+
+Compiled = Callable[[], Machine]
+
+
 class Executor(Protocol):
     """Builds and runs candidates. Raises MachineError when the machine, not the candidate, fails."""
 
     name: str
+    times: bool
+    """Whether what it runs on says anything about speed."""
 
-    def build(self, kernel: KernelFile, params: Mapping[str, int | float], *, checked: bool) -> Built:
-        """Builds for this executor; a candidate that does not build is a value, not an exception."""
+    def build(
+        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+    ) -> Built:
+        """Builds for this executor; a candidate that does not build is a value, not an exception.
 
-    def execute(self, execution: Execution) -> Executed:
-        """Runs once in a fresh, sandboxed process."""
+        Args:
+            compiled: waits for NVIDIA's compiler and gives its result.
+            checked: with what finds memory errors and races.
+        """
+
+    def open(self, built: Built) -> AbstractContextManager[Execute]:
+        """Room for one trial's executions; what it started is gone when it is left, whatever happened."""
 
     def prepare(self, progress: Progress) -> object:
         """Makes what the first build would otherwise wait for; quick when it is there already."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from cutegen_core.performance import Performance
+
 
 class Stage(StrEnum):
     GENERATE = "GENERATE"
@@ -235,7 +237,7 @@ class Trial:
         message: the verdict in one line for the person, "" when PASSED.
         log: raw compiler output, as it came.
         executor: "cpu" or "gpu".
-        marks: "NOT_TIMED", "UNSTABLE", ...
+        marks: "NOT_TIMED", "NOT_SANITIZED", "UNSTABLE", "CONFIRM" (far beyond the strongest baseline).
     """
 
     candidate: str
@@ -247,7 +249,7 @@ class Trial:
     log: str = ""
     correctness: Correctness | None = None
     resources: Resources | None = None
-    performance: None = None
+    performance: Performance | None = None
     marks: tuple[str, ...] = ()
     started_at: float = 0.0
     cached: bool = False

@@ -4,13 +4,14 @@ not measured, and no time it takes means anything for a GPU."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from cutegen_core import sandbox, workspace
 from cutegen_core.emulator import build, run
 from cutegen_core.emulator.installation import Installation, install
-from cutegen_core.executor import Built, Executed, Execution, Progress
+from cutegen_core.executor import Built, Compiled, Execute, Progress
 from cutegen_core.kernel_file import KernelFile
 
 
@@ -27,6 +28,7 @@ class CpuExecutor:
     """
 
     name = "cpu"
+    times = False
 
     def __init__(self, cache: Path | None = None, progress: Progress = _silent) -> None:
         self._cache = cache or workspace.cache_dir("emulator")
@@ -45,17 +47,18 @@ class CpuExecutor:
                 self._installation = install(self._cache, progress or self._progress)
             return self._installation
 
-    def build(self, kernel: KernelFile, params: Mapping[str, int | float], *, checked: bool) -> Built:
+    def build(
+        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+    ) -> Built:
         """Compiles a candidate for the emulator, instrumented when `checked`; answers from the cache where it can."""
         return build.build(self.prepare(), self._cache, kernel, params, checked=checked)
 
-    def execute(self, execution: Execution) -> Executed:
-        """Runs a built candidate once, in a fresh process that can open no file and reach no network.
-
-        Raises:
-            MachineError: the runner, not the kernel, failed.
-        """
-        return run.execute(self.prepare(), execution)
+    @contextmanager
+    def open(self, built: Built) -> Iterator[Execute]:
+        """Every execution is a fresh process that can open no file and reach no network; MachineError when the
+        runner, not the kernel, fails."""
+        installed = self.prepare()
+        yield lambda execution: run.execute(installed, execution)
 
     def describe(self) -> str:
         """What runs the kernels and under which sandbox level."""

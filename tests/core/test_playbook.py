@@ -22,6 +22,7 @@ from cutegen_core.proposer import Attempt, Declined, Finished, Proposal, Proposa
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.screening import screen
 from cutegen_core.trial import Status
+from tests.core.emulated import not_asked
 
 DEVICE = target("sm_90a")
 
@@ -112,13 +113,14 @@ def test_every_variant_is_right_on_awkward_shapes(
             kernel = kernel_file.parse(variant.source)
             assert screen(kernel) == ()
             assert cute_features(variant.source)["Tensor"] > 0
-            built = executor.build(kernel, {}, checked=True)
+            built = executor.build(kernel, {}, not_asked, checked=True)
             assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
             outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
             for spec, path in outputs.items():
                 path.write_bytes(bytes(spec.nbytes))
             plan = kernel.plan(signature, DEVICE, workload=awkward.name)
-            ran = executor.execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+            with executor.open(built) as execute:
+                ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
             assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
             assert [c.wrong for c in reference.compare(awkward, 1, outputs)] == [0], variant.name
             if case in COMPILED:
