@@ -1,0 +1,61 @@
+"""Instructions ready for a Redirect, made from what the shown step is known to suffer from."""
+
+from __future__ import annotations
+
+import re
+
+from cutegen_core.candidate import Author
+from cutegen_core.session_state import State
+from cutegen_core.trial import Status, Trial
+from cutegen_core.views.session import SessionView, StepView
+
+
+def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
+    """At most five instructions ready for a Redirect: the playbook's other kernels by name, since it knows no
+    other words, else what the evidence of the shown step suggests."""
+    menu = _menu(view.state)
+    if menu:
+        return menu[:5]
+    trial = shown.trial if shown else None
+    found = [*_from_failure(trial), *_from_resources(trial)]
+    best = view.state.step_of(view.state.best) if view.state.best else None
+    if trial and not trial.passed and best and shown and best.number != shown.step.number:
+        found.append(f"start again from step {best.number}")
+    return tuple(dict.fromkeys(found))[:5]
+
+
+def _menu(state: State) -> tuple[str, ...]:
+    """The kernels the playbook names in its last plan, without the one that plan is about."""
+    plans = (step.plan for step in reversed(state.steps) if step.author is Author.PLAYBOOK)
+    found = re.search(r"^(\w[^:\n]*):.*\nMenu: (.+)\.$", next(plans, ""), re.MULTILINE)
+    return tuple(name for name in found[2].split(" -> ") if name != found[1]) if found else ()
+
+
+def _from_failure(trial: Trial | None) -> list[str]:
+    if trial is None or trial.passed:
+        return []
+    words: list[str] = []
+    if trial.status in (Status.COMPILE_ERROR, Status.REJECTED, Status.LAUNCH_ERROR) and trial.diagnostics:
+        first = trial.diagnostics[0]
+        words.append(f"fix line {first.line}: {first.message}"[:90] if first.line else f"fix: {first.message}"[:90])
+    failed = trial.correctness.first_failure if trial.correctness else None
+    for finding in failed.findings[:1] if failed else ():
+        words.append(f"{finding.kind} on {finding.variable or 'memory'} at line {finding.line}: fix it"[:90])
+    for comparison in failed.comparisons[:1] if failed else ():
+        if comparison.pattern:
+            words.append(f"{comparison.pattern}: fix it"[:90])
+    return words
+
+
+def _from_resources(trial: Trial | None) -> list[str]:
+    resources = trial.resources if trial else None
+    if resources is None:
+        return []
+    words = (
+        [f"spills {resources.spill_bytes} B: use fewer registers or a smaller tile"] if resources.spill_bytes else []
+    )
+    rows = [row for row in resources.occupancy if row.occupancy < 0.5 and row.waves >= 1]
+    if rows:
+        row = min(rows, key=lambda r: r.occupancy)
+        words.append(f"occupancy {100 * row.occupancy:.0f} %, limited by {row.limiter}: use less of it")
+    return words

@@ -1,0 +1,80 @@
+"""What kernels cost, from the compiler: registers, spills, shared memory, occupancy, instruction mix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cutegen_core.session_state import State
+from cutegen_core.store import Store
+from cutegen_core.trial import Resources, Trial
+from cutegen_core.views.reading import trial_of
+
+
+class Delta(NamedTuple):
+    """One line of a comparison; numbers are None where a candidate has none."""
+
+    name: str
+    unit: str
+    left: float | None
+    right: float | None
+
+
+class MixRow(NamedTuple):
+    """The instructions of one compiled step by class, all its kernels together."""
+
+    step: int
+    mix: Mapping[str, int]
+
+
+def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
+    """What two candidates cost, line by line: registers, spills, shared memory, occupancy, instruction mix."""
+    a, b = (_numbers(t.resources) if t and t.resources else {} for t in (left, right))
+    names = list(dict.fromkeys([*a, *b]))
+    return tuple(Delta(name, _unit(name), a.get(name), b.get(name)) for name in names)
+
+
+def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
+    """The instruction mix of every step that was compiled."""
+    found = (
+        (step.number, trial_of(store, step.tried.trial)) for step in state.steps if step.tried and step.tried.trial
+    )
+    return tuple(MixRow(number, _mix(trial.resources)) for number, trial in found if trial.resources)
+
+
+def instruction_mix(trial: Trial | None) -> Mapping[str, int]:
+    """Instructions by class over all kernels; empty when it was not compiled."""
+    return _mix(trial.resources) if trial and trial.resources else {}
+
+
+def _mix(resources: Resources) -> Mapping[str, int]:
+    total: dict[str, int] = {}
+    for kernel in resources.kernels:
+        for name, count in kernel.instruction_mix.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _numbers(resources: Resources) -> dict[str, float]:
+    numbers: dict[str, float] = {"compile": resources.compile_seconds}
+    for kernel in resources.kernels:
+        prefix = f"{kernel.kernel} " if len(resources.kernels) > 1 else ""
+        numbers[f"{prefix}registers"] = kernel.registers
+        numbers[f"{prefix}spill stores"] = kernel.spill_store_bytes
+        numbers[f"{prefix}spill loads"] = kernel.spill_load_bytes
+        numbers[f"{prefix}static shared memory"] = kernel.smem_static_bytes
+        for name, count in sorted(kernel.instruction_mix.items(), key=lambda item: -item[1]):
+            numbers[f"{prefix}SASS {name}"] = count
+    for row in resources.occupancy:
+        numbers[f"occupancy, {row.workload}, {row.kernel}"] = 100 * row.occupancy
+    return numbers
+
+
+def _unit(name: str) -> str:
+    if name == "compile":
+        return "s"
+    if name.startswith("occupancy"):
+        return "%"
+    if "spill" in name or "memory" in name:
+        return "B"
+    return "instructions" if "SASS" in name else ""

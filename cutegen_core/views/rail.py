@@ -1,0 +1,73 @@
+"""The stage rail: how the stops plan, patch, compile, test, benchmark, profile, promote of one step stand."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from cutegen_core.decision import Gate
+from cutegen_core.event import Outcome, SessionState
+from cutegen_core.session_state import Phase, State, Step
+from cutegen_core.trial import Stage, StageStatus
+
+
+class RailStatus(StrEnum):
+    """How one stop of the stage rail stands."""
+
+    FRESH = "fresh"
+    RUNNING = "running"
+    WAITING = "waiting"
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class RailStop(NamedTuple):
+    """One stop of the rail; `since` (seconds since the epoch) while it runs, `seconds` when it is over."""
+
+    name: str
+    status: RailStatus
+    seconds: float | None = None
+    since: float | None = None
+    note: str = ""
+
+
+def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
+    """The stops plan, patch, compile, test, benchmark, profile, promote for one step."""
+    current = step is not None and step is state.step and step.outcome is None
+    results = {r.stage: r for r in step.stages} if step else {}
+    stops = [_plan_stop(state, step, current)]
+    for stage in (Stage.PATCH, Stage.COMPILE, Stage.TEST, Stage.BENCHMARK, Stage.PROFILE):
+        if stage in results:
+            result = results[stage]
+            stops.append(RailStop(stage.lower(), RailStatus(result.status), result.seconds, None, result.note))
+        elif current and state.running_stage is stage and state.phase is Phase.TESTING:
+            stops.append(RailStop(stage.lower(), RailStatus.RUNNING, None, state.running_since))
+        else:
+            stops.append(RailStop(stage.lower(), RailStatus.FRESH))
+    stops.append(_promote_stop(state, step, current))
+    return tuple(stops)
+
+
+def _plan_stop(state: State, step: Step | None, current: bool) -> RailStop:
+    if step is None:
+        return RailStop("plan", RailStatus.FRESH)
+    generated = next((r for r in step.stages if r.stage is Stage.GENERATE), None)
+    if generated is not None and generated.status is StageStatus.FAILED:
+        return RailStop("plan", RailStatus.FAILED, generated.seconds, None, generated.note)
+    if step.candidate is not None:
+        waiting = current and state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF)
+        return RailStop("plan", RailStatus.WAITING if waiting else RailStatus.PASSED)
+    if current and state.status is SessionState.RUNNING:
+        return RailStop("plan", RailStatus.RUNNING, None, state.running_since or step.at)
+    return RailStop("plan", RailStatus.WAITING if current else RailStatus.SKIPPED)
+
+
+def _promote_stop(state: State, step: Step | None, current: bool) -> RailStop:
+    if step is None or step.tried is None:
+        return RailStop("promote", RailStatus.FRESH)
+    if current:
+        waiting = state.gate is not None and state.gate.gate is Gate.PROMOTION
+        return RailStop("promote", RailStatus.WAITING if waiting else RailStatus.FRESH)
+    promoted = step.outcome is Outcome.PROMOTED
+    return RailStop("promote", RailStatus.PASSED if promoted else RailStatus.SKIPPED, None, None, str(step.outcome))

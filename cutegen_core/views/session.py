@@ -1,0 +1,211 @@
+"""Sessions and steps as rows and as a whole, computed from the store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Autonomy, Gate
+from cutegen_core.errors import StoreError
+from cutegen_core.event import ModelAnswered, Outcome, Role, SessionState, Tried
+from cutegen_core.problem import Problem
+from cutegen_core.session_state import State, Step
+from cutegen_core.store import ENGINE_LINE, Store
+from cutegen_core.trial import Status, Trial
+from cutegen_core.views.rail import RailStop, rail
+from cutegen_core.views.reading import state_of, trial_of
+
+
+class StepRow(NamedTuple):
+    """One line of the timeline."""
+
+    number: int
+    idea: str
+    author: Author | None
+    candidate: str | None
+    parent: str | None
+    status: Status | None
+    outcome: Outcome | None
+    message: str
+    registers: int
+    spill_bytes: int
+    smem_bytes: int
+    latency_ms: float | None
+    at: float
+    is_best: bool
+    is_base: bool
+
+
+class SessionRow(NamedTuple):
+    """One line of the list of sessions."""
+
+    id: str
+    problem: str
+    proposer: str
+    executor: str
+    status: SessionState
+    steps: int
+    best_idea: str
+    created_at: float
+    updated_at: float
+    origin: str
+
+
+class SessionView(NamedTuple):
+    """Everything the header, the rail, the timeline and the decide bar draw."""
+
+    id: str
+    state: State
+    problem: Problem
+    steps: tuple[StepRow, ...]
+    rail: tuple[RailStop, ...]
+    live: str
+    can_approve: bool
+    can_accept: str | None
+
+    @property
+    def working(self) -> bool:
+        """The engine is at it, or will be at once; nobody is asked anything."""
+        return self.state.status in (SessionState.READY, SessionState.RUNNING)
+
+
+class CallView(NamedTuple):
+    """One exchange with a model; `reply` is None while it runs."""
+
+    role: Role
+    model: str
+    prompt: str
+    reply: str | None
+    answer: ModelAnswered | None
+
+
+class StepView(NamedTuple):
+    """One step in full.
+
+    `base_source` is what the diff is against, `prompt` what waits at a prompt or reply gate, `calls` what was asked and
+    answered, `trial` None until the step was tried.
+    """
+
+    step: Step
+    source: str
+    base_source: str
+    prompt: str
+    calls: tuple[CallView, ...]
+    trial: Trial | None
+
+
+def session_rows(store: Store) -> list[SessionRow]:
+    """All sessions, newest first."""
+    return [_session_row(session, state_of(store, session)) for session in store.sessions()]
+
+
+def session_view(store: Store, session: str) -> SessionView:
+    """The whole session; StoreError when it does not exist."""
+    state = state_of(store, session)
+    best = state.best if state.best and state.passed(state.best) else None
+    shown = state.open_step or state.step
+    accepts = shown.candidate if shown and shown.passed else best
+    return SessionView(
+        id=session,
+        state=state,
+        problem=_problem(store, state.settings.problem),
+        steps=tuple(_step_row(step, state) for step in state.steps),
+        rail=rail(state, state.step),
+        live=store.live(session),
+        can_approve=state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
+        can_accept=accepts if state.status is not SessionState.ACCEPTED and not state.settings.imported else None,
+    )
+
+
+def step_view(store: Store, session: str, number: int) -> StepView:
+    """One step with its texts; StoreError when the session has no such step."""
+    state = state_of(store, session)
+    step = next((s for s in state.steps if s.number == number), None)
+    if step is None:
+        raise StoreError(f"session {session} has no step {number}; it has {len(state.steps)}")
+
+    def text(key: str | None) -> str:
+        return store.text(key) if key else ""
+
+    tried = step.tried
+    trial = trial_of(store, tried.trial) if tried and tried.trial else None
+    waiting = state.gate.prompt if state.gate and step is state.step else ""
+    calls = tuple(
+        CallView(
+            call.role, call.model, text(call.prompt), text(call.answer.reply) if call.answer else None, call.answer
+        )
+        for call in step.calls
+    )
+    return StepView(step, text(step.candidate), text(step.parent or step.base), text(waiting), calls, trial)
+
+
+def acceptance_trial(store: Store, state: State) -> Trial | None:
+    """The trial that accepted (or refused to accept) the candidate."""
+    tried: Tried | None = state.acceptance
+    return store.record(Trial, tried.trial) if tried and tried.trial else None
+
+
+def base_trial(store: Store, state: State, step: Step) -> Trial | None:
+    """The trial of the candidate this step's kernel was made from; None when that was never tried."""
+    parent = step.parent or step.base
+    made_from = state.step_of(parent) if parent and parent != step.candidate else None
+    tried = made_from.tried if made_from else None
+    return trial_of(store, tried.trial) if tried and tried.trial else None
+
+
+def engine_line(store: Store) -> str:
+    """What the engine itself is doing ("preparing the emulator ..."), "" when it is ready. See `store.ENGINE_LINE`."""
+    return store.live(ENGINE_LINE)
+
+
+def autonomy_words() -> Mapping[Autonomy, str]:
+    """What each autonomy mode does, for the person."""
+    return {
+        Autonomy.STEP: "stops at every gate that is on",
+        Autonomy.UNTIL_FAILURE: "goes on by itself and stops at the first failure",
+        Autonomy.AUTO: "goes on by itself to the end",
+        Autonomy.PLAN_ONLY: "stops at every plan",
+    }
+
+
+def _problem(store: Store, key: str) -> Problem:
+    return store.record(Problem, key)
+
+
+def _session_row(session: str, state: State) -> SessionRow:
+    best = state.step_of(state.best) if state.best else None
+    settings = state.settings
+    return SessionRow(
+        session,
+        settings.problem_name,
+        settings.proposer,
+        settings.executor,
+        state.status,
+        len(state.steps),
+        best.idea if best else "",
+        state.created_at,
+        state.updated_at,
+        settings.origin,
+    )
+
+
+def _step_row(step: Step, state: State) -> StepRow:
+    tried = step.tried
+    return StepRow(
+        step.number,
+        step.idea or step.instruction,
+        step.author,
+        step.candidate,
+        step.parent,
+        step.status,
+        step.outcome,
+        tried.message if tried else step.note,
+        tried.registers if tried else 0,
+        tried.spill_bytes if tried else 0,
+        tried.smem_bytes if tried else 0,
+        tried.latency_ms if tried else None,
+        step.at,
+        step.candidate is not None and step.candidate == state.best,
+        step.candidate is not None and step.candidate == state.base,
+    )
