@@ -17,12 +17,15 @@ from cutegen_core.errors import MachineError, WorkerLimitError
 
 _TIMEOUT_S = 60.0
 _MEMORY_BYTES = 4 << 30
-_MOST_SASS_BYTES = 32 << 20
+_MOST_SASS_BYTES = 128 << 20
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
 _CONSTANT_MOVE = re.compile(r"\bHFMA2(?:\.MMA)?(?=\s+R\d+, -RZ, RZ,)")
 """0 * 0 + constant: how ptxas writes constants when the other pipes are busy; no arithmetic of the kernel's."""
+_PLACES = re.compile(r'(?:^[ \t]*//## File "[^"\n]*", line \d+[^\n]*\n)+', re.MULTILINE)
+"""How the code below came to be here: a line of a header, inlined at another one, ..., at a line of the candidate."""
+_PLACE = re.compile(r'File ("[^"\n]*"), line (\d+)')
 _WIDTH = re.compile(r"\.(128|64|U16|S16|16|U8|S8|8)\b")
 
 _SIZED = {"LDG": "global load", "STG": "global store", "LDS": "shared load", "STS": "shared store"}
@@ -55,7 +58,8 @@ _PREFIXES = (
 
 
 def disassemble(cubin: bytes) -> str:
-    """The code sections with the source line before each group of instructions, paths shortened.
+    """The code sections; before each group of instructions the line it comes from and, where that is a header's, the
+    candidate's line it was inlined at. Paths are shortened.
 
     Raises:
         WorkerLimitError: the kernel is too large for nvdisasm's limits.
@@ -67,7 +71,7 @@ def disassemble(cubin: bytes) -> str:
         policy = sandbox.Policy(
             read=(path,), write=(), memory_bytes=_MEMORY_BYTES, cpu_seconds=int(_TIMEOUT_S), file_bytes=0
         )
-        command = [str(toolchain.nvdisasm()), "--print-code", "--print-line-info", "--no-dataflow", str(path)]
+        command = [str(toolchain.nvdisasm()), "--print-code", "--print-line-info-inline", "--no-dataflow", str(path)]
         done = sandbox.run(
             command, policy, cwd=Path(folder), env={}, timeout_s=_TIMEOUT_S, output_limit_bytes=_MOST_SASS_BYTES
         )
@@ -113,4 +117,14 @@ def _sections(sass: str) -> Iterator[tuple[str, str]]:
 def _shortened(sass: str) -> str:
     for folder in sorted(toolchain.include_dirs(), key=lambda f: -len(str(f))):
         sass = sass.replace(f'"{folder}/', '"')
-    return re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
+    sass = re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
+    return _PLACES.sub(_place, sass)
+
+
+def _place(chain: re.Match[str]) -> str:
+    """One line for a chain of inlined places: the innermost, and the innermost one of the candidate itself."""
+    places = _PLACE.findall(chain[0])
+    file, line = places[0]
+    mine = next((line for name, line in places if name == '"candidate.cu"'), None)
+    inlined = f' inlined at "candidate.cu", line {mine}' if mine and file != '"candidate.cu"' else ""
+    return f"\t//## File {file}, line {line}{inlined}\n"
