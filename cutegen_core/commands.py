@@ -24,7 +24,8 @@ from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.device import target
 from cutegen_core.doctor import doctor
 from cutegen_core.errors import KernelFileError, UsageError
-from cutegen_core.evaluator import Evaluator, Quiet
+from cutegen_core.evaluation.watch import Quiet
+from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionState
 from cutegen_core.exports import export
 from cutegen_core.imports import import_path

@@ -101,6 +101,10 @@ class Executor(Protocol):
     name: str
     times: bool
     """Whether what it runs on says anything about speed."""
+    ordered: bool
+    """Whether it has thread orders to choose from."""
+    checks_every_trial: bool
+    """Whether memory errors and races are looked for in every trial, or only in thorough ones since it takes long."""
 
     def build(
         self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool

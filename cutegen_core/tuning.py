@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from cutegen_core.candidate import Candidate
-from cutegen_core.evaluator import Evaluator, Quiet, Watch
+from cutegen_core.evaluation.watch import Quiet, Watch
+from cutegen_core.evaluator import Evaluator
 from cutegen_core.kernel_file import KernelFile, parse
 from cutegen_core.trial import Status, Trial
 

@@ -29,6 +29,8 @@ class CpuExecutor:
 
     name = "cpu"
     times = False
+    ordered = True
+    checks_every_trial = True
 
     def __init__(self, cache: Path | None = None, progress: Progress = _silent) -> None:
         self._cache = cache or workspace.cache_dir("emulator")
