@@ -1,0 +1,187 @@
+"""Device memory that two processes can share, one mapping a tensor, with nothing mapped behind its last byte.
+
+    reserved:  |<------------------ mapped, a multiple of 2 MiB ------------------>|<-- never mapped -->|
+               | guard pattern ................. | tensor ............... | tail |
+
+1. The owner allocates (`Buffer.allocate`) and exports a file descriptor; it may read and write.
+2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
+3. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
+   leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
+
+Virtual memory management: CUDA Driver API, chapters "Virtual Memory Management".
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.gpu import driver
+from cutegen_core.gpu.driver import call
+
+GUARD = 0xA5
+"""The byte around tensors."""
+
+ALIGNMENT = 16
+"""What float4 loads, cp.async and tensor maps need; allocators give 256, which `Layout.of` takes on request."""
+
+_FRONT_BYTES = 4096
+_HOLE_BYTES = 64 << 20
+_FD = cuda.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a tensor lies in its mapping; all in bytes.
+
+    Attributes:
+        mapped: size of the mapping, a multiple of the granularity.
+        offset: of the tensor's first byte.
+    """
+
+    nbytes: int
+    mapped: int
+    offset: int
+
+    @classmethod
+    def of(cls, nbytes: int, granularity: int, alignment: int = ALIGNMENT) -> Layout:
+        """The layout of a tensor of `nbytes`; `alignment` (a power of two) of its start costs up to that many bytes
+        of tail behind it, where an overflow is seen by the pattern instead of a fault."""
+        mapped = -(-(nbytes + _FRONT_BYTES) // granularity) * granularity
+        return cls(nbytes, mapped, (mapped - nbytes) // alignment * alignment)
+
+    @property
+    def tail(self) -> int:
+        return self.mapped - self.offset - self.nbytes
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Guard bytes somebody wrote over.
+
+    Attributes:
+        where: "in front of" or "behind" the tensor.
+        distance: bytes from the tensor to the nearest of them, 1 for the neighbour.
+    """
+
+    where: str
+    distance: int
+
+
+class Buffer:
+    """One tensor's memory, mapped in this process. `address` is the tensor's, `nbytes` its size; `free` ends it."""
+
+    def __init__(self, layout: Layout, handle: int, access: int) -> None:
+        self.layout = layout
+        self._handle = handle
+        self._reserved = layout.mapped + _HOLE_BYTES
+        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, 0, 0))
+        self._mapped = False
+        try:
+            call(cuda.cuMemMap, self._base, layout.mapped, 0, handle, 0)
+            self._mapped = True
+            call(cuda.cuMemSetAccess, self._base, layout.mapped, [_access(access)], 1)
+        except driver.DriverError:
+            self.free()
+            raise
+
+    @classmethod
+    def allocate(cls, nbytes: int, alignment: int = ALIGNMENT) -> Buffer:
+        """Fresh memory on the current device, guards written, the tensor itself undefined.
+
+        Raises:
+            DriverError: CUDA_ERROR_OUT_OF_MEMORY and its kin.
+        """
+        layout = Layout.of(nbytes, granularity(), alignment)
+        buffer = cls(layout, int(call(cuda.cuMemCreate, layout.mapped, _properties(), 0)), _READ_WRITE)
+        buffer.guard()
+        return buffer
+
+    @classmethod
+    def imported(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
+        """Somebody else's memory; the descriptor is closed. A write to a read-only one is an illegal address."""
+        try:
+            handle = int(call(cuda.cuMemImportFromShareableHandle, fd, _FD))
+        finally:
+            os.close(fd)
+        return cls(layout, handle, _READ_WRITE if writable else _READ)
+
+    @property
+    def address(self) -> int:
+        return self._base + self.layout.offset
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.nbytes
+
+    def export(self) -> int:
+        """A file descriptor that stands for the memory; the caller closes it."""
+        return int(call(cuda.cuMemExportToShareableHandle, self._handle, _FD, 0))
+
+    def fill(self, byte: int) -> None:
+        """Sets the tensor, not the guards, and waits."""
+        if self.nbytes:
+            call(cuda.cuMemsetD8, self.address, byte, self.nbytes)
+            call(cuda.cuCtxSynchronize)
+
+    def guard(self) -> None:
+        """Writes the pattern around the tensor and waits."""
+        call(cuda.cuMemsetD8, self._base, GUARD, self.layout.offset)
+        if self.layout.tail:
+            call(cuda.cuMemsetD8, self.address + self.nbytes, GUARD, self.layout.tail)
+        call(cuda.cuCtxSynchronize)
+
+    def damage(self) -> Damage | None:
+        """What became of the guards; call when no kernel runs."""
+        behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)
+        if behind.strip(_PATTERN):
+            return Damage("behind", len(behind) - len(behind.lstrip(_PATTERN)) + 1)
+        front = driver.copy_out(self._base, self.layout.offset)
+        clean = len(front) - len(front.rstrip(_PATTERN))
+        return Damage("in front of", clean + 1) if clean < len(front) else None
+
+    def free(self) -> None:
+        """Gives the memory back; safe to call twice, and after the context is lost it does what still can be done."""
+        if self._mapped:
+            cuda.cuMemUnmap(self._base, self.layout.mapped)
+            self._mapped = False
+        if self._base:
+            cuda.cuMemAddressFree(self._base, self._reserved)
+            cuda.cuMemRelease(self._handle)
+            self._base = 0
+
+
+def granularity() -> int:
+    """What the size of a mapping must be a multiple of, in bytes."""
+    minimum = cuda.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    size: int = call(cuda.cuMemGetAllocationGranularity, _properties(), minimum)
+    return size
+
+
+_PATTERN = bytes([GUARD])
+_READ = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
+_READ_WRITE = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+def _location() -> cuda.CUmemLocation:
+    location = cuda.CUmemLocation()
+    location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    location.id = int(call(cuda.cuCtxGetDevice))
+    return location
+
+
+def _properties() -> cuda.CUmemAllocationProp:
+    properties = cuda.CUmemAllocationProp()
+    properties.type = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.requestedHandleTypes = _FD
+    properties.location = _location()
+    return properties
+
+
+def _access(flags: int) -> cuda.CUmemAccessDesc:
+    access = cuda.CUmemAccessDesc()
+    access.location = _location()
+    access.flags = flags
+    return access
