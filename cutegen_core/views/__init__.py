@@ -2,6 +2,7 @@
 
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
+from cutegen_core.views.machine_code import Instruction, MachineCode, machine_code
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.session import (
     CallView,
@@ -17,9 +18,62 @@ from cutegen_core.views.session import (
     session_view,
     step_view,
 )
+from cutegen_core.views.speed import (
+    MARK_WORDS,
+    ProfileDelta,
+    ProfileView,
+    Share,
+    SpeedRow,
+    compare_speed,
+    implied_peaks,
+    performance_of,
+    profile_deltas,
+    profile_view,
+    share,
+    speed_rows,
+    strongest,
+    suspect,
+    timing_of,
+)
 
 __all__ = [
-    "CallView", "Delta", "MixRow", "RailStatus", "RailStop", "SessionRow", "SessionView", "StepRow", "StepView",
-    "acceptance_trial", "autonomy_words", "base_trial", "chips", "compare", "engine_line", "instruction_mix",
-    "mix_rows", "rail", "session_rows", "session_view", "step_view",
-]  # fmt: skip
+    "MARK_WORDS",
+    "CallView",
+    "Delta",
+    "Instruction",
+    "MachineCode",
+    "MixRow",
+    "ProfileDelta",
+    "ProfileView",
+    "RailStatus",
+    "RailStop",
+    "SessionRow",
+    "SessionView",
+    "Share",
+    "SpeedRow",
+    "StepRow",
+    "StepView",
+    "acceptance_trial",
+    "autonomy_words",
+    "base_trial",
+    "chips",
+    "compare",
+    "compare_speed",
+    "engine_line",
+    "implied_peaks",
+    "instruction_mix",
+    "machine_code",
+    "mix_rows",
+    "performance_of",
+    "profile_deltas",
+    "profile_view",
+    "rail",
+    "session_rows",
+    "session_view",
+    "share",
+    "speed_rows",
+    "step_view",
+    "strongest",
+    "suspect",
+    "timing_of",
+]

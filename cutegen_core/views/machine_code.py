@@ -1,0 +1,84 @@
+"""SASS as rows: every instruction with the line of the kernel file it comes from.
+
+Reads what `compiler.disassembly` writes: sections, labels, and before each group of instructions a line
+`//## File "cute/algorithm/copy.hpp", line 59 inlined at "candidate.cu", line 45`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
+_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "[^"]*", line (\d+))?')
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*$")
+_LABEL = re.compile(r"^(\.?[\w.$]+):\s*$")
+OWN_FILE = "candidate.cu"
+
+
+class Instruction(NamedTuple):
+    """One instruction, or a label (then `address` is "").
+
+    Attributes:
+        line: of the kernel file, 0 where the line information does not lead there.
+        header: the header's line it was inlined from, "" where it is the kernel file's own.
+    """
+
+    address: str
+    text: str
+    line: int
+    header: str = ""
+
+
+class MachineCode(NamedTuple):
+    """One kernel's instructions; `mangled` is its name in the cubin."""
+
+    mangled: str
+    instructions: tuple[Instruction, ...]
+
+
+@lru_cache(maxsize=16)
+def machine_code(sass: str) -> tuple[MachineCode, ...]:
+    """The kernels of a disassembly in its order; the padding behind a kernel's end is left out."""
+    kernels: list[tuple[str, list[Instruction]]] = []
+    line, header = 0, ""
+    for text in sass.splitlines():
+        if section := _SECTION.match(text):
+            kernels.append((section[1].strip('"'), []))
+            line, header = 0, ""
+        elif place := _PLACE.search(text):
+            line, header = _read(place)
+        elif kernels:
+            kernels[-1][1].extend(_row(text, line, header))
+    return tuple(MachineCode(name, tuple(_without_padding(rows))) for name, rows in kernels if rows)
+
+
+def lines_of(code: MachineCode) -> dict[int, int]:
+    """Line of the kernel file -> how many instructions it became."""
+    counts: dict[int, int] = {}
+    for row in code.instructions:
+        if row.address and row.line:
+            counts[row.line] = counts.get(row.line, 0) + 1
+    return counts
+
+
+def _read(place: re.Match[str]) -> tuple[int, str]:
+    file, line, inlined_at = place.groups()
+    if file == OWN_FILE:
+        return int(line), ""
+    return int(inlined_at or 0), f"{file}:{line}"
+
+
+def _row(text: str, line: int, header: str) -> Iterator[Instruction]:
+    if found := _INSTRUCTION.match(text):
+        yield Instruction(found[1], found[2], line, header)
+    elif (label := _LABEL.match(text)) and label[1].startswith(".L_"):
+        yield Instruction("", f"{label[1]}:", line)
+
+
+def _without_padding(rows: list[Instruction]) -> list[Instruction]:
+    while rows and (not rows[-1].address or rows[-1].text.startswith("NOP")):
+        rows.pop()
+    return rows

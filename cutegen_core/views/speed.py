@@ -1,0 +1,207 @@
+"""How fast the steps of a session are, read from their trials: latency, speedups, shares of the bound, profiles.
+
+Of several workloads the first one stands for the kernel, as in `Performance.latency_us`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from cutegen_core.performance import BEST, Bound, Peaks, Performance, Profile, Speedup, Timing, WorkloadPerformance
+from cutegen_core.session_state import State, Step
+from cutegen_core.store import Store
+from cutegen_core.trial import Trial
+from cutegen_core.views.costs import Delta
+from cutegen_core.views.reading import trial_of
+
+GRAPH, COMPULSORY = "graph", "compulsory"
+MARK_WORDS: Mapping[str, str] = {
+    "NOT_TIMED": "no time was measured: the executor has no GPU, or the measurement was not possible",
+    "NOT_SANITIZED": "compute-sanitizer has not looked at it yet; it does before the kernel is accepted",
+    "UNSTABLE": "measured again in a fresh process its median moved by more than 2 %: do not build on this number",
+    "CONFIRM": "more than 5 times faster than the strongest baseline: look at it yourself before it is promoted",
+}
+"""What each mark of a trial means, for the person."""
+
+
+class Share(NamedTuple):
+    """How much of a bound a time reaches; `fraction` is above 1 where it is beaten."""
+
+    bound: Bound
+    fraction: float
+
+    @property
+    def words(self) -> str:
+        """ "78 % of the memory bound"."""
+        beaten = " (beaten: it does less than the graph as written)" if self.fraction > 1 else ""
+        return f"{100 * self.fraction:.0f} % of the {self.bound.by} bound{beaten}"
+
+
+class SpeedRow(NamedTuple):
+    """One timed step, ready for the timeline.
+
+    Attributes:
+        noise: the measured A/A noise, relative.
+        against: the candidate beside the strongest baseline that could be timed, None without one.
+        share: of the display bound, None where nothing was counted.
+        bound_us, baseline_us: the target lines of the chart; None where unknown.
+    """
+
+    step: int
+    latency_us: float
+    p10_us: float
+    p90_us: float
+    noise: float
+    against: Speedup | None
+    share: Share | None
+    bound_us: float | None
+    baseline_us: float | None
+
+
+class ProfileDelta(NamedTuple):
+    """One metric of one kernel beside the parent's; `before` is None where the parent has no such number."""
+
+    kernel: str
+    name: str
+    unit: str
+    before: float | None
+    value: float
+
+
+class ProfileView(NamedTuple):
+    """What is known of a step's profile; `message` says why there is none."""
+
+    profile: Profile | None
+    message: str = ""
+
+
+def strongest(workload: WorkloadPerformance) -> Speedup | None:
+    """The comparison with the fastest baseline: the smallest ratio. The session's own best is no baseline."""
+    return min((s for s in workload.speedups if s.baseline != BEST), key=lambda s: s.ratio, default=None)
+
+
+def share(workload: WorkloadPerformance, us: float | None = None) -> Share | None:
+    """Share of the bound for display: the graph's, or the compulsory one where nothing else was counted.
+
+    Args:
+        us: another time than the candidate's median.
+    """
+    bound = workload.bound(GRAPH) or workload.bound(COMPULSORY)
+    took = us or workload.candidate.median_us
+    return Share(bound, bound.us / took) if bound and took else None
+
+
+def suspect(workload: WorkloadPerformance) -> Bound | None:
+    """The compulsory bound where the candidate claims to be faster than it allows."""
+    bound = workload.bound(COMPULSORY)
+    return bound if bound and workload.candidate.median_us < bound.us else None
+
+
+def implied_peaks(bounds: tuple[Bound, ...]) -> Mapping[str, float]:
+    """The measured peaks the bounds were divided by: "bytes_per_s" and "flops_per_s"; absent where nothing of the kind
+    was counted."""
+    peaks: dict[str, float] = {}
+    for bound in bounds:
+        if bound.memory_us > 0:
+            peaks.setdefault("bytes_per_s", 1e6 * bound.moved_bytes / bound.memory_us)
+        if bound.compute_us > 0:
+            peaks.setdefault("flops_per_s", 1e6 * bound.flops / bound.compute_us)
+    return peaks
+
+
+def performance_of(store: Store, step: Step | None) -> Performance | None:
+    """What was measured of a step, None where nothing was."""
+    tried = step.tried if step else None
+    return trial_of(store, tried.trial).performance if tried and tried.trial else None
+
+
+def speed_rows(store: Store, state: State) -> tuple[SpeedRow, ...]:
+    """Every timed step, in order."""
+    found = ((s.number, s.tried) for s in state.steps if s.tried and s.tried.trial and s.tried.latency_ms is not None)
+    rows = (_speed(store, number, tried.trial) for number, tried in found)
+    return tuple(row for row in rows if row is not None)
+
+
+@lru_cache(maxsize=8192)
+def _speed(store: Store, number: int, trial: str) -> SpeedRow | None:
+    performance = trial_of(store, trial).performance
+    if performance is None or not performance.workloads:
+        return None
+    workload = performance.workloads[0]
+    timing, against, reached = workload.candidate, strongest(workload), share(workload)
+    baseline = timing_of(workload, against.baseline) if against else None
+    return SpeedRow(
+        number, timing.median_us, timing.p10_us, timing.p90_us, workload.aa_noise, against, reached,
+        reached.bound.us if reached else None, baseline.median_us if baseline else None,
+    )  # fmt: skip
+
+
+def timing_of(workload: WorkloadPerformance, contender: str) -> Timing | None:
+    return next((t for t in workload.timings if t.contender == contender), None)
+
+
+def compare_speed(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
+    """Measured numbers of two candidates, line by line, over the workloads either was timed on."""
+    a, b = (_speed_numbers(t.performance) if t and t.performance else {} for t in (left, right))
+    return tuple(Delta(name, unit, a.get((name, unit)), b.get((name, unit))) for name, unit in dict.fromkeys([*a, *b]))
+
+
+def _speed_numbers(performance: Performance) -> dict[tuple[str, str], float]:
+    numbers: dict[tuple[str, str], float] = {}
+    for workload in performance.workloads:
+        timing, reached = workload.candidate, share(workload)
+        where = workload.workload
+        numbers[(f"{where}, median", "µs")] = timing.median_us
+        numbers[(f"{where}, p10", "µs")] = timing.p10_us
+        numbers[(f"{where}, p90", "µs")] = timing.p90_us
+        if workload.remeasured_us is not None:
+            numbers[(f"{where}, fresh process", "µs")] = workload.remeasured_us
+        for speedup in workload.speedups:
+            if speedup.baseline != BEST:
+                numbers[(f"{where}, against {speedup.baseline}", "x")] = speedup.ratio
+        if reached:
+            numbers[(f"{where}, of the {reached.bound.by} bound", "%")] = 100 * reached.fraction
+            numbers[(f"{where}, moved", "GB/s")] = reached.bound.moved_bytes / timing.median_us / 1e3
+            if reached.bound.flops:
+                numbers[(f"{where}, computed", "TFLOP/s")] = reached.bound.flops / timing.median_us / 1e6
+    return numbers
+
+
+def profile_view(store: Store, state: State, step: Step) -> ProfileView:
+    """The profile of a step's candidate: the one a person asked for, else the one of its trial."""
+    asked = state.profiles.get(step.candidate or "")
+    if asked and asked.profile:
+        return ProfileView(_profile(store, asked.profile))
+    performance = performance_of(store, step)
+    return ProfileView(performance.profile if performance else None, asked.message if asked else "")
+
+
+@lru_cache(maxsize=64)
+def _profile(store: Store, key: str) -> Profile:
+    return store.record(Profile, key)
+
+
+def profile_deltas(before: Profile | None, profile: Profile) -> tuple[ProfileDelta, ...]:
+    """Every metric beside the parent's of that name; kernels are paired by name, a single one with a single one."""
+    rows = []
+    for kernel in profile.kernels:
+        other = next((k for k in before.kernels if k.kernel == kernel.kernel), None) if before else None
+        if other is None and before and len(before.kernels) == len(profile.kernels) == 1:
+            other = before.kernels[0]
+        for metric in kernel.metrics:
+            old = other.metric(metric.name) if other else None
+            same = old is not None and old.unit == metric.unit
+            rows.append(ProfileDelta(kernel.kernel, metric.name, metric.unit, old.value if same and old else None,
+                                     metric.value))  # fmt: skip
+    return tuple(rows)
+
+
+def peaks_words(peaks: Peaks) -> str:
+    """One line: what a device can do at best."""
+    pipes = ", ".join(f"{pipe} {flops / 1e12:.1f} TFLOP/s" for pipe, flops in peaks.flops_per_s.items())
+    return (
+        f"{peaks.device}: copy {peaks.copy_bytes_per_s / 1e12:.2f} TB/s, read {peaks.read_bytes_per_s / 1e12:.2f} TB/s"
+        f"{', ' if pipes else ''}{pipes}; {peaks.how}"
+    )
