@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cutegen_core.launch import Launch, LaunchPlan, ScalarArgument, TensorArgument
+from cutegen_core.launch import Argument, Launch, LaunchPlan, ScalarArgument, TensorArgument, TensorMapArgument
 from cutegen_core.problem import ITEMSIZE
 from cutegen_core.trial import Diagnostic, KernelResources
 
@@ -42,6 +42,8 @@ _INTEGER_BITS: Mapping[str, tuple[int, bool]] = {
     "unsigned long long": (64, False),
 }  # fmt: skip
 _FLOATS = ("float", "double")
+TENSOR_MAP_TYPES = frozenset(("cute::TmaDescriptor", "CUtensorMap", "CUtensorMap_st"))
+"""All of them are 128 opaque bytes; NVRTC has no cuda.h, so there the name is CuTe's."""
 _OUTPUT = re.compile(r"out\d*")
 
 
@@ -124,21 +126,34 @@ def _check_launch(launch: Launch, types: tuple[ParameterType, ...], scratch: fro
             launch, f"{name} expects {len(types)} parameter{plural} ({listed}), the plan gives {len(launch.args)}"
         )
         return
+
+    def writable(tensor: str) -> bool:
+        return tensor in scratch or _OUTPUT.fullmatch(tensor) is not None
+
     for position, (argument, wanted) in enumerate(zip(launch.args, types, strict=True), 1):
         place = f"parameter {position} of {name} is '{wanted.text}'"
-        if isinstance(argument, TensorArgument):
-            if problem := _tensor_problem(argument, wanted):
-                yield _error(launch, f"{place}, but {problem}")
-            elif wanted.writable and not _OUTPUT.fullmatch(argument.name) and argument.name not in scratch:
-                text = f"{place}, but {argument.name} is an input and is mapped read-only: write const"
-                yield Diagnostic(launch.line, "warning", text, "plan")
-        elif problem := _scalar_problem(argument, wanted):
+        if problem := _problem(argument, wanted):
             yield _error(launch, f"{place}, but {problem}")
+        elif isinstance(argument, TensorArgument) and wanted.writable and not writable(argument.name):
+            text = f"{place}, but {argument.name} is an input and is mapped read-only: write const"
+            yield Diagnostic(launch.line, "warning", text, "plan")
+
+
+def _problem(argument: Argument, wanted: ParameterType) -> str:
+    """Why this argument cannot be passed there; empty when it can."""
+    match argument:
+        case TensorArgument():
+            return _tensor_problem(argument, wanted)
+        case TensorMapArgument():
+            return _tensor_map_problem(argument, wanted)
+    return _scalar_problem(argument, wanted)
 
 
 def _tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str:
     """Why this tensor cannot be passed there; empty when it can."""
     given = f"the plan gives the tensor {argument.name} of {argument.dtype}"
+    if wanted.base in TENSOR_MAP_TYPES:
+        return f"{given}: describe it in a [[tensormap]] and give that by its name"
     if not wanted.pointer:
         return f"{given}: a tensor needs a pointer"
     if wanted.base in _RAW:
@@ -150,6 +165,14 @@ def _tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str:
         return ""
     sizes = f"{ITEMSIZE[element]} bytes an element against {ITEMSIZE[argument.dtype]}"
     return f"{given} ({sizes})" if ITEMSIZE[element] != ITEMSIZE[argument.dtype] else given
+
+
+def _tensor_map_problem(argument: TensorMapArgument, wanted: ParameterType) -> str:
+    """Why this tensor map cannot be passed there; empty when it can."""
+    if wanted.base in TENSOR_MAP_TYPES and not wanted.pointer:
+        return ""
+    needed = f"take it by value, const __grid_constant__ CUtensorMap {argument.name}"
+    return f"the plan gives the tensor map {argument.name}: {needed}"
 
 
 def _scalar_problem(argument: ScalarArgument, wanted: ParameterType) -> str:

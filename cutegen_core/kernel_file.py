@@ -17,10 +17,30 @@ from cutegen_core.errors import KernelFileError
 from cutegen_core.expressions import Number, nearest
 from cutegen_core.launch import LaunchPlan
 from cutegen_core.plan_resolve import DeviceNumbers, check_where, complete_params, resolve
-from cutegen_core.plan_text import LaunchSpec, Let, Located, Numerics, Parameter, PlanText, ScratchSpec, read_plan
+from cutegen_core.plan_text import (
+    LaunchSpec,
+    Let,
+    Located,
+    Numerics,
+    Parameter,
+    PlanText,
+    ScratchSpec,
+    TensorMapSpec,
+    read_plan,
+)
 from cutegen_core.problem import Signature
 
-__all__ = ["DeviceNumbers", "KernelFile", "LaunchSpec", "Numerics", "Parameter", "ScratchSpec", "decode", "parse"]
+__all__ = [
+    "DeviceNumbers",
+    "KernelFile",
+    "LaunchSpec",
+    "Numerics",
+    "Parameter",
+    "ScratchSpec",
+    "TensorMapSpec",
+    "decode",
+    "parse",
+]
 
 MAX_BYTES = 1 << 20
 PROGRAM_NAME = "candidate.cu"
@@ -68,6 +88,10 @@ class KernelFile:
     @property
     def scratch(self) -> tuple[ScratchSpec, ...]:
         return self.contents.scratch
+
+    @property
+    def tensor_maps(self) -> tuple[TensorMapSpec, ...]:
+        return self.contents.tensor_maps
 
     @property
     def numerics(self) -> Numerics:

@@ -1,8 +1,9 @@
 """A plan's expressions given their values for one workload, and checked against what hardware can launch.
 
 1. Parameters are completed and checked (`complete_params`), `[let]` is evaluated in order.
-2. Scratch and the launches whose `when` holds become plain numbers.
-3. Threads, grid, cluster and shared memory are compared with the device; the message carries both numbers.
+2. Scratch, the launches whose `when` holds and the tensor maps these use become plain numbers.
+3. Threads, grid, cluster and shared memory are compared with the device, tensor maps with the rules of the descriptor
+   (`tensor_map_rules`); the message carries both numbers.
 """
 
 from __future__ import annotations
@@ -10,21 +11,33 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
 from cutegen_core.errors import KernelFileError
 from cutegen_core.expressions import ExpressionError, Number, Scope, TensorFacts, nearest
-from cutegen_core.launch import Dim3, Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
-from cutegen_core.plan_text import DEVICE_NAMES, LaunchSpec, Located, Parameter, PlanText
+from cutegen_core.launch import (
+    Argument,
+    Dim3,
+    Launch,
+    LaunchPlan,
+    ScalarArgument,
+    Scratch,
+    TensorArgument,
+    TensorMap,
+    TensorMapArgument,
+)
+from cutegen_core.plan_text import DEVICE_NAMES, LaunchSpec, Located, Parameter, PlanText, TensorMapSpec
 from cutegen_core.problem import Signature, TensorSpec
+from cutegen_core.tensor_map_rules import broken_rule
 
 MAX_THREADS = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 MAX_CLUSTER = 8
 MAX_SCRATCH_BYTES = 16 << 30
+TENSOR_MAP_ARCH = 90
 
 
 class DeviceNumbers(Protocol):
@@ -51,6 +64,7 @@ class _Context:
     dtypes: Mapping[str, str]
     device: DeviceNumbers
     outputs_empty: bool
+    tensor_maps: Mapping[str, TensorMapSpec]
 
 
 def complete_params(params: tuple[Parameter, ...], chosen: Mapping[str, Number]) -> dict[str, Number]:
@@ -92,10 +106,11 @@ def resolve(
         context = _context(plan, signature, device, values)
         scratch = tuple(_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
         context = _with_scratch(context, scratch)
-        launches = [_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
-        if not launches and not context.outputs_empty:
+        found = [_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
+        if not found and not context.outputs_empty:
             raise KernelFileError("no [[launch]] applies: every 'when' is false", plan.launches[0].line)
-        return LaunchPlan(tuple(launch for launch in launches if launch is not None), scratch)
+        launches = tuple(launch for launch in found if launch is not None)
+        return LaunchPlan(launches, scratch, _tensor_maps(launches, context))
     except KernelFileError as error:
         if not workload:
             raise
@@ -111,7 +126,8 @@ def _device_numbers(device: DeviceNumbers) -> dict[str, Number]:
 
 def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values: Mapping[str, Number]) -> _Context:
     tensors: dict[str, TensorFacts] = {t.name: t for t in signature.tensors}
-    for name, line in [(p.name, p.line) for p in plan.params] + [(let.name, let.value.line) for let in plan.lets]:
+    own = [(p.name, p.line) for p in plan.params] + [(let.name, let.value.line) for let in plan.lets]
+    for name, line in own + [(m.name, m.line_of("name")) for m in plan.tensor_maps]:
         if name in tensors or name in signature.scalars:
             raise KernelFileError(f"'{name}' is a name of the problem's signature; give it another name here", line)
     numbers = {**signature.scalars, **values, **_device_numbers(device)}
@@ -122,13 +138,14 @@ def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values
         dtypes={t.name: t.dtype for t in signature.tensors},
         device=device,
         outputs_empty=all(t.numel == 0 for t in signature.outputs),
+        tensor_maps={m.name: m for m in plan.tensor_maps},
     )
 
 
 def _with_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
     tensors = {**context.scope.tensors, **{s.name: TensorSpec(s.name, s.dtype, s.shape) for s in scratch}}
     dtypes = {**context.dtypes, **{s.name: s.dtype for s in scratch}}
-    return _Context(Scope(tensors, context.scope.numbers), dtypes, context.device, context.outputs_empty)
+    return replace(context, scope=Scope(tensors, context.scope.numbers), dtypes=dtypes)
 
 
 def _scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
@@ -164,11 +181,48 @@ def _launch(spec: LaunchSpec, context: _Context) -> Launch | None:
     return Launch(spec.kernel, grid, block, smem, args, cluster, spec.cooperative, spec.line)
 
 
-def _argument(located: Located, context: _Context) -> TensorArgument | ScalarArgument:
+def _argument(located: Located, context: _Context) -> Argument:
     tree, text = located.expression.tree, located.expression.text
+    if isinstance(tree, ast.Name) and tree.id in context.tensor_maps:
+        return TensorMapArgument(tree.id)
     if isinstance(tree, ast.Name) and tree.id in context.dtypes and tree.id not in context.scope.numbers:
         return TensorArgument(tree.id, context.dtypes[tree.id])
     return ScalarArgument(_value(located, context.scope, f"argument '{text}'"), text)
+
+
+def _tensor_maps(launches: Iterable[Launch], context: _Context) -> tuple[TensorMap, ...]:
+    """The tensor maps these launches use. The others may not fit this workload: that is what `when` is for."""
+    used = {a.name for launch in launches for a in launch.args if isinstance(a, TensorMapArgument)}
+    return tuple(_tensor_map(spec, context) for name, spec in context.tensor_maps.items() if name in used)
+
+
+def _tensor_map(spec: TensorMapSpec, context: _Context) -> TensorMap:
+    if _device_numbers(context.device)["arch"] < TENSOR_MAP_ARCH:
+        text = f"tensor map {spec.name}: {context.device.arch} has no tensor maps, they begin with sm_90"
+        raise KernelFileError(f"{text}; load through CuTe copies, or give the launch a 'when'", spec.line)
+    if spec.tensor not in context.dtypes:
+        known = nearest(spec.tensor, context.dtypes)
+        raise KernelFileError(
+            f"tensor map {spec.name}: there is no tensor '{spec.tensor}'{known}", spec.line_of("tensor")
+        )
+    tensor, dtype = context.scope.tensors[spec.tensor], context.dtypes[spec.tensor]
+
+    def numbers(key: str, located: tuple[Located, ...] | None, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+        what = f"{key} of tensor map {spec.name}"
+        return otherwise if located is None else tuple(_integer(e, context.scope, what) for e in located)
+
+    dims = numbers("dims", spec.dims, tuple(reversed(tensor.shape)))
+    dense = tuple(prod(dims[: i + 1]) for i in range(len(dims) - 1))
+    made = TensorMap(
+        name=spec.name, tensor=spec.tensor, dtype=dtype, dims=dims,
+        offset_bytes=_integer(spec.offset, context.scope, "offset") * tensor.itemsize if spec.offset else 0,
+        strides_bytes=tuple(s * tensor.itemsize for s in numbers("strides", spec.strides, dense)),
+        box=numbers("box", spec.box, ()), element_strides=(1,) * len(dims), swizzle=spec.swizzle,
+        interleave=spec.interleave, l2_promotion=spec.l2_promotion, oob_fill=spec.oob_fill, line=spec.line,
+    )  # fmt: skip
+    if broken := broken_rule(made, tensor.numel, context.device.smem_max):
+        raise KernelFileError(f"tensor map {spec.name}: {broken.message}", spec.line_of(broken.key))
+    return made
 
 
 def _dim3(located: tuple[Located, ...], scope: Scope, what: str) -> Dim3:

@@ -18,6 +18,7 @@ from typing import Any
 
 from cutegen_core.errors import KernelFileError
 from cutegen_core.expressions import FUNCTIONS, Expression, ExpressionError, Number, nearest, parse_expression
+from cutegen_core.launch import INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cutegen_core.problem import ITEMSIZE
 
 DEVICE_NAMES = ("sm_count", "smem_max", "warp_size", "arch")
@@ -25,6 +26,11 @@ DEVICE_NAMES = ("sm_count", "smem_max", "warp_size", "arch")
 _SECTIONS = ("idea", "let", "params", "scratch", "launch", "numerics", "tensormap")
 _LAUNCH_KEYS = ("kernel", "grid", "block", "args", "smem", "cluster", "cooperative", "when")
 _LISTS = ("grid", "block", "args", "cluster")
+_TENSOR_MAP_CHOICES = {
+    "swizzle": SWIZZLES, "interleave": INTERLEAVES, "l2_promotion": L2_PROMOTIONS, "oob_fill": OOB_FILLS,
+}  # fmt: skip
+_TENSOR_MAP_LISTS = ("box", "dims", "strides")
+_TENSOR_MAP_KEYS = ("name", "tensor", *_TENSOR_MAP_LISTS, "offset", *_TENSOR_MAP_CHOICES)
 _ACCUMULATE = ("float64", "float32", "float16", "bfloat16", "int32", "int64")
 _RELAXATIONS = ("fast_math", "tf32", "bf16_accumulate", "fp16_accumulate", "atomics")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -86,6 +92,39 @@ class ScratchSpec:
 
 
 @dataclass(frozen=True)
+class TensorMapSpec:
+    """A `[[tensormap]]` entry before its expressions have values; every list has the fastest dimension first.
+
+    Attributes:
+        box: elements one copy moves along each dimension.
+        dims: elements of the view; None: the tensor's own shape, reversed.
+        strides: distances along dimensions 1, 2, ... in elements; None: dense.
+        offset: first element of the view.
+        lines: of its keys; "" is the entry itself.
+    """
+
+    name: str
+    tensor: str
+    box: tuple[Located, ...]
+    dims: tuple[Located, ...] | None
+    strides: tuple[Located, ...] | None
+    offset: Located | None
+    swizzle: str
+    interleave: str
+    l2_promotion: str
+    oob_fill: str
+    lines: Mapping[str, int]
+
+    @property
+    def line(self) -> int:
+        return self.lines[""]
+
+    def line_of(self, key: str) -> int:
+        """The line of a key, of the entry when it does not have it."""
+        return self.lines.get(key, self.line)
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """A `[[launch]]` entry before its expressions have values.
 
@@ -130,6 +169,7 @@ class PlanText:
     where: tuple[Located, ...]
     scratch: tuple[ScratchSpec, ...]
     launches: tuple[LaunchSpec, ...]
+    tensor_maps: tuple[TensorMapSpec, ...]
     numerics: Numerics
     lines: Mapping[tuple[str, int, str], int] = field(default_factory=dict, repr=False)
 
@@ -139,9 +179,6 @@ def read_plan(toml: str, first_line: int) -> PlanText:
     where = _KeyLines(toml, first_line)
     data = _load(toml, where)
     _refuse_unknown_sections(data, where)
-    if "tensormap" in data:
-        text = "tensor maps are not supported by this version; load through CuTe copies instead"
-        raise KernelFileError(text, where.at("tensormap"))
     idea = data.get("idea", "")
     if not isinstance(idea, str):
         raise KernelFileError("idea must be a text in quotes", where.at("", 0, "idea"))
@@ -153,6 +190,7 @@ def read_plan(toml: str, first_line: int) -> PlanText:
         where=pruning,
         scratch=tuple(_read_scratch(t, i, where) for i, t in enumerate(_tables(data, "scratch", where))),
         launches=tuple(_read_launch(t, i, where) for i, t in enumerate(_tables(data, "launch", where))),
+        tensor_maps=tuple(_read_tensor_map(t, i, where) for i, t in enumerate(_tables(data, "tensormap", where))),
         numerics=_read_numerics(_table(data, "numerics", where), where),
         lines=where.lines,
     )
@@ -161,6 +199,7 @@ def read_plan(toml: str, first_line: int) -> PlanText:
             "the plan launches nothing: add a [[launch]] with kernel, grid, block and args", first_line
         )
     _refuse_duplicates(plan)
+    _refuse_unused_tensor_maps(plan)
     return plan
 
 
@@ -331,6 +370,29 @@ def _read_scratch(table: Mapping[str, Any], index: int, where: _KeyLines) -> Scr
     return ScratchSpec(name, dtype, shape, init == "zero", at[""])
 
 
+def _read_tensor_map(table: Mapping[str, Any], index: int, where: _KeyLines) -> TensorMapSpec:
+    what, at = f"[[tensormap]] number {index + 1}", {k: where.at("tensormap", index, k) for k in ("", *table)}
+    _check_keys(table, _TENSOR_MAP_KEYS, ("name", "tensor", "box"), what, at)
+    name, tensor = table["name"], table["tensor"]
+    if not isinstance(name, str) or not isinstance(tensor, str):
+        wrong = "tensor" if isinstance(name, str) else "name"
+        raise KernelFileError(f"{what}: {wrong} must be a name in quotes", at[wrong])
+    check_name(name, "tensor map", at["name"])
+    lists = {k: _expressions(table[k], at[k], f"{k} of {name}", 5) for k in _TENSOR_MAP_LISTS if k in table}
+    for key in ("box", "dims"):
+        if not lists.get(key, True):
+            raise KernelFileError(f"{key} of {name} needs 1 to 5 entries, the fastest dimension first", at[key])
+    chosen = {key: table.get(key, choices[0]) for key, choices in _TENSOR_MAP_CHOICES.items()}
+    for key, choices in _TENSOR_MAP_CHOICES.items():
+        if chosen[key] not in choices:
+            raise KernelFileError(f"{key} of {name} must be one of {', '.join(choices)}, not {chosen[key]!r}", at[key])
+    return TensorMapSpec(
+        name=name, tensor=tensor.strip(), box=lists["box"], dims=lists.get("dims"), strides=lists.get("strides"),
+        offset=_expression(table["offset"], at["offset"], f"offset of {name}") if "offset" in table else None,
+        lines=at, **chosen,
+    )  # fmt: skip
+
+
 def _read_launch(table: Mapping[str, Any], index: int, where: _KeyLines) -> LaunchSpec:
     at = {key: where.at("launch", index, key) for key in ("", *table)}
     _check_keys(table, _LAUNCH_KEYS, ("kernel", "grid", "block", "args"), f"[[launch]] number {index + 1}", at)
@@ -384,8 +446,16 @@ def _refuse_duplicates(plan: PlanText) -> None:
         *((p.name, "a parameter", p.line) for p in plan.params),
         *((let.name, "a let", let.value.line) for let in plan.lets),
         *((s.name, "a scratch buffer", s.line) for s in plan.scratch),
+        *((m.name, "a tensor map", m.line_of("name")) for m in plan.tensor_maps),
     )
     for name, kind, line in named:
         if name in seen:
             raise KernelFileError(f"'{name}' is {seen[name]} already and cannot be {kind} too", line)
         seen[name] = kind
+
+
+def _refuse_unused_tensor_maps(plan: PlanText) -> None:
+    passed = {argument.expression.text.strip() for launch in plan.launches for argument in launch.args}
+    for spec in plan.tensor_maps:
+        if spec.name not in passed:
+            raise KernelFileError(f"no launch has the tensor map {spec.name} among its args", spec.line)

@@ -36,6 +36,9 @@ _HOST_API = (
 _CONSTRUCTOR = r"__attribute__\s*\(\(\s*(?:con|de)structor|\binit_priority\b|\[\[\s*gnu\s*::\s*(?:con|de)structor"
 _ASKS_FILES = r"\b__has_include(?:_next)?\b|\b__has_embed\b|#\s*embed\b|%:|\?\?="
 
+# A copy would lie in local memory, where the copy engine cannot read it.
+_COPIED_TENSOR_MAP = r"[(,]\s*(?:const\s+)?(?:cute\s*::\s*)?(?:TmaDescriptor|CUtensorMap)\s+(?:const\s+)?\w+\s*(?=[,)])"
+
 _CODE_RULES = tuple(
     _Rule(re.compile(pattern), message)
     for pattern, message in (
@@ -48,6 +51,7 @@ _CODE_RULES = tuple(
         (_ASKS_FILES, "the file system may not be asked about"),
         (r"#\s*include_next\b|#\s*import\b", "only #include <...> of the toolchain's headers is allowed"),
         (_CONSTRUCTOR, "code that runs by itself before or after the kernel is not allowed"),
+        (_COPIED_TENSOR_MAP, "take a tensor map as 'const __grid_constant__ CUtensorMap', in functions by reference"),
         (r"#\s*pragma\s+(?:GCC|clang|comment|weak|push_macro)\b", "pragmas of the host compiler are not allowed"),
     )
 )

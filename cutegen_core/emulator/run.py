@@ -17,7 +17,7 @@ from cutegen_core.emulator.symbolise import Symboliser
 from cutegen_core.errors import MachineError
 from cutegen_core.executor import Executed, Execution
 from cutegen_core.kernel_file import PROGRAM_NAME
-from cutegen_core.launch import Launch, ScalarArgument, TensorArgument
+from cutegen_core.launch import Argument, Launch, TensorArgument, TensorMapArgument
 from cutegen_core.problem import ITEMSIZE
 from cutegen_core.trial import Finding, Status
 
@@ -51,6 +51,8 @@ def execute(installed: Installation, execution: Execution) -> Executed:
 
 
 def _unsupported(execution: Execution) -> str:
+    if execution.plan.tensor_maps:
+        return f"tensor map {execution.plan.tensor_maps[0].name}: the emulator has no tensor maps yet"
     for launch in execution.plan.launches:
         if launch.cooperative:
             why = "lets blocks wait for one another; the emulator runs them one after another"
@@ -103,9 +105,11 @@ def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int]) ->
     return " ".join(["launch", *map(str, words), *(_argument(a, buffers) for a in launch.args)])
 
 
-def _argument(argument: TensorArgument | ScalarArgument, buffers: dict[str, int]) -> str:
+def _argument(argument: Argument, buffers: dict[str, int]) -> str:
     if isinstance(argument, TensorArgument):
         return f"p {buffers[argument.name]} {argument.dtype}"
+    if isinstance(argument, TensorMapArgument):
+        raise AssertionError("tensor maps were answered before")
     return f"f {argument.value!r}" if isinstance(argument.value, float) else f"i {int(argument.value)}"
 
 

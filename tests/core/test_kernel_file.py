@@ -157,7 +157,7 @@ REFUSED = [
     (minimal(before="[parms]\nA = 1\n"), 2, "unknown section 'parms'; did you mean 'params'?"),
     (minimal(before="wher = '1'\n"), 2, "unknown section 'wher'"),
     (minimal(before="where = '1'\n"), 2, "it belongs into [params]"),
-    (minimal(before="[[tensormap]]\nname = 'm'\n"), 2, "tensor maps are not supported by this version"),
+    (minimal(before="[[tensormap]]\nname = 'm'\n"), 2, "[[tensormap]] number 1 has no 'tensor'"),
     (minimal(before="[[let]]\nn = 1\n"), 2, "[let] must be one table"),
     (minimal().replace("[[launch]]", "[launch]"), 2, "must be written [[launch]]"),
     (minimal("grids = [1]"), 7, "unknown key 'grids' in [[launch]] number 1; did you mean 'grid'?"),

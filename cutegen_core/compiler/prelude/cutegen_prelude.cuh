@@ -23,6 +23,9 @@ namespace std {
 using namespace cuda::std;
 }
 
+// What cuda.h calls it, which NVRTC does not have: 128 opaque bytes.
+using CUtensorMap = cute::TmaDescriptor;
+
 typedef unsigned int uint;
 typedef unsigned short ushort;
 
