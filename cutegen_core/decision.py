@@ -21,6 +21,7 @@ class DecisionKind(StrEnum):
     BUDGET = "budget"
     STANDING = "standing"
     MEMORY = "memory"
+    PROFILE = "profile"
 
 
 class Autonomy(StrEnum):
@@ -54,6 +55,7 @@ _NEEDS: Mapping[DecisionKind, tuple[str, ...]] = {
     DecisionKind.AUTONOMY: ("autonomy",),
     DecisionKind.BUDGET: ("max_steps",),
     DecisionKind.MEMORY: ("step",),
+    DecisionKind.PROFILE: ("candidate",),
 }
 
 UNBOUND = frozenset(
@@ -64,6 +66,7 @@ UNBOUND = frozenset(
         DecisionKind.BUDGET,
         DecisionKind.STANDING,
         DecisionKind.MEMORY,
+        DecisionKind.PROFILE,
     }
 )
 """Kinds that are right whatever has happened since the page was drawn."""

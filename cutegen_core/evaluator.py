@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from cutegen_core.candidate import Candidate
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.device import Device
+from cutegen_core.errors import MachineError
 from cutegen_core.evaluation import preparing
 from cutegen_core.evaluation.preparing import Compiled, Planned, Refused
 from cutegen_core.evaluation.testing import Testing
 from cutegen_core.evaluation.watch import Failure, Quiet, Watch, pause
 from cutegen_core.executor import Executor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.performance import Peaks, Profile
 from cutegen_core.problem import Problem
 from cutegen_core.trial import (
     Correctness,
@@ -53,10 +55,37 @@ class Evaluator:
     keep: Callable[[str | bytes], str]
     run_timeout_s: float = 10.0
 
-    def evaluate(self, candidate: Candidate, *, seed: int, watch: Watch | None = None, thorough: bool = False) -> Trial:
+    @property
+    def can_profile(self) -> bool:
+        """Whether `profile` has a chance."""
+        return self.executor.times
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """What the device was measured to do at best, None where that was not measured."""
+        return None
+
+    def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
+        """Runs the profiler on a candidate that passed.
+
+        Raises:
+            MachineError: there is no profiler, or it may not read the counters; the message says what to do.
+        """
+        raise MachineError("profiling needs a GPU")
+
+    def evaluate(
+        self,
+        candidate: Candidate,
+        *,
+        seed: int,
+        watch: Watch | None = None,
+        thorough: bool = False,
+        best: Candidate | None = None,
+    ) -> Trial:
         """Takes the candidate through the stages.
 
         Args:
+            best: a kernel that passed, to be timed in turns with the candidate.
             seed: of the inputs; use a fresh one unless replaying.
             thorough: look for memory errors and races, too, where the executor leaves that out of ordinary trials.
 

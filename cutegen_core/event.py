@@ -11,6 +11,7 @@ from typing import Literal
 
 from cutegen_core.candidate import Author
 from cutegen_core.decision import Autonomy, Decision, Gate
+from cutegen_core.performance import Word
 from cutegen_core.trial import Stage, StageResult, Status
 
 
@@ -211,7 +212,11 @@ class StageEnded:
 @dataclass(frozen=True)
 class Tried:
     """A trial is finished; `trial` is its blob, "" where an import brought a verdict without the evidence.
-    The few numbers the timeline shows are repeated here."""
+    The few numbers the timeline shows are repeated here.
+
+    Attributes:
+        against_best: how it compared with the best kernel of that moment, timed in turns; None where it was not.
+    """
 
     step: int
     candidate: str
@@ -223,7 +228,20 @@ class Tried:
     smem_bytes: int = 0
     latency_ms: float | None = None
     acceptance: bool = False
+    against_best: Word | None = None
+    marks: tuple[str, ...] = ()
     kind: Literal["tried"] = "tried"
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The profiler looked at a candidate; `profile` is the blob of a `performance.Profile`, "" where it could not,
+    and `message` says why."""
+
+    candidate: str
+    profile: str
+    message: str = ""
+    kind: Literal["profiled"] = "profiled"
 
 
 @dataclass(frozen=True)
@@ -247,7 +265,7 @@ class StateChanged:
 
 Event = (
     SessionCreated | StepStarted | ModelCalled | ModelAnswered | Swept | Proposed | GateOpened | Decided | TrialStarted
-    | StageStarted | StageEnded | Tried | StepClosed | StateChanged
+    | StageStarted | StageEnded | Tried | Profiled | StepClosed | StateChanged
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from cutegen_core.candidate import Author, Candidate
 from cutegen_core.device import Device
 from cutegen_core.event import Role
 from cutegen_core.graph import Graph
+from cutegen_core.performance import Peaks, Profile
 from cutegen_core.problem import Problem, Signature
 from cutegen_core.trial import Status, Trial
 
@@ -65,6 +66,9 @@ class ProposalRequest:
         standing: instructions of the person that hold for every step.
         calls: the model calls of this step so far, in order.
         context_tokens: what the model can take in, 0 when unknown.
+        can_profile: there is a profiler to be asked for.
+        profile: what it said about `base`, None when it was not asked; `profile_note` says why it could not answer.
+        peaks: what the device was measured to do at best.
     """
 
     problem: Problem
@@ -79,6 +83,10 @@ class ProposalRequest:
     standing: str = ""
     calls: tuple[Call, ...] = ()
     context_tokens: int = 0
+    can_profile: bool = False
+    profile: Profile | None = None
+    profile_note: str = ""
+    peaks: Peaks | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,13 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class WantsProfile:
+    """The profiler must look at the base before the next question is worth asking."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Unparsed:
     """The reply gives no new kernel file; `reason` says what was looked for, or which block does not apply."""
 
@@ -140,7 +155,7 @@ class Finished:
     choice: str = ""
 
 
-Answer = Proposal | Ask | Sweep | Unparsed | Declined | Finished
+Answer = Proposal | Ask | Sweep | WantsProfile | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):

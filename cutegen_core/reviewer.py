@@ -23,6 +23,8 @@ def check(state: State, decision: Decision) -> None:
     kind = decision.kind
     if state.settings.imported:
         raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
+    if kind is DecisionKind.PROFILE:
+        _check_profile(state, decision)
     if kind in UNBOUND:
         return
     if decision.seen < state.meaning_seq:
@@ -41,6 +43,13 @@ def check(state: State, decision: Decision) -> None:
         and not any(s.number == decision.step and s.candidate for s in state.steps)
     ):
         raise StaleDecisionError(f"Step {decision.step} has no kernel to go back to.")
+
+
+def _check_profile(state: State, decision: Decision) -> None:
+    if state.settings.executor != "gpu":
+        raise StaleDecisionError("Profiling needs a GPU: start the session with the GPU executor.")
+    if not state.passed(decision.candidate or ""):
+        raise StaleDecisionError("Only a candidate that passed its tests can be profiled.")
 
 
 def _check_gate(state: State, decision: Decision) -> None:

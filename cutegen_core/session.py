@@ -26,6 +26,7 @@ from cutegen_core.event import (
     ModelAnswered,
     ModelCalled,
     Outcome,
+    Profiled,
     Proposed,
     SessionState,
     StageEnded,
@@ -37,6 +38,7 @@ from cutegen_core.event import (
     TrialStarted,
 )
 from cutegen_core.model import ModelReply
+from cutegen_core.performance import Word
 from cutegen_core.proposer import (
     Answer,
     Ask,
@@ -45,6 +47,7 @@ from cutegen_core.proposer import (
     Proposal,
     Sweep,
     Unparsed,
+    WantsProfile,
 )
 from cutegen_core.session_state import Phase, State, Step, apply, fold, waits_at
 from cutegen_core.step_context import Bench
@@ -99,6 +102,9 @@ class Session:
 
     def step(self) -> bool:
         """One transition; False when the session waits for a decision or is over."""
+        if self.state.profile_wanted:
+            self._profile(self.state.profile_wanted)
+            return True
         if self.state.status not in WORKING:
             return False
         if self.state.accepting:
@@ -146,6 +152,9 @@ class Session:
             self._ask(answer, step)
         elif isinstance(answer, Sweep):
             self._sweep(step)
+        elif isinstance(answer, WantsProfile):
+            assert step.base is not None
+            self._profile(step.base)
         else:
             self._append(*self._answered(answer, step, time.monotonic() - begun))
 
@@ -187,6 +196,16 @@ class Session:
             StageEnded(step.number, generated),
         )
 
+    def _profile(self, candidate: str) -> None:
+        """Profiles a candidate; that it could not be done is an answer, too."""
+        watch = _Watch(self)
+        try:
+            kernel = step_context.candidate(self._store, self.state, candidate)
+            profile = self._bench.evaluator(self.state).profile(kernel, seed=secrets.randbits(31), watch=watch)
+            self._append(Profiled(candidate, self._store.put_record(profile)))
+        except (MachineError, UsageError) as error:
+            self._append(Profiled(candidate, "", str(error)))
+
     def _replied(self, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
         answered = ModelAnswered(
             step.number,
@@ -223,7 +242,7 @@ class Session:
                 return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
             case Finished():
                 return self._finished(answer.reason, answer.choice, step)
-            case Ask() | Sweep():
+            case Ask() | Sweep() | WantsProfile():
                 raise AssertionError("carried out by the session, not answered")
 
     def _unparsed(self, answer: Unparsed, step: Step) -> list[Event]:
@@ -261,13 +280,19 @@ class Session:
                     self._append(GateOpened(step.number, gate, step.candidate))
                     return
         self._append(TrialStarted(step.number, step.candidate))
-        trial = self._remembered(step) or self._evaluate(step.candidate)
+        trial = self._remembered(step) or self._evaluate(step.candidate, against=self.state.best)
         self._append(step_context.tried(self._store, step.number, trial))
 
-    def _evaluate(self, candidate: str) -> Trial:
+    def _evaluate(self, candidate: str, *, against: str | None = None, thorough: bool = False) -> Trial:
+        """Args: `against`: the kernel to be timed in turns with it, where anything is timed."""
         evaluator = self._bench.evaluator(self.state)
+        best = against if against and against != candidate else None
         trial = evaluator.evaluate(
-            step_context.candidate(self._store, self.state, candidate), seed=secrets.randbits(31), watch=_Watch(self)
+            step_context.candidate(self._store, self.state, candidate),
+            seed=secrets.randbits(31),
+            watch=_Watch(self),
+            thorough=thorough,
+            best=step_context.candidate(self._store, self.state, best) if best else None,
         )
         if trial.status not in _OF_THE_MOMENT:
             self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
@@ -291,29 +316,35 @@ class Session:
 
     def _close(self) -> None:
         step = self._open_step()
-        if waits_at(Gate.PROMOTION, self.state):
-            self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate))
+        doubt = _doubt(step) if Gate.PROMOTION not in self.state.gates_passed else ""
+        if doubt or waits_at(Gate.PROMOTION, self.state):
+            self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate, note=doubt))
         elif step.passed:
-            slower = self._slower(step) if Gate.PROMOTION not in self.state.gates_passed else ""
-            self._append(StepClosed(step.number, Outcome.KEPT if slower else Outcome.PROMOTED, slower))
+            kept = self._not_faster(step) if Gate.PROMOTION not in self.state.gates_passed else ""
+            self._append(StepClosed(step.number, Outcome.KEPT if kept else Outcome.PROMOTED, kept))
         else:
             assert step.tried is not None
             self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
 
-    def _slower(self, step: Step) -> str:
+    def _not_faster(self, step: Step) -> str:
         """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""
         best = self.state.step_of(self.state.best) if self.state.best else None
         took = step.tried.latency_ms if step.tried else None
         least = best.tried.latency_ms if best and best.tried else None
-        slower = took is not None and least is not None and took > least
-        return f"{took:.4g} ms, and the best takes {least:.4g} ms" if slower else ""
+        if took is None or least is None:
+            return ""
+        assert step.tried is not None
+        if step.tried.against_best is not None:
+            word = step.tried.against_best
+            return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
+        return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
     # ---- ACCEPTING
 
     def _accept(self, candidate: str) -> None:
         number = len(self.state.steps)
         self._append(TrialStarted(number, candidate, acceptance=True))
-        trial = self._evaluate(candidate)
+        trial = self._evaluate(candidate, thorough=True)
         if trial.passed:
             verdict = StateChanged(SessionState.ACCEPTED, "passed again with fresh inputs")
         else:
@@ -350,6 +381,13 @@ class _Watch:
     def stopped(self) -> bool:
         waiting = self.session._store.waiting(self.session.id)
         return any(w.decision.kind is DecisionKind.STOP for w in waiting)
+
+
+def _doubt(step: Step) -> str:
+    """Why a person must look before this becomes the best, whatever the autonomy."""
+    if step.tried is None or not step.passed or "CONFIRM" not in step.tried.marks:
+        return ""
+    return "far faster than the strongest baseline: look at the kernel before it is promoted"
 
 
 def _model_seconds(step: Step) -> float:

@@ -7,8 +7,8 @@ any phase -> ACCEPTING -> ACCEPTED
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cutegen_core.candidate import Author
@@ -21,6 +21,7 @@ from cutegen_core.event import (
     ModelAnswered,
     ModelCalled,
     Outcome,
+    Profiled,
     Proposed,
     Recorded,
     Role,
@@ -129,6 +130,8 @@ class State:
         standing: instructions of the person that hold for every step.
         prompt: the prompt as the person changed it at the prompt gate, for the next call, until it is answered.
         accepting: the candidate whose acceptance is being tested.
+        profile_wanted: the candidate the person wants profiled.
+        profiles: what the profiler said, by candidate.
         lost_call: a model was called and its answer never arrived.
     """
 
@@ -155,6 +158,8 @@ class State:
     prompt: str = ""
     accepting: str | None = None
     acceptance: Tried | None = None
+    profile_wanted: str | None = None
+    profiles: Mapping[str, Profiled] = field(default_factory=dict)
     created_at: float = 0.0
     updated_at: float = 0.0
 
@@ -284,6 +289,9 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
             return replace(state, acceptance=event, running_stage=None)
         case Tried():
             return _with_step(replace(state, phase=Phase.EVALUATED, running_stage=None), tried=event)
+        case Profiled():
+            profiles = {**state.profiles, event.candidate: event}
+            return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
         case StepClosed():
             return _closed(state, event)
         case StateChanged():
@@ -314,6 +322,8 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best)
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
+        case DecisionKind.PROFILE:
+            return replace(state, profile_wanted=decision.candidate)
         case _:  # STOP and RESUME: a StateChanged follows where they change anything
             return state
 

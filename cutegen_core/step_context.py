@@ -13,6 +13,7 @@ from cutegen_core.candidate import Author, Candidate
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import ModelAnswered, Outcome, Tried
 from cutegen_core.model import Model
+from cutegen_core.performance import BEST, Profile
 from cutegen_core.problem import WorkloadRole
 from cutegen_core.proposer import Attempt, Call, ProposalRequest, Proposer
 from cutegen_core.session_state import State, Step
@@ -49,6 +50,10 @@ def request(store: Store, state: State, bench: Bench, step: Step) -> ProposalReq
         instruction=step.instruction,
         standing=state.standing,
         context_tokens=model.context_tokens(state) if model else 0,
+        can_profile=evaluator.can_profile,
+        profile=_profile_of(store, state, step.base),
+        profile_note=_profile_note(state, step.base),
+        peaks=evaluator.peaks,
         calls=tuple(_call(store, c.answer) for c in step.calls if c.answer and not c.answer.error),
     )
 
@@ -64,6 +69,8 @@ def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) 
     """The event of a finished trial; the trial itself becomes a blob."""
     kernels = trial.resources.kernels if trial.resources else ()
     occupancy = trial.resources.occupancy if trial.resources else ()
+    timed = trial.performance.workloads[0] if trial.performance and trial.performance.workloads else None
+    against_best = timed.speedup(BEST) if timed else None
     return Tried(
         number,
         trial.candidate,
@@ -73,6 +80,9 @@ def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) 
         registers=max((k.registers for k in kernels), default=0),
         spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
         smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
+        latency_ms=timed.candidate.median_us / 1000 if timed and trial.passed else None,
+        against_best=against_best.word if against_best and not trial.cached else None,
+        marks=trial.marks,
         acceptance=acceptance,
     )
 
@@ -91,6 +101,16 @@ def mended(failed: Step) -> str | None:
 
 def _trial_of(store: Store, step: Step) -> Trial | None:
     return store.record(Trial, step.tried.trial) if step.tried else None
+
+
+def _profile_of(store: Store, state: State, candidate: str | None) -> Profile | None:
+    profiled = state.profiles.get(candidate or "")
+    return store.record(Profile, profiled.profile) if profiled and profiled.profile else None
+
+
+def _profile_note(state: State, candidate: str | None) -> str:
+    profiled = state.profiles.get(candidate or "")
+    return profiled.message if profiled else ""
 
 
 def _call(store: Store, answer: ModelAnswered) -> Call:

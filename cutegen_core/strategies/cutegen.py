@@ -15,7 +15,18 @@ from cutegen_core.candidate import Author, content_key
 from cutegen_core.event import Role
 from cutegen_core.llm.budget import estimate_tokens
 from cutegen_core.llm.model_error import ModelErrorKind
-from cutegen_core.proposer import Answer, Ask, Call, Declined, Finished, Proposal, ProposalRequest, Sweep, Unparsed
+from cutegen_core.proposer import (
+    Answer,
+    Ask,
+    Call,
+    Declined,
+    Finished,
+    Proposal,
+    ProposalRequest,
+    Sweep,
+    Unparsed,
+    WantsProfile,
+)
 from cutegen_core.strategies import prompting
 from cutegen_core.strategies.menus import MenuItem, done_keys, idea_key, menu, open_items
 from cutegen_core.strategies.parsing import NotParsed, parse_reply
@@ -56,6 +67,9 @@ class CutegenStrategy:
             return over
         if request.base is None:
             return _ask(Role.PROPOSER, prompting.seed(request))
+        wanted = prompting.profile_wanted(request)
+        if wanted and request.can_profile and request.profile is None and not request.profile_note:
+            return WantsProfile(wanted)
         return _ask(Role.PROPOSER, prompting.optimise(request))
 
     def _over(self, request: ProposalRequest) -> Answer | None:

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cutegen_core.llm.budget import estimate_tokens
 from cutegen_core.proposer import ProposalRequest
-from cutegen_core.strategies import feedback, graph_notes
+from cutegen_core.strategies import feedback, graph_notes, profile_notes
 from cutegen_core.strategies.menus import menu, open_items, profile_reason
 from cutegen_core.strategies.workload_class import WorkloadClass, bound, classify
 from cutegen_core.trial import Status
@@ -60,12 +60,17 @@ def seed(request: ProposalRequest) -> Prompt:
 def optimise(request: ProposalRequest) -> Prompt:
     """Asks for one idea on the best kernel; profile text only when one of its triggers has come."""
     items = menu(classify(request.graph), request.device.arch)
-    reason = profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
-    resources = request.base_trial.resources if request.base_trial else None
-    profile = feedback.resources_text(resources) if reason and resources else ""
+    reason = profile_wanted(request)
+    profile = _profile(request) if reason else ""
     return _fitted(
         "optimise.md.jinja", request, menu=open_items(request.attempts, items), profile=profile, profile_reason=reason
     )
+
+
+def profile_wanted(request: ProposalRequest) -> str:
+    """Why profile text belongs into the next question, "" while it does not."""
+    items = menu(classify(request.graph), request.device.arch)
+    return profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
 
 
 def diagnose(request: ProposalRequest) -> Prompt:
@@ -76,6 +81,20 @@ def diagnose(request: ProposalRequest) -> Prompt:
 def repair(request: ProposalRequest, diagnosis: str) -> Prompt:
     """Asks for the smallest change that mends the failure."""
     return _fitted("repair.md.jinja", request, diagnosis=diagnosis, **_failure(request))
+
+
+def _profile(request: ProposalRequest) -> str:
+    """What the compiler spent and, where there is one, what the profiler saw."""
+    trial = request.base_trial
+    spent = feedback.resources_text(trial.resources) if trial and trial.resources else ""
+    seen = profile_notes.text(request.profile) if request.profile else request.profile_note
+    return "\n".join(part for part in (seen, spent) if part)
+
+
+def _timing(request: ProposalRequest) -> str:
+    """How fast the base is, "" where nothing was timed."""
+    performance = request.base_trial.performance if request.base_trial else None
+    return profile_notes.timing_text(performance) if performance else ""
 
 
 def _failure(request: ProposalRequest) -> dict[str, str]:
@@ -116,6 +135,8 @@ def _render(template: str, request: ProposalRequest, exemplars: tuple[str, ...],
             bound=bound(classify(request.graph)),
             device=request.device,
             base=request.base,
+            peaks=request.peaks,
+            timing=_timing(request),
             attempts=request.attempts,
             instruction=request.instruction,
             standing=request.standing,
