@@ -2,8 +2,8 @@
 
 1. The device's lock is taken; the wait is recorded.
 2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
-3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and compares
-   the whole output: wrong, crashed or hung ends it here.
+3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
+   compares the whole output: wrong, crashed or hung ends it here.
 4. Rounds are interleaved, A B C ... C B A, until the samples are enough. In a round each timed set is used once, by a
    freshly loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its
    outputs are verified at random positions that only the judge knows.
