@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "runner.h"
+#include "ptx_machine.h"
 
 // Saves what the System V ABI asks a callee to keep, then continues on the other stack: 28 ns, where ucontext takes 480.
 asm(R"(
@@ -36,6 +36,8 @@ extern "C" runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace runner {
 
+using ptx::Together;
+
 Current current = {-1, {}, nullptr, 0, nullptr};
 
 namespace {
@@ -48,6 +50,8 @@ struct WarpOperation {
   uint32_t arrived = 0;
   uint32_t unread = 0;   // lanes that still have to take the result; 0 and arrived == 0: free
   uint32_t bytes = 0;
+  const void* identity = nullptr;  // what may join: lanes at another instruction must not
+  Together act = nullptr;          // done once for all by the lane that completes it
   alignas(16) uint8_t values[32][16];
 };
 
@@ -104,6 +108,14 @@ void to_scheduler() {
   emu_switch(&fibers[current.thread].stack_pointer, scheduler_pointer);
 }
 
+// Every lane handed in the address of its call.
+void act_for_all(WarpOperation& operation) {
+  const ptx::Call* lanes[32] = {};
+  for (int lane = 0; lane < 32; ++lane)
+    if (operation.arrived >> lane & 1) memcpy(&lanes[lane], operation.values[lane], sizeof lanes[lane]);
+  operation.act(lanes);
+}
+
 // Lets the lanes of a warp operation go on once all that are waited for have come. Lanes that have left the kernel, or
 // never existed, are not waited for.
 bool complete(int first_thread, WarpOperation& operation) {
@@ -115,6 +127,7 @@ bool complete(int first_thread, WarpOperation& operation) {
   for (int lane = 0; lane < 32; ++lane)
     if (operation.arrived >> lane & 1) fibers[first_thread + lane].state = State::READY;
   if (spec.checked) checker_warp(first_thread, operation.arrived);
+  if (operation.act) act_for_all(operation);
   return true;
 }
 
@@ -298,7 +311,7 @@ namespace {
 
 // Joins the operation the other lanes of `mask` are in, or opens one; returns once all have come.
 WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, const char* file, uintptr_t pc,
-                    uintptr_t frame) {
+                    uintptr_t frame, const void* identity = nullptr, Together act = nullptr) {
   Warp& warp = warps[current.thread / 32];
   uint32_t const self = 1u << (current.thread % 32);
   if (!(mask & self)) {
@@ -309,13 +322,15 @@ WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, c
   }
   WarpOperation* found = nullptr;
   for (auto& candidate : warp.operations) {
-    bool const open = candidate.arrived && candidate.unread == 0 && candidate.mask == mask && !(candidate.arrived & self);
+    bool const open = candidate.arrived && candidate.unread == 0 && candidate.mask == mask && candidate.identity == identity &&
+                      !(candidate.arrived & self);
     if (open) { found = &candidate; break; }
     if (!found && !candidate.arrived && !candidate.unread) found = &candidate;
   }
   found->mask = mask;
   found->arrived |= self;
   found->bytes = bytes;
+  found->identity = identity, found->act = act;
   memcpy(found->values[current.thread % 32], mine, bytes);
   fibers[current.thread].operation = found;
   if (!complete(current.thread / 32 * 32, *found)) wait_as(State::WARP, line, file, pc, frame);
@@ -328,6 +343,12 @@ void leave(WarpOperation* operation) {
 }
 
 }  // namespace
+
+void ptx::warp_together(const Call& call, uint32_t mask, Together act) {
+  const Call* const mine = &call;
+  leave(join(mask, &mine, sizeof mine, 0, "", call.pc, call.frame, call.at, act));
+}
+
 }  // namespace runner
 
 using namespace runner;

@@ -1,4 +1,5 @@
-// What an `asm volatile(...)` statement becomes: a call that carries the PTX text and its operands to the interpreter.
+// What an `asm volatile(...)` statement becomes: a call that carries the PTX text and its operands to the interpreter,
+// whose instruction families (and how one is added) are described in ptx_machine.h.
 #pragma once
 #include "abi.h"
 

@@ -140,7 +140,7 @@ void note_device_fence();
 const char* name_at(uintptr_t address);
 void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame);
 
-// ptx.cpp is reached through emu_ptx only.
+// The interpreter of inline PTX is reached through emu_ptx only; see ptx_machine.h.
 
 }  // namespace runner
 
