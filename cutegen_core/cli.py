@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--auto", action="store_true", help="go on to the end without a person")
     replay = command("replay", commands.replay, "walk a session again: same prompts and replies, all else really run")
     replay.add_argument("session", help="its id, or a recording to import first")
-    replay.add_argument("--executor", choices=(*EXECUTORS, "gpu"), default="cpu")
+    _add_executor(replay)
     replay.add_argument("--arch")
     importing = command("import", commands.import_, "a recording, CuTeGen nodes or a KernelBench run, read-only")
     importing.add_argument("path", type=Path)
@@ -91,8 +91,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_problem(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--problem", required=True, help="a built-in name or the path of a KernelBench file")
-    parser.add_argument("--executor", choices=(*EXECUTORS, "gpu"), default="cpu")
+    _add_executor(parser)
     parser.add_argument("--arch", help="compile target such as sm_90a; the GPU's own, else sm_90a")
+
+
+def _add_executor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--executor", choices=EXECUTORS, help="gpu, or cpu for the emulator; the GPU where there is one")
 
 
 if __name__ == "__main__":

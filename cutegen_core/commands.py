@@ -89,7 +89,7 @@ def check(arguments: argparse.Namespace) -> int:
     data = _read_kernel(arguments.file)
     problem = problems.load(arguments.problem)
     device = target(arguments.arch)
-    executor = executor_named(arguments.executor)
+    executor = executor_named(arguments.executor or sessions.default_executor(device))
     seed = randbits(31) if arguments.seed is None else arguments.seed
     store, compiler = Store(), Compiler(device.arch)
     with tempfile.TemporaryDirectory(prefix="cutegen-check-") as scratch:
@@ -113,7 +113,8 @@ def check(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     problem = problems.load(arguments.problem)
-    executor_named(arguments.executor)
+    if arguments.executor:
+        executor_named(arguments.executor)
     store = Store()
     session = sessions.create(
         store,

@@ -122,5 +122,8 @@ class Executor(Protocol):
     def prepare(self, progress: Progress) -> object:
         """Makes what the first build would otherwise wait for; quick when it is there already."""
 
+    def close(self) -> None:
+        """Ends what it keeps running between trials."""
+
     def describe(self) -> str:
         """One line for the page: what runs the kernels and under which sandbox level."""

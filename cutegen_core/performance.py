@@ -222,6 +222,11 @@ class Performance:
     profile: Profile | None = None
 
     @property
+    def first(self) -> WorkloadPerformance | None:
+        """The problem's own size, or the first of several; None where nothing was timed."""
+        return next(iter(self.workloads), None)
+
+    @property
     def latency_us(self) -> float | None:
         """The candidate's median on the first workload, None where nothing was timed."""
         return self.workloads[0].candidate.median_us if self.workloads else None

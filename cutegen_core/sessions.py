@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cutegen_core.decision import Autonomy, Decision, Gate
-from cutegen_core.device import target
+from cutegen_core.device import Device, target
 from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import SessionCreated, SessionSettings
 from cutegen_core.problem import Problem
@@ -19,7 +19,7 @@ def create(
     problem: Problem,
     *,
     proposer: str,
-    executor: str = "cpu",
+    executor: str | None = None,
     autonomy: Autonomy = Autonomy.STEP,
     gates: tuple[Gate, ...] = DEFAULT_GATES,
     max_steps: int = 40,
@@ -28,13 +28,17 @@ def create(
     max_tokens: int | None = None,
     recording: str = "",
 ) -> str:
-    """Creates a session; the engine starts it at once. Returns its id."""
+    """Creates a session; the engine starts it at once. Returns its id.
+
+    Args:
+        executor: "gpu", or "cpu" for the emulator; the GPU where there is one that `arch` fits, unless given.
+    """
     device = target(arch)
     settings = SessionSettings(
         problem=store.put_record(problem),
         problem_name=problem.name,
         proposer=proposer,
-        executor=executor,
+        executor=executor or default_executor(device),
         arch=device.arch,
         device_name=device.name,
         autonomy=autonomy,
@@ -46,6 +50,11 @@ def create(
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))
+
+
+def default_executor(device: Device) -> str:
+    """What kernels for this device run on: itself where it is present, else the emulator."""
+    return "gpu" if device.present else "cpu"
 
 
 def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:

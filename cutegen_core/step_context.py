@@ -69,7 +69,7 @@ def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) 
     """The event of a finished trial; the trial itself becomes a blob."""
     kernels = trial.resources.kernels if trial.resources else ()
     occupancy = trial.resources.occupancy if trial.resources else ()
-    timed = trial.performance.workloads[0] if trial.performance and trial.performance.workloads else None
+    timed = trial.performance.first if trial.performance else None
     against_best = timed.speedup(BEST) if timed else None
     return Tried(
         number,

@@ -62,6 +62,9 @@ class CpuExecutor:
         installed = self.prepare()
         yield lambda execution: run.execute(installed, execution)
 
+    def close(self) -> None:
+        """Nothing runs between trials."""
+
     def describe(self) -> str:
         """What runs the kernels and under which sandbox level."""
         return f"CPU emulator ({self.prepare().compiler.version}; sandbox: {sandbox.available()})"
