@@ -91,6 +91,29 @@ def apply(policy: Policy) -> Level:
     return _apply(policy, may_exec=policy.processes)
 
 
+def seal(file_bytes: int) -> Level:
+    """Narrows the calling process with all its threads, such as those a CUDA driver has started: no file can be opened
+    any more, no program started, no socket made; what is open stays usable. Landlock would bind one thread only, and
+    there is nothing left for it to deny.
+
+    Args:
+        file_bytes: how long the files it has open for writing may grow.
+
+    Raises:
+        MachineError: the kernel refuses the filter, or lets forbidden things through nevertheless.
+    """
+    strongest = _strongest_allowed()
+    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    if strongest is Level.NONE or not syscall_filter.install(files="none", processes=False, may_exec=False):
+        return Level.NONE
+    if not (_refused(lambda: socket.socket().close()) and _refused(lambda: os.close(os.open("/", os.O_RDONLY)))):
+        raise MachineError("the sandbox was set up, but sockets or files can still be opened.")
+    return Level.SECCOMP
+
+
 @functools.cache
 def available() -> Level:
     """The level a process gets here, measured: forbidden things are tried, not looked up."""

@@ -3,7 +3,7 @@
     reserved:  |<------------------ mapped, a multiple of 2 MiB ------------------>|<-- never mapped -->|
                | guard pattern ................. | tensor ............... | tail |
 
-1. The owner allocates (`Buffer.allocate`) and exports a file descriptor; it may read and write.
+1. The owner allocates (`Buffer.allocate`) and offers a file descriptor (`share`); it may read and write.
 2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
 3. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
    leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
@@ -20,41 +20,13 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.gpu import driver
 from cutegen_core.gpu.driver import call
+from cutegen_core.gpu.layout import ALIGNMENT, Layout, Shared
 
 GUARD = 0xA5
 """The byte around tensors."""
 
-ALIGNMENT = 16
-"""What float4 loads, cp.async and tensor maps need; allocators give 256, which `Layout.of` takes on request."""
-
-_FRONT_BYTES = 4096
 _HOLE_BYTES = 64 << 20
 _FD = cuda.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a tensor lies in its mapping; all in bytes.
-
-    Attributes:
-        mapped: size of the mapping, a multiple of the granularity.
-        offset: of the tensor's first byte.
-    """
-
-    nbytes: int
-    mapped: int
-    offset: int
-
-    @classmethod
-    def of(cls, nbytes: int, granularity: int, alignment: int = ALIGNMENT) -> Layout:
-        """The layout of a tensor of `nbytes`; `alignment` (a power of two) of its start costs up to that many bytes
-        of tail behind it, where an overflow is seen by the pattern instead of a fault."""
-        mapped = -(-(nbytes + _FRONT_BYTES) // granularity) * granularity
-        return cls(nbytes, mapped, (mapped - nbytes) // alignment * alignment)
-
-    @property
-    def tail(self) -> int:
-        return self.mapped - self.offset - self.nbytes
 
 
 @dataclass(frozen=True)
@@ -68,6 +40,10 @@ class Damage:
 
     where: str
     distance: int
+
+    def sentence(self, tensor: str) -> str:
+        """What happened to `tensor`, for the person."""
+        return f"the kernel writes {self.where} {tensor}, {self.distance} bytes away from it"
 
 
 class Buffer:
@@ -116,9 +92,9 @@ class Buffer:
     def nbytes(self) -> int:
         return self.layout.nbytes
 
-    def export(self) -> int:
-        """A file descriptor that stands for the memory; the caller closes it."""
-        return int(call(cuda.cuMemExportToShareableHandle, self._handle, _FD, 0))
+    def share(self, name: str, *, output: bool) -> Shared:
+        """The memory as a runner can map it, under a tensor's name; the caller closes the descriptor."""
+        return Shared(name, int(call(cuda.cuMemExportToShareableHandle, self._handle, _FD, 0)), self.layout, output)
 
     def fill(self, byte: int) -> None:
         """Sets the tensor, not the guards, and waits."""

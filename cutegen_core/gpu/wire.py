@@ -1,0 +1,95 @@
+"""JSON messages and file descriptors over a Unix socket between a memory owner and its runner.
+
+A message is one line of JSON. Its descriptors travel before it, as ancillary data of single spaces, which JSON allows
+in front: the kernel limits how many fit beside one byte. https://man7.org/linux/man-pages/man7/unix.7.html, SCM_RIGHTS.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+
+_FDS_A_BYTE = 200
+_CHUNK = 1 << 16
+_LARGEST_BYTES = 64 << 20
+
+
+class Received(NamedTuple):
+    """A message and the descriptors that came with it; whoever receives them closes them."""
+
+    message: Message
+    fds: list[int]
+
+
+class Channel:
+    """One end. Closed by the other side: EOFError; nothing in time: TimeoutError."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._bytes = bytearray()
+        self._fds: list[int] = []
+
+    def send(self, message: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float = 30.0) -> None:
+        """Sends one message with its descriptors, which stay open here.
+
+        Raises:
+            EOFError: the other side is gone.
+            TimeoutError: it does not read.
+        """
+        self.socket.settimeout(timeout_s)
+        try:
+            for start in range(0, len(fds), _FDS_A_BYTE):
+                rights = array.array("i", fds[start : start + _FDS_A_BYTE])
+                self.socket.sendmsg([b" "], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            self.socket.sendall(json.dumps({**message, "fds": len(fds)}).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise EOFError("the other side has closed the channel") from error
+
+    def receive(self, timeout_s: float | None = None) -> Received:
+        """Waits for the next message; for ever when `timeout_s` is None.
+
+        Raises:
+            EOFError: the other side is gone, or sent what is no message.
+            TimeoutError: nothing complete came in time.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while b"\n" not in self._bytes:
+            self.socket.settimeout(None if deadline is None else max(1e-3, deadline - time.monotonic()))
+            self._read()
+            if deadline is not None and time.monotonic() > deadline and b"\n" not in self._bytes:
+                raise TimeoutError
+        line, _, self._bytes = self._bytes.partition(b"\n")
+        message: Message = json.loads(line)
+        count = message.pop("fds")
+        fds, self._fds = self._fds[:count], self._fds[count:]
+        return Received(message, fds)
+
+    def close(self) -> None:
+        """Ends the connection and closes descriptors nobody took."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+        self.socket.close()
+
+    def _read(self) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(self.socket, _CHUNK, _FDS_A_BYTE, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            data, fds = b"", []
+        self._fds += fds
+        self._bytes += data
+        if not data or len(self._bytes) > _LARGEST_BYTES:
+            raise EOFError("the other side has closed the channel")
+
+
+def pair() -> tuple[Channel, socket.socket]:
+    """Our end, and the socket to be inherited by a child."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    return Channel(ours), theirs
