@@ -17,7 +17,7 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.gpu import driver
 from cutegen_core.gpu.driver import DriverError, call
-from cutegen_core.gpu.program import Descriptor, Passed, Program, Space, Step
+from cutegen_core.gpu.program import Descriptor, Passed, Program, Step
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 _FLOATS = {4: "f", 8: "d"}
@@ -68,7 +68,7 @@ class Loaded:
             self._functions = {step.function: self._function(step) for step in program.steps}
             self._launches = [list(self._prepare(places)) for places in sets]
         except BaseException:
-            self.unload()
+            cuda.cuModuleUnload(self._module)
             raise
 
     def run(self, stream: int, index: int) -> None:
@@ -136,13 +136,12 @@ class Loaded:
             raise LaunchRefused(f"{step.kernel} takes {len(sizes)} parameters, the plan gives {given} arguments")
         storage: list[Any] = []
         for number, (passed, size) in enumerate(zip(step.passed, sizes, strict=True), 1):
+            where = f"{step.kernel}, argument {number}"
             if passed.kind == "map":
-                storage.append(_encoded(maps[str(passed.value)], addresses, size, f"{step.kernel}, argument {number}"))
-            else:
-                value = Passed("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
-                storage.append(
-                    ctypes.create_string_buffer(pack(value, size, f"{step.kernel}, argument {number}"), size)
-                )
+                storage.append(_encoded(maps[str(passed.value)], addresses, size, where))
+                continue
+            value = Passed("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
+            storage.append(ctypes.create_string_buffer(pack(value, size, where), size))
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*(_address(each) for each in storage))
         return _Prepared(function, _configuration(step), pointers, storage)
 
@@ -176,11 +175,6 @@ def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
         if code != cuda.CUresult.CUDA_SUCCESS:
             return sizes
         sizes.append(int(size))
-
-
-def scratch_bytes(spaces: Sequence[Space]) -> int:
-    """What a program's scratch needs in all."""
-    return sum(space.nbytes for space in spaces)
 
 
 def _encoded(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap

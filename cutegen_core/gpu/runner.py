@@ -1,7 +1,7 @@
 """The process that runs one candidate, over memory somebody else owns; torch-free. `runner_process` starts it.
 
-1. Before the candidate is known: driver, context, stream, what measuring needs; then it shuts itself in (`sandbox.seal`:
-   no file, socket or program can be opened any more; importing memory and loading modules need none) and says so.
+1. Before the candidate is known: driver, context, stream, what measuring needs. Then it shuts itself in
+   (`sandbox.seal`: no file, socket or program can be opened any more; importing memory and loading modules need none).
 2. `load`: imports a program's buffer sets, inputs read-only, outputs read-write, each ending at unmapped addresses,
    and allocates the scratch.
 3. `run`, `measure`: load the module afresh, so that no global variable outlives a phase, launch, and ask the stream

@@ -28,7 +28,7 @@ from cutegen_core.errors import MachineError
 from cutegen_core.gpu.layout import Shared
 from cutegen_core.gpu.program import Program
 from cutegen_core.gpu.verdicts import Fault, fault, timed_out
-from cutegen_core.gpu.wire import Channel, Message, pair
+from cutegen_core.gpu.wire import Message, pair
 from cutegen_core.trial import Finding, Status
 from cutegen_core.worker import child_environment
 
@@ -210,6 +210,10 @@ class RunnerProcess:
             self._process.wait(_LEAVE_S)
         code = self._process.returncode
         return f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _described(shared: Shared) -> Message:
+    return {"name": shared.name, "layout": asdict(shared.layout), "output": shared.output}
 
 
 def _faulty(found: Fault) -> Answer:
