@@ -127,9 +127,7 @@ class RunnerProcess:
         image = os.memfd_create("cubin", os.MFD_CLOEXEC)
         try:
             os.write(image, cubin)
-            described = [
-                [{"name": s.name, "layout": asdict(s.layout), "output": s.output} for s in each] for each in sets
-            ]
+            described = [[_described(shared) for shared in each] for each in sets]
             request = {"op": "load", "program": program.plain(), "sets": described, "inputs_writable": inputs_writable}
             fds = [image, *(shared.fd for each in sets for shared in each)]
             return self._answer(request, START_S, fds)

@@ -43,7 +43,8 @@ _FAULTS = {
         "the kernel met an instruction that is illegal where it stands: a barrier, TMA or wgmma used against its rules",
     ),
     "CUDA_ERROR_INVALID_PC": Fault(
-        Status.RUNTIME_ERROR, "crash", "the kernel jumped to where no code is: a bad function pointer or a damaged stack"
+        Status.RUNTIME_ERROR, "crash",
+        "the kernel jumped to where no code is: a bad function pointer or a damaged stack",
     ),
     "CUDA_ERROR_ASSERT": Fault(Status.RUNTIME_ERROR, "assert", "assertion failed"),
     "CUDA_ERROR_LAUNCH_FAILED": Fault(
