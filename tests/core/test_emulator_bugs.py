@@ -145,14 +145,6 @@ BUGS = {
     "race between threads": Bug(
         "out[0] += x[threadIdx.x];  // HERE", MEMORY, "race", "out", "thread (0, 0, 0)", grid=1
     ),
-    "barrier some threads skip": Bug(
-        "if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }",
-        MEMORY,
-        "divergent-barrier",
-        "",
-        "thread (40, 0, 0) has left the kernel",
-        grid=1,
-    ),
     "two different barriers": Bug(
         "if (threadIdx.x < 32)\n    __syncthreads();  // HERE\n  else\n    __syncthreads();\n  out[threadIdx.x] = 0.f;",
         MEMORY,
@@ -303,6 +295,18 @@ def test_blocks_that_wait_for_one_another_are_unsupported(harness: Harness) -> N
     ran = harness.run(source, {}, {"out": np.zeros(2, np.float32)}, plan, checked=True)
     assert (ran.status, ran.finding.kind) == (Status.UNSUPPORTED, "inter-block-wait")
     assert ran.finding.line == line_of(source, MARK)
+
+
+def test_a_barrier_after_threads_have_ended_warns(harness: Harness) -> None:
+    source = source_of(
+        Bug("if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }", MEMORY, "", "")
+    )
+    x = np.zeros(40, np.float32)
+    ran = harness.run(source, {"x": x}, {"out": x}, one("main_kernel", 1, 64, "x:float32", "out:float32", 40), checked=True)
+    assert ran.status is Status.PASSED
+    assert (ran.finding.kind, ran.finding.line) == ("divergent-barrier", line_of(source, MARK))
+    assert "thread (40, 0, 0) has left the kernel" in ran.finding.message
+    assert (ran.outputs["out"] == 1).all()
 
 
 def test_a_cooperative_launch_is_unsupported(harness: Harness) -> None:

@@ -42,7 +42,8 @@ Current current = {-1, {}, nullptr, 0, nullptr};
 
 namespace {
 
-enum class State : uint8_t { READY, BARRIER, WARP, DONE };
+// NAMED: at a barrier of some warps; WAITING: for something that `note_change` may have brought.
+enum class State : uint8_t { READY, BARRIER, WARP, NAMED, WAITING, DONE };
 
 // A warp operation in flight: lanes hand in a value, wait for the others, take what they came for.
 struct WarpOperation {
@@ -64,6 +65,17 @@ struct Fiber {
   int barrier_value;
   WarpOperation* operation;
   uint32_t spins;
+  const char* what;      // NAMED, WAITING: what it waits for, in words
+  int named;             // NAMED: number of the barrier
+  uint64_t seen_changes; // WAITING: as many changes have been looked at
+};
+
+// bar.sync and bar.arrive of some warps of the block.
+struct Named {
+  uint32_t expected;     // threads; 0: every thread that has not ended
+  uint32_t arrived;
+  uint32_t lanes[MAX_THREADS / 32];
+  Clock clock;           // what those that came had done
 };
 
 struct Warp {
@@ -81,6 +93,11 @@ uint32_t thread_count, live;
 int barrier_operation;
 uint64_t random_state;
 uint64_t idle_spins;     // spin points since a thread last got anywhere
+uint64_t changes;        // counts what WAITING threads may be waiting for
+bool (*idle_hook)();     // brings what is under way when nobody can go on; false when nothing is
+constexpr int NAMED_BARRIERS = 16;
+Named named[NAMED_BARRIERS];
+bool named_used;         // by this block
 const EmuArgument* arguments;
 
 constexpr uint32_t SPINS_PER_TURN = 64;
@@ -131,6 +148,8 @@ bool complete(int first_thread, WarpOperation& operation) {
   return true;
 }
 
+void open_named(int id);
+
 void fiber_main() {
   current.kernel->invoke(arguments);
   Fiber& self = fibers[current.thread];
@@ -141,6 +160,8 @@ void fiber_main() {
     if (operation.arrived && !operation.unread) complete(current.thread / 32 * 32, operation);
   --live;
   idle_spins = 0;
+  note_change();
+  for (int id = 0; named_used && id < NAMED_BARRIERS; ++id) open_named(id);
   to_scheduler();
   __builtin_trap();
 }
@@ -177,6 +198,23 @@ void describe(char* text, size_t size, int thread) {
 
 bool same_place(const Fiber& a, const Fiber& b) { return a.line == b.line && strcmp(a.file, b.file) == 0; }
 
+const char* describe_wait(const Fiber& fiber) {
+  static char texts[2][160];
+  static int turn;
+  char* const text = texts[turn ^= 1];
+  switch (fiber.state) {
+    case State::WARP: return "a warp operation";
+    case State::WAITING: return fiber.what;
+    case State::NAMED: {
+      const Named& barrier = named[fiber.named];
+      snprintf(text, sizeof texts[0], "%s %d, where %u of %u threads have come", fiber.what, fiber.named, barrier.arrived,
+               barrier.expected ? barrier.expected : live);
+      return text;
+    }
+    default: return "__syncthreads()";
+  }
+}
+
 [[noreturn]] void fail_waiting(int waiting, const char* kind, const char* text) {
   Fiber const& fiber = fibers[waiting];
   current.thread = waiting;
@@ -191,27 +229,44 @@ bool same_place(const Fiber& a, const Fiber& b) { return a.line == b.line && str
   char first[64], second[64], text[512];
   describe(first, sizeof first, waiting);
   describe(second, sizeof second, other);
-  Fiber const& fiber = fibers[other];
-  const char* const what = fibers[waiting].state == State::WARP ? "a warp operation" : "__syncthreads()";
+  const Fiber &here = fibers[waiting], &there = fibers[other];
+  const char* const what = describe_wait(here);
   if (waiting == other)
-    snprintf(text, sizeof text, "%s waits at a warp operation for lanes that wait elsewhere", first);
-  else if (fiber.state == State::DONE)
+    snprintf(text, sizeof text, "%s waits for ever at %s%s", first, what,
+             here.state == State::WARP ? " for lanes that wait elsewhere" : "");
+  else if (there.state == State::DONE)
     snprintf(text, sizeof text, "%s waits at %s, but %s has left the kernel without reaching it", first, what, second);
+  else if (there.line)
+    snprintf(text, sizeof text, "%s waits at %s in line %d while %s waits at %s in line %d", first, what, here.line, second,
+             describe_wait(there), there.line);
   else
-    snprintf(text, sizeof text, "%s waits at %s in line %d while %s waits at %s in line %d", first, what,
-             fibers[waiting].line, second, fiber.state == State::WARP ? "a warp operation" : "__syncthreads()",
-             fiber.line);
-  fail_waiting(waiting, fibers[waiting].state == State::WARP ? "divergent-warp" : "divergent-barrier", text);
+    snprintf(text, sizeof text, "%s waits at %s while %s waits at %s", first, what, second, describe_wait(there));
+  const char* const kind = here.state == State::WARP ? "divergent-warp" : here.state == State::WAITING ? "deadlock" : "divergent-barrier";
+  fail_waiting(waiting, kind, text);
 }
 
-// One thread that waits elsewhere than `thread` does, or has left; -1 when all wait at the same barrier.
+// One thread that waits elsewhere than `thread` does; -1 when all that are left wait at the same barrier.
 int dissenter(int thread) {
-  int found = -1;
   for (uint32_t t = 0; t < thread_count; ++t) {
-    if (fibers[t].state == State::DONE) found = found < 0 ? (int)t : found;
-    else if (fibers[t].state != fibers[thread].state || !same_place(fibers[t], fibers[thread])) return (int)t;
+    if (fibers[t].state == State::DONE) continue;
+    if (fibers[t].state != fibers[thread].state || !same_place(fibers[t], fibers[thread])) return (int)t;
   }
-  return found;
+  return -1;
+}
+
+// Since Volta a thread that has ended is not waited for; the programming model still asks every thread to come.
+void warn_of_ended(int waiting) {
+  if (live == thread_count) return;
+  int ended = 0;
+  while (fibers[ended].state != State::DONE) ++ended;
+  char text[64];
+  describe(text, sizeof text, ended);
+  at_line(fibers[waiting].line, fibers[waiting].file);
+  current.thread = waiting, current.stack_low = (uint8_t*)fiber_stack_low(waiting);
+  at_frames(fibers[waiting].pc, fibers[waiting].frame);
+  warn("divergent-barrier", "", "%s has left the kernel before this __syncthreads(), which needs every thread of the block; "
+       "devices since Volta do not wait for it, older ones do", text);
+  current.thread = -1;
 }
 
 void open_barrier() {
@@ -219,13 +274,38 @@ void open_barrier() {
   while (fibers[first].state == State::DONE) ++first;
   int const other = dissenter(first);
   if (other >= 0) explain_deadlock(first, other);
-  if (fibers[first].state == State::WARP) explain_deadlock(first, first);
+  if (fibers[first].state != State::BARRIER) explain_deadlock(first, first);
+  warn_of_ended(first);
   int count = 0;
-  for (uint32_t t = 0; t < thread_count; ++t) count += fibers[t].barrier_value != 0;
-  int const value = barrier_operation == 1 ? count == (int)thread_count : barrier_operation == 2 ? count > 0 : count;
-  for (uint32_t t = 0; t < thread_count; ++t) fibers[t].state = State::READY, fibers[t].barrier_value = value;
+  for (uint32_t t = 0; t < thread_count; ++t) count += fibers[t].state == State::BARRIER && fibers[t].barrier_value != 0;
+  int const value = barrier_operation == 1 ? count == (int)live : barrier_operation == 2 ? count > 0 : count;
+  for (uint32_t t = 0; t < thread_count; ++t)
+    if (fibers[t].state == State::BARRIER) fibers[t].state = State::READY, fibers[t].barrier_value = value;
   idle_spins = 0;
+  note_change();
   if (spec.checked) checker_barrier();
+}
+
+// Opens a named barrier once all it waits for have come.
+void open_named(int id) {
+  Named& barrier = named[id];
+  if (!barrier.arrived || barrier.arrived < (barrier.expected ? barrier.expected : live)) return;
+  for (uint32_t t = 0; t < thread_count; ++t) {
+    Fiber& fiber = fibers[t];
+    uint32_t const all = warps[t / 32].present & ~warps[t / 32].ended, here = barrier.lanes[t / 32] & ~warps[t / 32].ended;
+    bool const mine = fiber.state == State::NAMED && fiber.named == id;
+    if (mine && here != all) {
+      char text[160];
+      snprintf(text, sizeof text, "only some lanes of warp %u come to %s %d (mask 0x%08x); all of a warp must", t / 32, fiber.what, id, here);
+      fail_waiting((int)t, "divergent-barrier", text);
+    }
+    if (!mine) continue;
+    fiber.state = State::READY;
+    if (spec.checked) acquire_for((int)t, barrier.clock);
+  }
+  barrier = {};
+  idle_spins = 0;
+  note_change();
 }
 
 void begin_block(Index3 block) {
@@ -235,6 +315,8 @@ void begin_block(Index3 block) {
   memset((void*)DYNAMIC_BASE, 0xFF, DYNAMIC_BYTES < emu_dynamic_smem_bytes() + 256 ? DYNAMIC_BYTES : emu_dynamic_smem_bytes() + 256);
   live = thread_count;
   idle_spins = 0;
+  if (named_used) memset(named, 0, sizeof named);
+  named_used = false;
   for (uint32_t t = 0; t < thread_count; ++t) start_fiber(t);
   for (uint32_t w = 0; w < (thread_count + 31) / 32; ++w) {
     uint32_t const lanes = thread_count - w * 32;
@@ -243,6 +325,7 @@ void begin_block(Index3 block) {
   }
   order_threads();
   if (spec.checked) checker_begin_block();
+  ptx::begin_block();
 }
 
 void run_block(Index3 block) {
@@ -250,11 +333,13 @@ void run_block(Index3 block) {
   while (live) {
     bool moved = false;
     for (uint32_t i = 0; i < thread_count; ++i) {
-      if (fibers[pick[i]].state != State::READY) continue;
+      Fiber& fiber = fibers[pick[i]];
+      if (fiber.state == State::WAITING && fiber.seen_changes != changes) fiber.state = State::READY;
+      if (fiber.state != State::READY) continue;
       resume(pick[i]);
       moved = true;
     }
-    if (!moved) open_barrier();
+    if (!moved && !(idle_hook && idle_hook())) open_barrier();
   }
 }
 
@@ -292,6 +377,42 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
     run_block({(uint32_t)(b % launch.grid.x), (uint32_t)(b / launch.grid.x % launch.grid.y),
                (uint32_t)(b / launch.grid.x / launch.grid.y)});
   }
+}
+
+void note_change() { ++changes; }
+void when_idle(bool (*hook)()) { idle_hook = hook; }
+
+void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
+  Fiber& self = fibers[current.thread];
+  self.what = what, self.seen_changes = changes;
+  wait_as(State::WAITING, 0, "", pc, frame);
+}
+
+void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_t frame) {
+  Named& barrier = named[id];
+  uint32_t const bit = 1u << (current.thread % 32);
+  at_line(0, "");
+  at_frames(pc, frame);
+  if (expected % 32 != 0)
+    fail("MEMORY_ERROR", "divergent-barrier", "", "named barrier %d asks for %u threads, which is no multiple of a warp", id, expected);
+  if (barrier.arrived && barrier.expected != expected)
+    fail("MEMORY_ERROR", "divergent-barrier", "", "named barrier %d asks for %u threads here and for %u where others came", id,
+         expected, barrier.expected);
+  if (barrier.lanes[current.thread / 32] & bit)
+    fail("MEMORY_ERROR", "divergent-barrier", "", "this thread arrives a second time at named barrier %d, which has not opened", id);
+  named_used = true;
+  barrier.expected = expected;
+  barrier.lanes[current.thread / 32] |= bit;
+  ++barrier.arrived;
+  if (spec.checked) release_into(barrier.clock);
+  Fiber& self = fibers[current.thread];
+  self.what = "named barrier", self.named = id;
+  if (!waits) return open_named(id);
+  // As if it waited already: the last to come opens the barrier for itself too.
+  self.state = State::NAMED;
+  self.line = 0, self.file = "", self.pc = pc, self.frame = frame;
+  open_named(id);
+  if (self.state == State::NAMED) wait_as(State::NAMED, 0, "", pc, frame);
 }
 
 // Called where a thread may be waiting for another one (atomics, volatile reads): lets the others run, and gives up
@@ -355,7 +476,10 @@ using namespace runner;
 
 extern "C" {
 
-void emu_barrier(int line, const char* file) { wait_as(State::BARRIER, line, file, EMU_CALLER, EMU_FRAME); }
+void emu_barrier(int line, const char* file) {
+  fibers[current.thread].barrier_value = 0;
+  wait_as(State::BARRIER, line, file, EMU_CALLER, EMU_FRAME);
+}
 
 int emu_barrier_reduce(int operation, int predicate, int line, const char* file) {
   barrier_operation = operation;

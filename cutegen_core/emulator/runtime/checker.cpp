@@ -22,6 +22,14 @@ struct Cell {
   uint32_t foreign_readers;      // launch in which blocks before `read_epoch` read this, 0: none
   uint16_t writer, read_warp;
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
+  bool in_flight;                    // `writer` copies into it and has not waited for that
+};
+
+// The last reader of each warp in one epoch; kept only for kernels that synchronise parts of a block.
+struct Readers {
+  uint32_t epoch;
+  uint32_t stamps[MAX_THREADS / 32];  // one more than the stamp, 0: none
+  uint16_t threads[MAX_THREADS / 32];
 };
 
 enum class Kind : uint8_t { TENSOR, SHARED, DYNAMIC, IMAGE };
@@ -34,6 +42,7 @@ struct Region {
   Cell* cells;
   const char* name;
   size_t itemsize;
+  Readers* readers;       // null where they are not kept
 };
 
 constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
@@ -57,6 +66,10 @@ uint32_t stamp_counter;
 uint32_t stamps[MAX_THREADS];
 uint32_t seen[MAX_THREADS][32];
 
+// far[t][u]: access stamps of thread u before this one happened before what t does now, by barriers of parts of the block.
+bool partial;                               // the image holds such barriers
+uint32_t far[MAX_THREADS][MAX_THREADS];
+
 // A write that races with another write may still be harmless: both put the same value there.
 struct PendingWrite {
   bool active;
@@ -69,17 +82,20 @@ struct PendingWrite {
 uintptr_t access_pc, access_frame, access_address;
 size_t access_bytes;
 
-Cell* map_cells(size_t count) {
-  void* const place = mmap(nullptr, count * sizeof(Cell) + PAGE, PROT_READ | PROT_WRITE,
+template <class T>
+T* map_cells(size_t count) {
+  void* const place = mmap(nullptr, count * sizeof(T) + PAGE, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) refuse("MACHINE_ERROR", "not enough memory for the instrumented run; use a smaller workload");
-  return (Cell*)place;
+  return (T*)place;
 }
 
 void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32_t granule, bool writable, size_t itemsize) {
   if (region_count == MAX_REGIONS) refuse("UNSUPPORTED", "more than %d variables to watch", MAX_REGIONS);
-  Cell* const cells = kind == Kind::IMAGE ? nullptr : map_cells((bytes + granule - 1) / granule);
-  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize};
+  size_t const count = (bytes + granule - 1) / granule;
+  Cell* const cells = kind == Kind::IMAGE ? nullptr : map_cells<Cell>(count);
+  Readers* const readers = cells && writable && partial ? map_cells<Readers>(count) : nullptr;
+  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers};
 }
 
 const Region* find(uintptr_t address) {
@@ -96,7 +112,12 @@ const Region* find(uintptr_t address) {
 // -- what is wrong --------------------------------------------------------------------------------------------------
 
 const char* verb(Access access) {
-  return access == Access::READ ? "reads" : access == Access::WRITE ? "writes" : "updates";
+  switch (access) {
+    case Access::READ: return "reads";
+    case Access::WRITE: return "writes";
+    case Access::COPY: return "copies into";
+    default: return "updates";
+  }
 }
 
 [[noreturn]] void out_of_bounds(const char* name, long offset, size_t itemsize, size_t bytes, bool is_shared, Access access) {
@@ -179,9 +200,10 @@ void race(const Region& region, uintptr_t address, Access access, const Other& o
 // -- one access -----------------------------------------------------------------------------------------------------
 
 // The earlier access by `thread` at `stamp` in this very epoch came before what the running thread does now.
-bool warp_ordered(int thread, uint32_t stamp) {
+bool ordered(int thread, uint32_t stamp) {
   return thread == current.thread ||
-         (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp);
+         (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp) ||
+         (partial && far[current.thread][thread] > stamp);
 }
 
 // Epochs before `since` do not concern this access: another launch, or another block's shared memory.
@@ -189,28 +211,48 @@ bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other
   if (cell.write_epoch < since) return false;
   if (cell.written_atomically && access == Access::ATOMIC) return false;
   bool const another_block = cell.write_epoch < block_epoch;
-  if (!another_block && (cell.write_epoch != epoch || warp_ordered(cell.writer, cell.write_stamp))) return false;
+  if (!another_block && (cell.write_epoch != epoch || ordered(cell.writer, cell.write_stamp))) return false;
   *other = {another_block, cell.write_epoch, cell.writer, true};
   return true;
 }
 
-bool conflicts_with_reads(const Cell& cell, uint32_t since, Other* other) {
+// Every warp's last reader was followed by a barrier the running thread knows of.
+bool conflicts_with_readers(const Readers& readers, Other* other) {
+  for (int warp = 0; warp < MAX_THREADS / 32; ++warp)
+    if (readers.stamps[warp] && !ordered(readers.threads[warp], readers.stamps[warp] - 1)) {
+      *other = {false, epoch, readers.threads[warp], false};
+      return true;
+    }
+  return false;
+}
+
+bool conflicts_with_reads(const Cell& cell, const Readers* readers, uint32_t since, Other* other) {
   bool const foreign = since < block_epoch && cell.foreign_readers == launch_number;
   if (foreign || (cell.read_epoch >= since && cell.read_epoch < block_epoch)) {
     *other = {true, cell.read_epoch >= block_epoch ? launch_epoch : cell.read_epoch, 0, false};
     return true;
   }
   if (cell.read_epoch != epoch) return false;
+  if (readers) return conflicts_with_readers(*readers, other);
   int const first = cell.read_warp * 32;
   for (int lane = 0; lane < 32; ++lane)
-    if ((cell.read_lanes >> lane & 1) && (cell.crossed ? first + lane != current.thread : !warp_ordered(first + lane, cell.read_stamp))) {
+    if ((cell.read_lanes >> lane & 1) && (cell.crossed ? first + lane != current.thread : !ordered(first + lane, cell.read_stamp))) {
       *other = {false, epoch, first + lane, false};
       return true;
     }
   return false;
 }
 
-void remember_read(Cell& cell) {
+void remember_reader(Readers& readers) {
+  int const warp = current.thread / 32;
+  if (readers.epoch != epoch) readers = {}, readers.epoch = epoch;
+  if (stamps[current.thread] + 1 < readers.stamps[warp]) return;
+  readers.stamps[warp] = stamps[current.thread] + 1;
+  readers.threads[warp] = (uint16_t)current.thread;
+}
+
+void remember_read(Cell& cell, Readers* readers) {
+  if (readers) remember_reader(*readers);
   int const warp = current.thread / 32;
   uint32_t const lane = 1u << (current.thread % 32), stamp = stamps[current.thread];
   if (cell.read_epoch == epoch) {
@@ -224,23 +266,34 @@ void remember_read(Cell& cell) {
   cell.read_warp = (uint16_t)warp, cell.crossed = false;
 }
 
-void remember_write(Cell& cell, bool atomically) {
+void remember_write(Cell& cell, Access access) {
   cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
-  cell.writer = (uint16_t)current.thread, cell.written_atomically = atomically;
+  cell.writer = (uint16_t)current.thread;
+  cell.written_atomically = access == Access::ATOMIC, cell.in_flight = access == Access::COPY;
 }
 
-void visit(const Region& region, Cell& cell, uintptr_t address, Access access) {
+[[noreturn]] void missing_wait(const Region& region, const Cell& cell, uintptr_t address, Access access) {
+  at_frames(access_pc, access_frame);
+  Index3 const thread = thread_coordinates(cell.writer);
+  fail("MEMORY_ERROR", "missing-wait", region.name,
+       "%s element %ld of %s while an asynchronous copy of thread (%u, %u, %u) into it is under way; that thread has not waited for it",
+       verb(access), (long)((address - region.low) / region.itemsize), region.name, thread.x, thread.y, thread.z);
+}
+
+void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address, Access access) {
   Other other;
-  if (region.kind != Kind::TENSOR && access != Access::WRITE && cell.write_epoch < block_epoch) {
+  if (cell.in_flight && cell.write_epoch >= block_epoch) missing_wait(region, cell, address, access);
+  bool const needs_value = access == Access::READ || access == Access::ATOMIC;
+  if (region.kind != Kind::TENSOR && needs_value && cell.write_epoch < block_epoch) {
     at_frames(access_pc, access_frame);
     fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %ld of shared variable %s, which no thread of this block has written",
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
   }
   uint32_t const since = region.kind == Kind::TENSOR ? launch_epoch : block_epoch;
   if (conflicts_with_write(cell, access, since, &other)) race(region, address, access, other);
-  if (access == Access::READ) return remember_read(cell);
-  if (conflicts_with_reads(cell, since, &other)) race(region, address, access, other);
-  remember_write(cell, access == Access::ATOMIC);
+  if (access == Access::READ) return remember_read(cell, readers);
+  if (conflicts_with_reads(cell, readers, since, &other)) race(region, address, access, other);
+  remember_write(cell, access);
 }
 
 void check_region(const Region& region, uintptr_t address, size_t bytes, Access access) {
@@ -254,7 +307,8 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
   }
   if (!region.cells || bytes < region.granule) return;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
-  for (size_t i = first; i <= last; ++i) visit(region, region.cells[i], region.low + i * region.granule, access);
+  for (size_t i = first; i <= last; ++i)
+    visit(region, region.cells[i], region.readers ? region.readers + i : nullptr, region.low + i * region.granule, access);
 }
 
 }  // namespace
@@ -304,7 +358,25 @@ void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_
   fail("MEMORY_ERROR", "misaligned", name, "an access of %s must lie at a multiple of %zu bytes", name[0] ? name : "memory", alignment);
 }
 
+namespace {
+
+// The text of every PTX statement is part of the image. `bar.sync 0;` is a barrier of the whole block.
+bool has_partial_barriers() {
+  for (const char* const word : {"mbarrier", "bar.arrive", "barrier.arrive", "barrier.sync", "bar.cta"})
+    if (memmem((void*)IMAGE_BASE, image_bytes(), word, strlen(word))) return true;
+  auto const* const end = (const char*)IMAGE_BASE + image_bytes();
+  for (auto const* at = (const char*)IMAGE_BASE;; ++at) {
+    at = (const char*)memmem(at, (size_t)(end - at), "bar.sync ", 9);
+    if (!at) return false;
+    at += 9;
+    if (at[0] != '0' || at[1] != ';') return true;
+  }
+}
+
+}  // namespace
+
 void prepare_checker() {
+  partial = has_partial_barriers();
   for (int i = 0; i < spec.buffer_count; ++i) {
     const Buffer& buffer = spec.buffers[i];
     add_region((uintptr_t)buffer.data, buffer.bytes, Kind::TENSOR, buffer.name, buffer.itemsize,
@@ -346,10 +418,50 @@ void checker_begin_block() {
   block_starts[block_start_count++] = {epoch, current.block};
   memset(stamps, 0, sizeof stamps);
   memset(seen, 0, sizeof seen);
+  auto const threads = partial ? spec.launches[current.launch].block.count() : 0;
+  for (size_t t = 0; t < threads; ++t) memset(far[t], 0, sizeof far[t]);
   stamp_counter = 0;
 }
 
 void checker_barrier() { ++epoch; }
+
+void release_into(Clock& clock) {
+  int const self = current.thread, first = self / 32 * 32;
+  for (int t = 0; t < MAX_THREADS; ++t)
+    if (far[self][t] > clock.known[t]) clock.known[t] = far[self][t];
+  for (int lane = 0; lane < 32; ++lane)
+    if (seen[self][lane] > clock.known[first + lane]) clock.known[first + lane] = seen[self][lane];
+  clock.known[self] = ++stamp_counter;
+  stamps[self] = stamp_counter;  // what comes later is not part of it
+}
+
+void acquire_for(int thread, const Clock& clock) {
+  for (int t = 0; t < MAX_THREADS; ++t)
+    if (clock.known[t] > far[thread][t]) far[thread][t] = clock.known[t];
+}
+
+void copy_arrived(int thread, uintptr_t address, size_t bytes) {
+  const Region* const region = find(address);
+  if (!spec.checked || !region || !region->cells) return;
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
+    Cell& cell = region->cells[i];
+    if (!cell.in_flight || cell.writer != thread) continue;
+    cell.in_flight = false;
+    cell.write_epoch = epoch, cell.write_stamp = stamps[thread];
+  }
+}
+
+// What one lane has acquired from a barrier, the others it meets know too.
+void share_far(int first_thread, uint32_t lanes) {
+  uint32_t known[MAX_THREADS] = {};
+  auto const count = (int)spec.launches[current.launch].block.count();
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1)
+      for (int t = 0; t < count; ++t)
+        if (far[first_thread + lane][t] > known[t]) known[t] = far[first_thread + lane][t];
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) memcpy(far[first_thread + lane], known, (size_t)count * sizeof *known);
+}
 
 // Every lane that took part now knows what the others knew, and that they came this far.
 void checker_warp(int first_thread, uint32_t lanes) {
@@ -366,6 +478,7 @@ void checker_warp(int first_thread, uint32_t lanes) {
       memcpy(seen[first_thread + lane], known, sizeof known);
       stamps[first_thread + lane] = stamp_counter;
     }
+  if (partial) share_far(first_thread, lanes);
 }
 
 void note_device_fence() { fenced = true; }

@@ -3,6 +3,8 @@
 
 namespace runner::ptx {
 
+void begin_block() {}
+
 const Family async_family[] = {{}};
 
 }  // namespace runner::ptx

@@ -131,6 +131,8 @@ void access(const Call& call, uintptr_t address, size_t bytes, Access kind, size
 using Together = void (*)(const Call* const* lanes);
 void warp_together(const Call& call, uint32_t mask, Together act);
 
+void begin_block();  // ptx_async.cpp: no copies under way
+
 // ptx_parser.cpp
 const Program* parse(const char* text, int argument_count, uintptr_t pc, uintptr_t frame);
 Execute find(Instruction& instruction);  // ptx.cpp: by family

@@ -120,12 +120,25 @@ void install_signal_handlers();
 [[noreturn]] void refuse(const char* status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 const Buffer* buffer_near(uintptr_t address, long* offset);
 
+// What a synchronising object knows of every thread: access stamps before known[t] have happened.
+struct Clock {
+  uint32_t known[MAX_THREADS];
+};
+
 // block.cpp
 void prepare_fibers(uint32_t threads);
 void run_launch(int launch, uint32_t worker, uint32_t workers);
 Index3 thread_coordinates(int thread);
 void spin_point();
 uintptr_t fiber_stack_low(int thread);
+// Suspends the running thread until `note_change` was called; use it in a loop that tests the condition. When no thread of
+// the block can go on, the idle hook may bring what is under way; after that the kernel is reported as a deadlock of a
+// thread that waits for `what`.
+void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame);
+void note_change();
+void when_idle(bool (*hook)());
+// `bar.sync id, expected` or `bar.arrive`; 0 expected: all threads of the block that have not ended.
+void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_t frame);
 
 // checker.cpp
 void prepare_checker();
@@ -133,9 +146,16 @@ void checker_begin_launch();
 void checker_begin_block();
 void checker_barrier();
 void checker_warp(int first_thread, uint32_t lanes);
-enum class Access { READ, WRITE, ATOMIC };
+enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchronous copy, see below
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
 void settle_pending_write();
+// Order between threads beyond barriers of the block and warp operations. What the running thread did so far becomes known
+// to the object; a thread that acquires from it knows all that.
+void release_into(Clock& clock);
+void acquire_for(int thread, const Clock& clock);
+// An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
+// it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
+void copy_arrived(int thread, uintptr_t address, size_t bytes);
 void note_device_fence();
 const char* name_at(uintptr_t address);
 void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame);
