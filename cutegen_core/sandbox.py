@@ -103,8 +103,7 @@ def seal(file_bytes: int) -> Level:
         MachineError: the kernel refuses the filter, or lets forbidden things through nevertheless.
     """
     strongest = _strongest_allowed()
-    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
-    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    give_up_privileges()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     if strongest is Level.NONE or not syscall_filter.install(files="none", processes=False, may_exec=False):
@@ -112,6 +111,12 @@ def seal(file_bytes: int) -> Level:
     if not (_refused(lambda: socket.socket().close()) and _refused(lambda: os.close(os.open("/", os.O_RDONLY)))):
         raise MachineError("the sandbox was set up, but sockets or files can still be opened.")
     return Level.SECCOMP
+
+
+def give_up_privileges() -> None:
+    """No other process of the user may look into this one, and it gains no rights by starting programs."""
+    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
 @functools.cache
@@ -201,8 +206,7 @@ def _apply(policy: Policy, *, may_exec: bool) -> Level:
     if len(os.listdir("/proc/self/task")) > 1:
         raise MachineError("the sandbox must be entered before other threads start; this process already has some.")
     strongest = _strongest_allowed()
-    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
-    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    give_up_privileges()
     files = strongest is Level.LANDLOCK_SECCOMP and landlock.enter(
         read=policy.read, write=policy.write, execute=policy.execute
     )

@@ -3,7 +3,8 @@
 1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
 2. One JSON object a line goes each way on two inherited descriptors; stdout and stderr go to a capped log, so whatever
    runs inside can print without forging an answer.
-3. A request past its limit kills the whole process group; the next request starts a fresh child.
+3. Where asked for, a Unix socket beside them carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
+4. A request past its limit kills the whole process group; the next request starts a fresh child.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,10 +38,16 @@ def child_environment(private_home: Path) -> dict[str, str]:
 
 
 class Worker:
-    """One child process; started by the first request, restarted after it was killed or died."""
+    """One child process; started by the first request, restarted after it was killed or died.
 
-    def __init__(self, module: str, args: Sequence[str] = (), *, name: str) -> None:
+    Attributes:
+        descriptors: our end of the socket for file descriptors, None where it was not asked for or nothing runs.
+    """
+
+    def __init__(self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False) -> None:
         self.name = name
+        self.descriptors: socket.socket | None = None
+        self._takes_descriptors = descriptors
         self._command = [sys.executable, "-m", module, *args]
         self._process: subprocess.Popen[bytes] | None = None
         self._home: tempfile.TemporaryDirectory[str] | None = None
@@ -69,6 +77,9 @@ class Worker:
             os.close(self._answers)
             self._log.close()
             self._process = None
+        if self.descriptors is not None:
+            self.descriptors.close()
+            self.descriptors = None
         if self._home is not None:
             self._home.cleanup()
             self._home = None
@@ -80,13 +91,17 @@ class Worker:
         self._log = open(Path(self._home.name) / "log", "w+b")  # noqa: SIM115 - lives as long as the child
         request_read, request_write = os.pipe()
         answer_read, answer_write = os.pipe()
-        environment = child_environment(Path(self._home.name)) | {"CUTEGEN_PIPES": f"{request_read},{answer_write}"}
+        inherited = [request_read, answer_write]
+        if self._takes_descriptors:
+            self.descriptors, theirs = socket.socketpair()
+            inherited.append(theirs.detach())
+        environment = child_environment(Path(self._home.name)) | {"CUTEGEN_PIPES": ",".join(map(str, inherited))}
         self._process = subprocess.Popen(
-            self._command, env=environment, pass_fds=(request_read, answer_write), start_new_session=True,
+            self._command, env=environment, pass_fds=inherited, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
-        os.close(request_read)
-        os.close(answer_write)
+        for fd in inherited:
+            os.close(fd)
         self._requests = os.fdopen(request_write, "wb")
         self._answers = answer_read
 
@@ -119,13 +134,20 @@ class Worker:
 
 def serve(handle: Callable[[Message], Message]) -> None:
     """Child side: answers requests until the parent closes the pipe. `handle` turns its own errors into answers."""
-    request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(","))
+    request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(",")[:2])
     for fd in (request_fd, answer_fd):
         os.set_inheritable(fd, False)
     with os.fdopen(request_fd, "rb") as requests, os.fdopen(answer_fd, "wb") as answers:
         for line in requests:
             answers.write(json.dumps(handle(json.loads(line))).encode() + b"\n")
             answers.flush()
+
+
+def inherited_descriptors() -> socket.socket:
+    """Child side, before `serve`: the socket that carries file descriptors, of a worker started with one."""
+    fd = int(os.environ["CUTEGEN_PIPES"].split(",")[2])
+    os.set_inheritable(fd, False)
+    return socket.socket(fileno=fd)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -95,15 +95,15 @@ class Meter:
 
     def measure_directly(self, work: Work, steps: Round, deadline: float) -> Samples:
         """One round of direct launches."""
-        call(cuda.cuCtxResetPersistingL2Cache)
+        self.reset()
         self.enqueue(work, steps, captured=False)
-        return Samples(self._elapsed(steps, deadline), EVENTS)
+        return Samples(self.elapsed(steps, deadline), EVENTS)
 
     def replay(self, executable: int, steps: Round, deadline: float) -> Samples:
         """One replay of a graph that holds the round."""
-        call(cuda.cuCtxResetPersistingL2Cache)
+        self.reset()
         call(cuda.cuGraphLaunch, executable, self.stream)
-        return Samples(self._elapsed(steps, deadline), GRAPH)
+        return Samples(self.elapsed(steps, deadline), GRAPH)
 
     def enqueue(self, work: Work, steps: Round, *, captured: bool) -> None:
         """Puts a whole round on the stream; by itself for a capture that somebody else began, such as torch's."""
@@ -115,6 +115,16 @@ class Meter:
             self._record(self._begins[slot], captured)
             work.run(self.stream, index)
             self._record(self._ends[slot], captured)
+
+    def elapsed(self, steps: Round, deadline: float) -> tuple[float, ...]:
+        """Waits for a round and reads its events."""
+        finish(self.stream, deadline)
+        pairs = zip(self._begins, self._ends, steps.order, strict=False)
+        return tuple(1000.0 * call(cuda.cuEventElapsedTime, begin, end) for begin, end, _ in pairs)
+
+    def reset(self) -> None:
+        """Takes away L2 lines that a kernel has asked to persist; before each round."""
+        call(cuda.cuCtxResetPersistingL2Cache)
 
     def capture(self, enqueue: Callable[[], None]) -> Graph | None:
         """Records what `enqueue` puts on the stream; None where something in it cannot be captured."""
@@ -130,11 +140,6 @@ class Meter:
     def _record(self, event: Any, captured: bool) -> None:  # noqa: ANN401 - CUevent
         # captured: a node of its own that stamps the time at every replay
         call(cuda.cuEventRecordWithFlags, event, self.stream, _EXTERNAL if captured else 0)
-
-    def _elapsed(self, steps: Round, deadline: float) -> tuple[float, ...]:
-        finish(self.stream, deadline)
-        pairs = zip(self._begins, self._ends, steps.order, strict=False)
-        return tuple(1000.0 * call(cuda.cuEventElapsedTime, begin, end) for begin, end, _ in pairs)
 
 
 class Graph:

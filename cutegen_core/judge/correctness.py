@@ -110,6 +110,13 @@ def measure(want: Array, declared: Array) -> Precision:
     return Precision(float(_finite_error(declared, want).max(initial=0.0)), float(scale))
 
 
+def bounds(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
+    """What is always allowed, and what never is, whatever atol and rtol say (not for float64)."""
+    multiple = tolerance.error_multiple
+    most = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
+    return multiple / 2 * precision.own, most
+
+
 def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
     """Share of wrong elements per cell, leading dimensions folded into rows, at most 32 x 32."""
     table = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim > 1 else wrong.size).astype(np.float64)
@@ -128,9 +135,8 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     close: Array = tolerance.atol + tolerance.rtol * np.abs(_finite_or_zero(want))
     if precision is None or dtype == "float64":
         return close
-    multiple = tolerance.error_multiple
-    ceiling = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
-    return np.asarray(np.minimum(np.maximum(close, multiple / 2 * precision.own), ceiling))
+    least, most = bounds(dtype, tolerance, precision)
+    return np.asarray(np.minimum(np.maximum(close, least), most))
 
 
 def _error_ratio(answer: Answer, allowed: Array, dtype: str) -> Array:

@@ -66,14 +66,19 @@ class Live:
 
     def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """`forward` on these tensors; its tensor outputs in order. Errors of the file's code come as they are."""
-        leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
         result = functional_call(self.model, state, args, kwargs)
         outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if not outputs:
             raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
         return outputs
+
+    def arguments(self, tensors: Mapping[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What `forward` is called with: positional and keyword arguments, as `get_inputs` nests them."""
+        leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return args, kwargs
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs of the signature."""

@@ -1,0 +1,83 @@
+"""Program of the judge on the GPU: `python -m cutegen_core.judge.device_main owner|compiler`.
+
+1. Imports torch and makes the CUDA context: the driver does not start below a file sandbox, and has threads already.
+2. Shuts itself in before any file's code runs. *owner*: no network, no other program, files only Python's, torch's, the
+   driver's and its own home's. *compiler*: the same, but it may start the programs of the system, since torch.compile
+   runs a C compiler and ptxas.
+3. Answers requests (`device_worker.Handler`).
+
+Landlock binds this thread and those it starts, which are all that run the file's code; the system-call filter binds the
+driver's threads, too.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+from cutegen_core import landlock, sandbox, syscall_filter
+from cutegen_core.sandbox import MAX_LEVEL_VARIABLE, Level
+from cutegen_core.worker import inherited_descriptors, serve
+
+OWNER, COMPILER = "owner", "compiler"
+_READ = ("/usr", "/lib", "/lib64", "/opt", "/proc", "/sys", "/etc/ld.so.cache", "/etc/passwd", "/etc/localtime")
+_EXECUTE = ("/usr", "/bin", "/lib", "/lib64", "/opt")
+_WRITE = ("/dev", "/proc/self")
+
+
+def main() -> None:
+    """Entry point."""
+    compiles = sys.argv[1] == COMPILER
+    home = Path(os.environ["HOME"])
+    if compiles:
+        _keep_compilers_home(home)
+    descriptors = inherited_descriptors()
+    from cutegen_core.judge import device_worker  # torch
+
+    handler = device_worker.compiler(descriptors) if compiles else device_worker.eager(descriptors)
+    handler.sandbox = shut_in(home, programs=compiles)
+    serve(handler.handle)
+
+
+def shut_in(home: Path, *, programs: bool) -> Level:
+    """Narrows this process, whose driver threads run already; returns what is enforced."""
+    asked = os.environ.get(MAX_LEVEL_VARIABLE, "")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sandbox.give_up_privileges()
+    files = not asked and landlock.enter(
+        read=_existing([*_READ, *_python()]),
+        write=_existing([*_WRITE, str(home)]),
+        execute=_existing([*_EXECUTE, *_python()]) if programs else (),
+    )
+    calls = asked != Level.NONE and syscall_filter.install(
+        files="write" if files else "read", processes=programs, may_exec=programs
+    )
+    return Level.NONE if not calls else Level.LANDLOCK_SECCOMP if files else Level.SECCOMP
+
+
+def _keep_compilers_home(home: Path) -> None:
+    """Caches of the compilers stay in the worker's own home, and compile in this process."""
+    os.environ |= {
+        "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"), "TRITON_CACHE_DIR": str(home / "triton"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1", "USER": "cutegen",
+    }  # fmt: skip
+
+
+def _python() -> list[str]:
+    """Python, its packages and this package; not the folder it was started in."""
+    package = Path(__file__).resolve().parents[1]
+    paths = [p for p in sys.path if p and Path(p).resolve() not in (package.parent, Path.cwd())]
+    return [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix, *paths, str(package)]
+
+
+def _existing(paths: list[str]) -> tuple[Path, ...]:
+    found = {Path(p).resolve() for p in paths}
+    return tuple(sorted(p for p in found if p.exists() and p != Path("/")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What the judge on the GPU answers; `device_main` starts it and shuts it in.
+
+As *owner*: `prepare` (buffer sets of fresh values), `export` (their descriptors), `compare` (the first set whole; all
+expected values come into being here), `check` (timed outputs at random positions), `guards`, `measure` (a round of
+eager), `release`.
+As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile). That process may start programs,
+since Triton needs a C compiler, and so it judges nothing.
+
+Sets stay where they are from one trial of a workload to the next and are only drawn anew: captured graphs and compiled
+code stay valid.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import torch
+
+from cutegen_core.errors import MachineError, ProblemError
+from cutegen_core.gpu.driver import Unfinished
+from cutegen_core.gpu.measuring import Meter, Round
+from cutegen_core.judge import device_baselines, device_sets, values
+from cutegen_core.judge.device_answers import Answers, outputs_of
+from cutegen_core.judge.device_baselines import Baseline, Forward
+from cutegen_core.judge.device_sets import BufferSet, Draw
+from cutegen_core.judge.values import Live
+from cutegen_core.problem import TensorRole, TensorSpec, Values
+from cutegen_core.worker import Message
+
+POISON = 0xFF
+
+
+class Handler:
+    """Answers requests; one workload's sets at a time.
+
+    Attributes:
+        sandbox: the level it was shut in to.
+    """
+
+    def __init__(self, forward: Callable[[Live], Forward], descriptors: socket.socket) -> None:
+        torch.set_grad_enabled(False)
+        torch.set_default_device("cuda")
+        torch.zeros(1)  # makes the context
+        self.sandbox = ""
+        self._forward, self._descriptors = forward, descriptors
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._meter = Meter(self._stream.cuda_stream, torch.cuda.get_device_properties(0).L2_cache_size)
+        self._draw: Draw | None = None
+        self._live: Live | None = None
+        self._specs: tuple[TensorSpec, ...] = ()
+        self._sets: list[BufferSet] = []
+        self._answers: Answers | None = None
+        self._baseline: Baseline | None = None
+
+    def handle(self, request: Message) -> Message:
+        """One request; the file's faults and the machine's are answers."""
+        try:
+            answer: Message = getattr(self, f"_{request['operation']}")(request)
+            return answer
+        except ProblemError as error:
+            return {"problem": str(error)}
+        except torch.OutOfMemoryError:
+            self._release({})
+            return {"unfit": "the reference needs more memory than the GPU has left"}
+        except Exception as error:  # noqa: BLE001 - the worker boundary
+            return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
+
+    def _hello(self, request: Message) -> Message:
+        """The first request: answered when torch is imported and the context made."""
+        return {"sandbox": self.sandbox, "pid": os.getpid(), "torch": torch.__version__}
+
+    # ---- owner
+
+    def _prepare(self, request: Message) -> Message:
+        draw, specs = _draw(request), _specs(request)
+        self._answers = None
+        if self._draw is None or (self._draw.source, self._specs) != (draw.source, specs):
+            self._release({})
+            fitting = device_sets.count(specs, request["sets"], torch.cuda.mem_get_info()[0])
+            if not fitting:
+                return {"unfit": _unfit(specs)}
+            self._sets = [device_sets.allocate(specs) for _ in range(fitting)]
+        self._draw, self._specs = draw, specs
+        for index, one in enumerate(self._sets):
+            live = device_sets.instantiate(draw, index)
+            device_sets.write(live, one)
+            device_sets.poison(one, specs, POISON)
+            if self._live is None:
+                self._live = live
+        torch.cuda.synchronize()
+        return {"sets": len(self._sets), "flushed_bytes": self._meter.flush.nbytes}
+
+    def _export(self, request: Message) -> Message:
+        """Sends one descriptor a tensor of the set; the answer says how each is mapped."""
+        one = self._sets[request["set"]]
+        shared = [one.buffers[s.name].share(s.name, output=s.role is TensorRole.OUTPUT) for s in self._specs]
+        socket.send_fds(self._descriptors, [b"."], [s.fd for s in shared])
+        for each in shared:
+            os.close(each.fd)
+        return {"layouts": [asdict(each.layout) for each in shared]}
+
+    def _compare(self, request: Message) -> Message:
+        self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
+        found = self._answers.compare_first(POISON)
+        return {"comparisons": [asdict(c) for c in found], "why": self._answers.why}
+
+    def _check(self, request: Message) -> Message:
+        assert self._answers is not None
+        return {"slips": [asdict(slip) for slip in self._answers.slips()]}
+
+    def _guards(self, request: Message) -> Message:
+        """Guard bytes that were written over, around any tensor of any set."""
+        found = []
+        for index, one in enumerate(self._sets):
+            for name, buffer in one.buffers.items():
+                damage = buffer.damage()
+                if damage is not None:
+                    found.append({"set": index, "tensor": name, **asdict(damage)})
+                    buffer.guard()
+        return {"damage": found}
+
+    # ---- compiler
+
+    def _adopt(self, request: Message) -> Message:
+        """Maps the inputs of one set; its descriptors were sent before the request. Set 0 begins anew."""
+        specs = _specs(request)
+        _, fds, _, _ = socket.recv_fds(self._descriptors, 1, len(specs))
+        if request["set"] == 0:
+            self._release({})
+            self._draw, self._specs = _draw(request), specs
+            self._live = device_sets.instantiate(self._draw)
+        self._sets.append(device_sets.adopt(specs, fds))
+        return {}
+
+    # ---- both
+
+    def _measure(self, request: Message) -> Message:
+        if self._baseline is None:
+            self._baseline = Baseline(self._forward(self._loaded()), self._loaded(), self._sets, request["allow"])
+        steps = Round(tuple(request["order"]), 0, request["warm_runs"])
+        try:
+            samples = self._baseline.measure(self._meter, self._stream, steps, time.monotonic() + request["seconds"])
+        except Unfinished:
+            return {"untimed": f"took longer than {request['seconds']:g} s"}
+        except torch.OutOfMemoryError:
+            return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
+        except MachineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the file's forward, or the compiler on it
+            return {"untimed": values.describe(error, self._loaded().origin)}
+        return {"us": list(samples.us), "method": samples.method}
+
+    def _release(self, request: Message) -> Message:
+        self._baseline = self._answers = self._live = self._draw = None
+        for one in self._sets:
+            one.free()
+        self._sets = []
+        torch.cuda.empty_cache()
+        return {}
+
+    def _loaded(self) -> Live:
+        if self._live is None:
+            raise MachineError("nothing is prepared")
+        return self._live
+
+
+def eager(descriptors: socket.socket) -> Handler:
+    """The owner."""
+    return Handler(device_baselines.eager, descriptors)
+
+
+def compiler(descriptors: socket.socket) -> Handler:
+    """The process that times torch.compile."""
+    return Handler(device_baselines.compiled, descriptors)
+
+
+def _draw(request: Message) -> Draw:
+    return Draw(request["source"], request["origin"], Values(request["values"]), request["seed"])
+
+
+def _specs(request: Message) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"]), TensorRole(s["role"])) for s in request["specs"])
+
+
+def _unfit(specs: Sequence[TensorSpec]) -> str:
+    free, total = torch.cuda.mem_get_info()
+    need = 2 * sum(spec.nbytes for spec in specs)
+    return (
+        f"two buffer sets need {need / 2**30:.1f} GiB and as much again for the reference in float64; "
+        f"the GPU has {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+    )
