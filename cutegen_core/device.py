@@ -12,6 +12,7 @@ import functools
 import json
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -30,6 +31,8 @@ class Device:
         smem_sm_bytes: shared memory of one SM.
         regs_per_sm: 32-bit registers of one SM.
         present: it is in this machine; otherwise the numbers are the table's.
+        uuid: "GPU-...", as nvidia-smi names it; "" unless present.
+        driver: newest CUDA version its driver serves, "13.0"; "" unless present.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Device:
     l2_bytes: int
     warp_size: int = 32
     present: bool = False
+    uuid: str = ""
+    driver: str = ""
 
 
 _KB, _MB = 1 << 10, 1 << 20
@@ -111,7 +116,13 @@ def _ask_driver() -> Device | None:
     if arch is None:
         return None
     numbers = {field: attribute(number) for field, number in _ATTRIBUTES.items()}
-    return Device(name=name.value.decode(), arch=arch, present=True, **numbers)
+    identity, version = (ctypes.c_ubyte * 16)(), ctypes.c_int()
+    cuda.cuDeviceGetUuid_v2(identity, device)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    return Device(
+        name=name.value.decode(), arch=arch, present=True, uuid=f"GPU-{uuid.UUID(bytes=bytes(identity))}",
+        driver=f"{version.value // 1000}.{version.value % 1000 // 10}", **numbers,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cutegen_core.errors import MachineError
+from cutegen_core.gpu import driver
+from cutegen_core.gpu.memory import Buffer
 from cutegen_core.worker import child_environment
 
 _PATIENCE_S = 30.0
@@ -62,9 +64,6 @@ def _advice(uuid: str, problem: str) -> str:
 
 
 def _probe() -> Health:
-    from cutegen_core.gpu import driver
-    from cutegen_core.gpu.memory import Buffer
-
     gpu = driver.start()
     buffer = Buffer.allocate(_PROBE_BYTES)
     for byte in _BYTES:

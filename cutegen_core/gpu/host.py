@@ -37,7 +37,7 @@ class Host:
         self._gpu = driver.start()
         self._uuid = uuid
         self._trials: dict[int, RunnerProcess] = {}
-        self._standby: RunnerProcess | None = RunnerProcess(uuid)
+        self._standby = RunnerProcess(uuid)
 
     def handle(self, request: Message) -> Message:
         """Answers one request; what goes wrong here is a "machine_error"."""
@@ -64,13 +64,22 @@ class Host:
 
     def _take(self) -> RunnerProcess:
         """The prewarmed runner; the next one starts while this one works."""
-        runner, self._standby = self._standby or RunnerProcess(self._uuid), None
+        runner, self._standby = self._standby, RunnerProcess(self._uuid)
         try:
             runner.ready()
-        except MachineError:
+            return runner
+        except MachineError:  # somebody ended it while it waited; its successor tells whether there is more to it
             runner.close()
-            raise
-        self._standby = RunnerProcess(self._uuid)
+            runner, self._standby = self._standby, RunnerProcess(self._uuid)
+            runner.ready()
+            return runner
+
+    def _serving(self, trial: int) -> RunnerProcess:
+        """The trial's runner; after a fault, another."""
+        runner = self._trials[trial]
+        if not runner.alive:
+            runner.close()
+            runner = self._trials[trial] = self._take()
         return runner
 
     def _execute(self, request: Message) -> Message:
@@ -80,7 +89,7 @@ class Host:
                 tensors = _Tensors(cleanup, request["inputs"], request["outputs"])
             except DriverError as error:
                 raise MachineError(f"there is not enough free GPU memory for the test's tensors: {error}") from error
-            answer = self._run(self._trials[request["trial"]], cubin, program, tensors, request)
+            answer = self._run(self._serving(request["trial"]), cubin, program, tensors, request)
             if answer.findings and answer.findings[0].kind == _TOLD_APART:
                 answer = self._blame_input(answer, cubin, program, tensors, request)
             if answer.passed:
