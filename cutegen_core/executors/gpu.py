@@ -27,14 +27,13 @@ from cutegen_core.device import Device, detect
 from cutegen_core.errors import MachineError
 from cutegen_core.executor import Built, Compiled, Execute, Executed, Execution, Progress
 from cutegen_core.gpu import health, lock
-from cutegen_core.gpu.program import Function, Program, program
+from cutegen_core.gpu.program import FUNCTIONS, Function, program_of
 from cutegen_core.gpu.standalone import write_spec
 from cutegen_core.kernel_file import KernelFile
-from cutegen_core.launch import LaunchPlan
 from cutegen_core.trial import Finding, Status
 from cutegen_core.worker import Message, Worker
 
-CUBIN, FUNCTIONS = "candidate.cubin", "functions.json"
+CUBIN = "candidate.cubin"
 _OPEN_S = 120.0
 _SLACK_S = 120.0  # beyond the kernel's own limit: copies, a second run to find out what was written
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.INPUT_MODIFIED, Status.TIMEOUT)
@@ -179,10 +178,3 @@ class GpuExecutor:
             if not (folder / CUBIN).exists():
                 raise
         return folder / CUBIN, False
-
-
-def program_of(built: Built, plan: LaunchPlan) -> Program:
-    """What a runner launches for a built candidate and one workload's plan; `built.path` is the cubin."""
-    assert built.path is not None
-    functions = json.loads((built.path.parent / FUNCTIONS).read_text())
-    return program(plan, {name: Function(**function) for name, function in functions.items()})

@@ -6,14 +6,19 @@ from the loaded kernel; whether it is stored as an integer or as floating point 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
 from cutegen_core.arguments import parameter_types
+from cutegen_core.executor import Built
 from cutegen_core.launch import Argument, Dim3, Launch, LaunchPlan, ScalarArgument, TensorArgument, TensorMap
 from cutegen_core.problem import ITEMSIZE
+
+FUNCTIONS = "functions.json"
+"""Beside a built cubin: name expression -> `Function`."""
 
 _FLOATING = ("float", "double")
 
@@ -125,6 +130,13 @@ def program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
         scratch=tuple(Space(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
         maps=tuple(_descriptor(each) for each in plan.tensor_maps),
     )
+
+
+def program_of(built: Built, plan: LaunchPlan) -> Program:
+    """The program of a candidate that the GPU executor built; `built.path` is the cubin."""
+    assert built.path is not None
+    functions = json.loads((built.path.parent / FUNCTIONS).read_text())
+    return program(plan, {name: Function(**function) for name, function in functions.items()})
 
 
 def _joined(launch: Launch, function: Function) -> Step:

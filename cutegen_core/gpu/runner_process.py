@@ -87,7 +87,7 @@ class RunnerProcess:
         }  # fmt: skip
         command = [sys.executable, "-m", "cutegen_core.gpu.runner", *(["--measures"] if measures else [])]
         self._process = subprocess.Popen(
-            command, env=environment, cwd=self._home.name, pass_fds=(theirs.fileno(),), start_new_session=True,
+            command, env=environment, pass_fds=(theirs.fileno(),), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
         theirs.close()
