@@ -150,13 +150,10 @@ def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Pi
 
 def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
     piece, k = Piece(), KernelContext(region, name, naming)
-    choices = {"BM": (64, 128), "BN": (64, 128), "BK": (8, 16), "TM": (4, 8), "TN": (4, 8)}
-    default = {"BM": 64, "BN": 64, "BK": 16 if not tuned else 8, "TM": 4, "TN": 4}
-    p = {n: piece.param(n, default[n], *(choices[n] if tuned else ()), suffix=suffix) for n in choices}
+    choices = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
+    plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
+    p = {n: piece.param(n, *values, suffix=suffix) for n, values in (choices if tuned else plain).items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    if tuned:
-        piece.where.append(f"{threads} <= 1024")
-        piece.where.append(f"{threads} >= 64")
     code = render(
         "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,
         a_order=_order(p["BM"], p["BK"], k.a_fast), b_order=_order(p["BN"], p["BK"], k.b_fast),
@@ -199,7 +196,7 @@ COLUMNS = (
 PRODUCT = (
     Level("naive", "one thread, one element of the result", _product_naive),
     Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", _product_tiled),
-    Level("prefetch", "next slice fetched while this one is multiplied, tiles tunable", _product_tuned),
+    Level("prefetch", "two stages, 128-bit reads of them, next slice fetched meanwhile, tiles tunable", _product_tuned),
 )
 
 
