@@ -107,18 +107,25 @@ def _rows_block_tuned(region: Region, name: str, naming: Naming, suffix: str) ->
 def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
     """Rows that fit go to the register kernel, all others to the streaming one."""
     piece, k = Piece(), KernelContext(region, name, naming)
+    block, items = _row_shape(region.reduced[-1].extent.size // k.width)
     p = {
-        "BLOCK": piece.param("BLOCK", 256, *THREADS, suffix=suffix),
-        "ITEMS": piece.param("ITEMS", 4, 1, 2, 4, 8, suffix=suffix),
+        "BLOCK": piece.param("BLOCK", block, *THREADS, suffix=suffix),
+        "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8, suffix=suffix),
     }
     registers = render("rows_registers.cu.j2", k=k, p=p)
     fits = f"{k.cols} % {k.width} == 0 and {k.cols} <= {p['BLOCK']} * {p['ITEMS']} * {k.width}"
-    args, block = tuple(k.arguments), (p["BLOCK"],)
-    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), block, args, fits))
+    args, threads = tuple(k.arguments), (p["BLOCK"],)
+    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), threads, args, fits))
     k.name = f"{name}_streaming"
     piece.code = registers + "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": p["BLOCK"]})
-    piece.launches.append(LaunchText(f"{k.name}<{p['BLOCK']}>", (k.rows,), block, args, f"not ({fits})"))
+    piece.launches.append(LaunchText(f"{k.name}<{p['BLOCK']}>", (k.rows,), threads, args, f"not ({fits})"))
     return piece
+
+
+def _row_shape(vectors: int) -> tuple[int, int]:
+    """Threads and vectors a thread for rows of so many vectors: as few threads as hold them, four vectors each."""
+    shapes = [(block, items) for items in (4, 8) for block in THREADS[1:]]
+    return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
 
 def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
