@@ -45,6 +45,10 @@ __all__ = [
 MAX_BYTES = 1 << 20
 PROGRAM_NAME = "candidate.cu"
 
+# Control characters, invisible ones and those that turn the direction of the text: what is seen is not what is compiled
+_HIDING = re.compile(
+    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
+)
 _OPENING = re.compile(r"\A\s*/\*[ \t]*cutegen\b")
 
 
@@ -224,7 +228,13 @@ def decode(text: str | bytes) -> str:
         ) from error
     if "\0" in source:
         raise KernelFileError("there is a NUL byte in the file: it is not text", _line_of(source, source.index("\0")))
-    return source.removeprefix("\ufeff")
+    source = source.removeprefix("\ufeff")
+    hidden = _HIDING.search(source)
+    if hidden:
+        what = "a carriage return without a line feed" if hidden[0] == "\r" else f"the character U+{ord(hidden[0]):04X}"
+        text = f"{what} makes the file read differently than it is compiled: remove it"
+        raise KernelFileError(text, _line_of(source, hidden.start()))
+    return source
 
 
 def _no_plan(source: str) -> str:

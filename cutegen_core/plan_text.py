@@ -34,7 +34,7 @@ _TENSOR_MAP_KEYS = ("name", "tensor", *_TENSOR_MAP_LISTS, "offset", *_TENSOR_MAP
 _ACCUMULATE = ("float64", "float32", "float16", "bfloat16", "int32", "int64")
 _RELAXATIONS = ("fast_math", "tf32", "bf16_accumulate", "fp16_accumulate", "atomics")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*\s*(<[\w\s,:<>()*+/%&|=!~.-]*>)?")
+_KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)* *(<[\w ,:<>()*+/%&|=!~.-]*>)?")
 _CPP_WORDS = frozenset(
     """
     alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do double
@@ -44,6 +44,9 @@ _CPP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of 66 quoted words is harder to read
 )
 _MAX_VALUES = 64
+_MAX_TABLES = {"launch": 64, "scratch": 32, "tensormap": 32}
+_MAX_NAME = 64
+_MAX_KERNEL_NAME = 500
 
 
 @dataclass(frozen=True)
@@ -271,6 +274,9 @@ def _tables(data: Mapping[str, Any], name: str, where: _KeyLines) -> list[dict[s
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
+    if len(tables) > _MAX_TABLES[name]:
+        text = f"the plan has {len(tables)} [[{name}]] sections; at most {_MAX_TABLES[name]} are possible"
+        raise KernelFileError(text, where.at(name, _MAX_TABLES[name]))
     return tables
 
 
@@ -295,6 +301,10 @@ def _expressions(value: object, line: int, what: str, most: int) -> tuple[Locate
 
 def check_name(name: str, kind: str, line: int) -> None:
     """Raises KernelFileError unless `name` can be both a name of expressions and a C++ identifier."""
+    if len(name) > _MAX_NAME:
+        raise KernelFileError(
+            f"the name of a {kind} has {len(name)} characters; at most {_MAX_NAME} are possible", line
+        )
     if not _IDENTIFIER.fullmatch(name) or name in _CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
         raise KernelFileError(f"'{name}' cannot be the name of a {kind}: use letters, digits and _, no keyword", line)
     if name in FUNCTIONS or name in DEVICE_NAMES:
@@ -397,8 +407,11 @@ def _read_launch(table: Mapping[str, Any], index: int, where: _KeyLines) -> Laun
     at = {key: where.at("launch", index, key) for key in ("", *table)}
     _check_keys(table, _LAUNCH_KEYS, ("kernel", "grid", "block", "args"), f"[[launch]] number {index + 1}", at)
     kernel, cooperative = table["kernel"], table.get("cooperative", False)
-    if not isinstance(kernel, str) or not _KERNEL_NAME.fullmatch(kernel.strip()) or "<<" in kernel:
+    if not isinstance(kernel, str) or not _KERNEL_NAME.fullmatch(kernel.strip(" ")) or "<<" in kernel:
         text = f'kernel must name a __global__ function, such as "relu<BLOCK>", not {str(kernel)[:60]!r}'
+        raise KernelFileError(text, at["kernel"])
+    if len(kernel) > _MAX_KERNEL_NAME:
+        text = f"the kernel's name has {len(kernel)} characters; at most {_MAX_KERNEL_NAME} are possible"
         raise KernelFileError(text, at["kernel"])
     if not isinstance(cooperative, bool):
         raise KernelFileError("cooperative must be true or false", at["cooperative"])

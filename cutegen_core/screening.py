@@ -8,7 +8,7 @@ This is courtesy, not a wall: the sandbox around the compilers and the runner is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cutegen_core.kernel_file import KernelFile
@@ -36,6 +36,17 @@ _HOST_API = (
 _CONSTRUCTOR = r"__attribute__\s*\(\(\s*(?:con|de)structor|\binit_priority\b|\[\[\s*gnu\s*::\s*(?:con|de)structor"
 _ASKS_FILES = r"\b__has_include(?:_next)?\b|\b__has_embed\b|#\s*embed\b|%:|\?\?="
 
+_ASKS_WHO_READS = (
+    r"\b(?:__clang\w*|__GNU[CG]\w*|__llvm__|__x86_64\w*|__linux\w*|__unix\w*|__ELF__|__VERSION__|__OPTIMIZE\w*"
+    r"|__CUDACC\w*|__NVCC\w*|__NVCOMPILER\w*|__EDG\w*|__SANITIZE\w*|__GLIBC\w*|_LIBCPP\w*|_GNU_SOURCE|EMU_\w+"
+    r"|__has_(?:feature|extension|builtin|attribute|cpp_attribute|c_attribute|declspec_attribute|warning)"
+    r"|__is_identifier|__is_target_\w+|__building_module)\b"
+)
+_UNWATCHED = (
+    r"\b_*(?:no_sanitize\w*|no_instrument_function|disable_sanitizer_instrumentation|optnone|naked|vector_size"
+    r"|ext_vector_type|matrix_type|_BitInt|_ExtInt|float80|float128)_*\b|\blong\s+double\b"
+)
+
 # A copy would lie in local memory, where the copy engine cannot read it.
 _COPIED_TENSOR_MAP = r"[(,]\s*(?:const\s+)?(?:cute\s*::\s*)?(?:TmaDescriptor|CUtensorMap)\s+(?:const\s+)?\w+\s*(?=[,)])"
 
@@ -51,10 +62,19 @@ _CODE_RULES = tuple(
         (_ASKS_FILES, "the file system may not be asked about"),
         (r"#\s*include_next\b|#\s*import\b", "only #include <...> of the toolchain's headers is allowed"),
         (_CONSTRUCTOR, "code that runs by itself before or after the kernel is not allowed"),
+        (_ASKS_WHO_READS, "'{}' tells compilers apart: the GPU and the emulator must get the same code"),
+        (_UNWATCHED, "'{}' is not allowed: it goes round what watches memory, and no GPU has it"),
         (_COPIED_TENSOR_MAP, "take a tensor map as 'const __grid_constant__ CUtensorMap', in functions by reference"),
         (r"#\s*pragma\s+(?:GCC|clang|comment|weak|push_macro)\b", "pragmas of the host compiler are not allowed"),
     )
 )
+_TEXT_RULES = (
+    _Rule(re.compile(r"\?\?[=/'()!<>-]"), "a trigraph: some compilers read '{}' as another character"),
+    _Rule(re.compile(r"\\[ \t]+(?=\r?\n)"), "blanks behind a backslash: some compilers join this line with the next"),
+)
+"""Looked for in comments and strings, too: what hides code does it there."""
+_PRAGMA_OPERATOR = re.compile(r"\b_Pragma\b|\b__pragma\b")
+_UNROLL = re.compile(r'\s*\(\s*"\s*(?:no)?unroll\b')
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*)$", re.MULTILINE)
 _ALLOWED_INCLUDE = re.compile(
     r"<(?:(?:cute|cutlass|cuda|cub|thrust|cooperative_groups|nv)/[\w/.+-]+"
@@ -84,15 +104,18 @@ def code_only(text: str) -> str:
 def screen(kernel: KernelFile) -> tuple[Diagnostic, ...]:
     """What must not be in the code below the plan; empty when there is nothing. Lines are those of the file."""
     code = code_only(kernel.body)
-    found = [*_rule_hits(code), *_include_hits(kernel.body, code), *_assembly_hits(kernel.body, code)]
+    found = [
+        *_rule_hits(_CODE_RULES, code), *_rule_hits(_TEXT_RULES, kernel.body), *_include_hits(kernel.body, code),
+        *_assembly_hits(kernel.body, code), *_pragma_hits(kernel.body, code),
+    ]  # fmt: skip
     lines = [(kernel.body_line + code.count("\n", 0, position), message) for position, message in sorted(found)]
     return tuple(Diagnostic(line, "error", message, "screening") for line, message in dict.fromkeys(lines))
 
 
-def _rule_hits(code: str) -> Iterator[tuple[int, str]]:
-    for rule in _CODE_RULES:
-        for match in rule.pattern.finditer(code):
-            yield match.start(), rule.message
+def _rule_hits(rules: Sequence[_Rule], text: str) -> Iterator[tuple[int, str]]:
+    for rule in rules:
+        for match in rule.pattern.finditer(text):
+            yield match.start(), rule.message.replace("{}", match[0])
 
 
 def _include_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
@@ -112,3 +135,9 @@ def _assembly_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
         directive = _HOST_DIRECTIVE.search(body, match.end(), end if end > 0 else len(body))
         if directive:
             yield match.start(), f"inline assembly must be PTX; '{directive[0]}' is a directive of the host assembler"
+
+
+def _pragma_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
+    for match in _PRAGMA_OPERATOR.finditer(code):
+        if not _UNROLL.match(body, match.end()):
+            yield match.start(), 'the only pragma an operator may hold is _Pragma("unroll")'
