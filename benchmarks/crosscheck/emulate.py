@@ -1,0 +1,194 @@
+"""Takes every candidate through the emulator, and compiles it for the GPU, into the folder that travels.
+
+The emulator's verdict is found as the evaluator finds it: an instrumented run in random thread order, two plain runs
+over different poison and in opposite orders, the reference's comparison. What was done already is not done again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.crosscheck import corpus
+from benchmarks.crosscheck.corpus import Case
+from benchmarks.crosscheck.folder import Folder, Ran, Record, Run
+from cutegen_core.arguments import check_arguments
+from cutegen_core.candidate import content_key
+from cutegen_core.compiler.compilation import Compiler, CompileResult
+from cutegen_core.device import DEFAULT_ARCH, KNOWN
+from cutegen_core.errors import KernelFileError
+from cutegen_core.executor import Built, Executed, Execution
+from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.kernel_file import KernelFile, parse
+from cutegen_core.launch import LaunchPlan
+from cutegen_core.problem import Signature, TensorSpec, Workload
+from cutegen_core.screening import screen
+from cutegen_core.trial import Status
+
+DEVICE = KNOWN[DEFAULT_ARCH]
+"""Plans are resolved for it on both sides."""
+SEED = 20_26
+NAN_POISON, OTHER_POISON = 0xFF, 0x5A
+_RUN_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class _Bench:
+    folder: Folder
+    executor: CpuExecutor
+    compiler: Compiler
+    reference: Reference
+    scratch: Path
+
+
+def emulate(cases: Iterable[Case], folder: Folder, say: Callable[[str], None], *, again: bool = False) -> None:
+    """Every case whose record is missing or made from something else; `again` for all of them."""
+    executor, compiler = CpuExecutor(), Compiler(DEVICE.arch)
+    installed = executor.prepare(say)
+    with TemporaryDirectory(prefix="cutegen-crosscheck-") as scratch, ExitStack() as stack:
+        stack.callback(compiler.close)
+        worker = start_worker(Path(scratch), forks=True)
+        stack.callback(worker.close)
+        for problem, group in groupby(cases, key=lambda case: case.problem):
+            loaded = corpus.problem_of(next(iter(kept := list(group))))
+            with Reference(loaded, Path(scratch) / Path(problem).stem, worker=worker) as reference:
+                bench = _Bench(folder, executor, compiler, reference, reference.scratch)
+                for case in kept:
+                    _one(case, bench, installed.runner.parent.name, say, again)
+    folder.prune()
+
+
+def _one(case: Case, bench: _Bench, emulator: str, say: Callable[[str], None], again: bool) -> None:
+    begun = time.monotonic()
+    source = corpus.source_of(case, bench.reference)
+    of = content_key("\0".join((source, bench.reference.problem.key, emulator, str(SEED))))
+    known = bench.folder.load(case.name)
+    if known and known.of == of and not again:
+        return
+    record = _Trial(case, source, of, bench).record()
+    bench.folder.save(record)
+    say(f"{case.name:34} {summary(record):50} {time.monotonic() - begun:6.1f} s")
+
+
+def summary(record: Record) -> str:
+    """The verdict in a few words."""
+    end = verdict(record)
+    return f"{end.status} {end.kind} {end.message}"[:150]
+
+
+def verdict(record: Record) -> Ran:
+    """The first thing that went wrong, or the last run."""
+    if record.refused:
+        return record.refused
+    ends = [ran for run in record.runs for ran in (run.checked, run.plain, run.again) if ran]
+    return next((ran for ran in ends if ran.status is not Status.PASSED), ends[-1])
+
+
+@dataclass
+class _Trial:
+    case: Case
+    source: str
+    of: str
+    bench: _Bench
+
+    def record(self) -> Record:
+        empty = Record(self.case.name, self.source, "", {}, (), self.of)
+        try:
+            kernel = parse(self.source)
+            workloads = corpus.workloads_of(self.bench.reference.problem)
+            plans = [(w, self._plan(kernel, w)) for w in workloads]
+            if found := screen(kernel):
+                return replace(empty, refused=Ran(Status.REJECTED, found[0].message, "screening", found[0].line))
+        except KernelFileError as error:
+            return replace(empty, refused=Ran(Status.REJECTED, str(error), "plan", error.line))
+        compiled = self.bench.compiler.compile(kernel)
+        if compiled.status is not Status.PASSED:
+            return replace(empty, refused=Ran(compiled.status, compiled.message, "compile"))
+        kept = replace(empty, cubin=self.bench.folder.put(compiled.cubin), lowered=dict(compiled.lowered or {}))
+        for _, plan in plans:
+            errors = [d for d in check_arguments(plan, compiled.kernels) if d.severity == "error"]
+            if errors:
+                return replace(kept, refused=Ran(Status.LAUNCH_ERROR, errors[0].message, "arguments", errors[0].line))
+        return self._run(kept, kernel, compiled, plans)
+
+    def _plan(self, kernel: KernelFile, workload: Workload) -> LaunchPlan:
+        return kernel.plan(self.bench.reference.signature(workload), DEVICE, kernel.defaults(), workload.name)
+
+    def _run(
+        self, record: Record, kernel: KernelFile, compiled: CompileResult, plans: list[tuple[Workload, LaunchPlan]]
+    ) -> Record:
+        builds = [
+            self.bench.executor.build(kernel, kernel.defaults(), lambda: compiled, checked=checked)
+            for checked in (True, False)
+        ]
+        refused = next((b for b in builds if b.status is not Status.PASSED), None)
+        if refused is None:
+            runs = tuple(self._workload(w, plan, *builds, kernel) for w, plan in plans)
+            return replace(record, runs=runs)
+        # The GPU may well run it: its inputs travel.
+        status = Status.UNSUPPORTED if refused.status is Status.COMPILE_ERROR else refused.status
+        runs = tuple(self._inputs(w)[0] for w, _ in plans)
+        return replace(record, runs=runs, refused=Ran(status, refused.message or refused.log[-300:], "build"))
+
+    def _inputs(self, workload: Workload) -> tuple[Run, Mapping[TensorSpec, Path]]:
+        inputs = self.bench.reference.inputs(workload, SEED)
+        keys = {spec.name: self.bench.folder.put(path.read_bytes()) for spec, path in inputs.items()}
+        return Run(workload.name, SEED, self.bench.reference.signature(workload), keys), inputs
+
+    def _workload(self, workload: Workload, plan: LaunchPlan, checked: Built, plain: Built, kernel: KernelFile) -> Run:
+        run, inputs = self._inputs(workload)
+        try:
+            return self._three(run, workload, inputs, plan, checked, plain, kernel)
+        finally:
+            for path in inputs.values():
+                path.unlink(missing_ok=True)
+
+    def _three(
+        self, run: Run, workload: Workload, inputs: Mapping[TensorSpec, Path], plan: LaunchPlan, checked: Built,
+        plain: Built, kernel: KernelFile,
+    ) -> Run:  # fmt: skip
+        def once(built: Built, poison: int, order: str) -> Ran:
+            return self._execute(workload, run.signature, inputs, plan, built, poison, order)
+
+        run = replace(run, checked=replace(once(checked, NAN_POISON, "random"), outputs={}))
+        first, second = once(plain, NAN_POISON, "forward"), once(plain, OTHER_POISON, "reverse")
+        if second.outputs != first.outputs and kernel.numerics.deterministic and second.status is Status.PASSED:
+            second = replace(second, status=Status.NONDETERMINISTIC, message="changes with order or old contents")
+        return replace(run, plain=first, again=second)
+
+    def _execute(
+        self, workload: Workload, signature: Signature, inputs: Mapping[TensorSpec, Path], plan: LaunchPlan,
+        built: Built, poison: int, order: str,
+    ) -> Ran:  # fmt: skip
+        folder = self.bench.scratch / f"{order}-{built.checked}"
+        folder.mkdir(exist_ok=True)
+        outputs = {spec: folder / spec.name for spec in signature.outputs}
+        for spec, path in outputs.items():
+            path.write_bytes(bytes(spec.nbytes))
+        execution = Execution(built, plan, inputs, outputs, poison, order, 1, _RUN_LIMIT_S)
+        with self.bench.executor.open(built) as execute:
+            ran = ended(execute(execution))
+        if ran.status is not Status.PASSED:
+            return ran
+        comparisons = self.bench.reference.compare(workload, SEED, outputs, poison=poison)
+        kept = {spec.name: self.bench.folder.put(path.read_bytes()) for spec, path in outputs.items()}
+        shutil.rmtree(folder)
+        wrong = next((c for c in comparisons if c.wrong), None)
+        if wrong is None:
+            return replace(ran, outputs=kept)
+        message = f"{wrong.wrong} of {wrong.total} elements of {wrong.output} are wrong; {wrong.pattern}"
+        return replace(ran, status=Status.INCORRECT_NUMERICAL, message=message, outputs=kept)
+
+
+def ended(executed: Executed) -> Ran:
+    """What an execution says, without its outputs."""
+    found = executed.findings[0] if executed.findings and executed.status is not Status.PASSED else None
+    kind, line = (found.kind, found.line) if found else ("", 0)
+    return Ran(executed.status, executed.message, kind, line, seconds=round(executed.seconds, 3))

@@ -1,0 +1,34 @@
+"""Causal attention, one softmax over each row of scores."""
+
+import torch
+import torch.nn as nn
+
+TITLE = "Causal attention, one softmax over each row of scores"
+WORKLOADS = {
+    "ragged": {"role": "emulator", "B": 1, "H": 2, "S": 45, "D": 32},
+    "tile": {"role": "emulator", "B": 2, "H": 1, "S": 64, "D": 32},
+}
+
+
+class Model(nn.Module):
+    """Causal attention, one softmax over each row of scores."""
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """q, k, v and the result: [B, H, S, D], float32."""
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        later = torch.triu(torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool), 1)
+        return torch.softmax(scores.masked_fill(later, float("-inf")), dim=-1) @ v
+
+
+B = 4
+H = 16
+S = 2048
+D = 32
+
+
+def get_inputs():
+    return [torch.randn(B, H, S, D), torch.randn(B, H, S, D), torch.randn(B, H, S, D)]
+
+
+def get_init_inputs():
+    return []

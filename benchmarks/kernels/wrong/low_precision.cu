@@ -1,0 +1,26 @@
+/* cutegen
+idea = "float32 inputs rounded to bfloat16 before they are multiplied"
+
+[let]
+m = "A.shape[0]"
+n = "B.shape[0]"
+k = "A.shape[1]"
+
+[[launch]]
+kernel = "product"
+grid   = ["ceil_div(n, 64)", "m"]
+block  = ["64"]
+args   = ["A", "B", "out", "m", "n", "k"]
+*/
+#include <cute/tensor.hpp>
+using namespace cute;
+
+__global__ void product(float const* a, float const* b, float* out, int m, int n, int k) {
+  Tensor ga = make_tensor(make_gmem_ptr(a), make_shape(m, k), make_stride(k, _1{}));
+  Tensor gb = make_tensor(make_gmem_ptr(b), make_shape(n, k), make_stride(k, _1{}));
+  int const row = blockIdx.y, col = blockIdx.x * 64 + threadIdx.x;
+  if (col >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += float(bfloat16_t(ga(row, p))) * float(bfloat16_t(gb(col, p)));
+  out[row * n + col] = sum;
+}
