@@ -1,0 +1,95 @@
+"""Runs hand-written plans of `gpu_kernels.cu` on the GPU executor, with numpy arrays in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cutegen_core.compiler.compilation import Compiler
+from cutegen_core.executor import Built, Execute, Executed, Execution
+from cutegen_core.executors.gpu import GpuExecutor
+from cutegen_core.kernel_file import parse
+from cutegen_core.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
+from cutegen_core.problem import TensorRole, TensorSpec
+from cutegen_core.trial import Status
+
+KERNELS = Path(__file__).parent / "gpu_kernels.cu"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The verdict and the outputs."""
+
+    executed: Executed
+    outputs: Mapping[str, np.ndarray]
+
+    @property
+    def status(self) -> Status:
+        return self.executed.status
+
+    @property
+    def message(self) -> str:
+        return self.executed.message
+
+    @property
+    def out(self) -> np.ndarray:
+        return self.outputs["out"]
+
+
+class Harness:
+    """One executor over one built candidate that holds every kernel."""
+
+    def __init__(self, folder: Path) -> None:
+        self.executor = GpuExecutor(folder / "cache")
+        self.folder = folder
+        compiler = Compiler(self.executor.device.arch, folder / "compile")
+        kernel = parse(KERNELS.read_text())
+        result = compiler.compile(kernel)
+        compiler.close()
+        assert result.status is Status.PASSED, result.log
+        self.built: Built = self.executor.build(kernel, {}, lambda: result, checked=False)
+
+    def run(
+        self,
+        *launches: Launch,
+        execute: Execute | None = None,
+        scratch: tuple[Scratch, ...] = (),
+        poison: int = 0xFF,
+        timeout_s: float = 10.0,
+        out: np.ndarray | None = None,
+        **inputs: np.ndarray,
+    ) -> Ran:
+        """Launches over `inputs`; `out` gives the output's dtype and shape."""
+        out = np.zeros(1, np.float32) if out is None else out
+        files = {self._spec(name, array, TensorRole.INPUT): self._file(name, array) for name, array in inputs.items()}
+        spec = self._spec("out", out, TensorRole.OUTPUT)
+        outputs = {spec: self._file("out", out)}
+        plan = LaunchPlan(launches, scratch)
+        execution = Execution(self.built, plan, files, outputs, poison, timeout_s=timeout_s)
+        if execute is not None:
+            executed = execute(execution)
+        else:
+            with self.executor.open(self.built) as fresh:
+                executed = fresh(execution)
+        values = np.frombuffer(outputs[spec].read_bytes(), out.dtype).reshape(out.shape)
+        return Ran(executed, {"out": values})
+
+    def _spec(self, name: str, array: np.ndarray, role: TensorRole) -> TensorSpec:
+        return TensorSpec(name, str(array.dtype), array.shape, role)
+
+    def _file(self, name: str, array: np.ndarray) -> Path:
+        path = self.folder / name
+        path.write_bytes(array.tobytes())
+        return path
+
+
+def launch(kernel: str, *args: str | int | float, grid: int = 1, block: int = 1, **more: object) -> Launch:
+    """A launch; names are tensors, numbers are scalars."""
+    given = tuple(TensorArgument(a, "") if isinstance(a, str) else ScalarArgument(a, str(a)) for a in args)
+    cluster, cooperative = more.get("cluster", 1), bool(more.get("cooperative", False))
+    return Launch(
+        kernel, (grid, 1, 1), (block, 1, 1), int(more.get("smem", 0)), given, (cluster, 1, 1), cooperative, line=7
+    )
