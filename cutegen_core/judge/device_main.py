@@ -1,4 +1,4 @@
-"""Program of the judge on the GPU: `python -m cutegen_core.judge.device_main owner|compiler`.
+"""Program of the judge on the GPU: `python -m cutegen_core.judge.device_main owner|compiler GPU_UUID`.
 
 1. Imports torch and makes the CUDA context: the driver does not start below a file sandbox, and has threads already.
 2. Shuts itself in before any file's code runs. *owner*: no network, no other program, files only Python's, torch's, the
@@ -33,6 +33,7 @@ def main() -> None:
     """Entry point."""
     compiles = sys.argv[1] == COMPILER
     home = Path(os.environ["HOME"])
+    os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[2]
     if compiles:
         _keep_compilers_home(home)
     descriptors = inherited_descriptors()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_core.errors import MachineError, ProblemError, WorkerLimitError
-from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.graph import Graph, InputFacts, Node, Operand, Ref
 from cutegen_core.judge import problem_source
 from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.trial import Comparison, Mismatch
@@ -56,6 +56,7 @@ class Reference:
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
         self._digests: dict[tuple[str, int], str] = {}
+        self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
         self._worker = worker or start_worker(self.scratch, self._limits)
 
@@ -102,20 +103,30 @@ class Reference:
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
         answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
-        return tuple(_comparison_from(c) for c in answer["comparisons"])
+        return tuple(comparison_from(c) for c in answer["comparisons"])
 
     def lint(self) -> tuple[str, ...]:
         """What is doubtful about the problem itself, one line each; nothing when all is well."""
-        small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
-        own = self.problem.with_role(WorkloadRole.BENCHMARK)
-        if not small:
-            raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
+        typical, own = self._typical(), self.problem.with_role(WorkloadRole.BENCHMARK)
         tolerance = {d: asdict(self.problem.tolerance_for(d)) for d in ("float64", "float32", "float16", "bfloat16")}
-        given = [w for w in small if w.values is Values.GIVEN] or small
-        typical = max(given, key=lambda w: _bytes(self.signature(w)))
         findings = list(self._ask("lint", self.source(typical), tolerance=tolerance)["findings"])
         findings += [_gigantic(w, self.signature(w)) for w in own if _bytes(self.signature(w)) > _GIGANTIC_BYTES]
         return tuple(findings)
+
+    def input_facts(self) -> Mapping[str, InputFacts]:
+        """What the inputs' values always look like, by input name; seen at a small workload."""
+        if self._facts is None:
+            answer = self._ask("input_facts", self.source(self._typical()))
+            self._facts = {name: InputFacts(**fact) for name, fact in answer["facts"].items()}
+        return self._facts
+
+    def _typical(self) -> Workload:
+        """The largest small workload with values as given."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
+        if not small:
+            raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
+        given = [w for w in small if w.values is Values.GIVEN] or small
+        return max(given, key=lambda w: _bytes(self.signature(w)))
 
     def close(self) -> None:
         """Ends its own worker; files in `scratch` stay for the caller."""
@@ -214,7 +225,8 @@ def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON
     return value
 
 
-def _comparison_from(data: Message) -> Comparison:
+def comparison_from(data: Message) -> Comparison:
+    """Reads what a judge wrote of a comparison."""
     first = tuple(Mismatch(tuple(m["index"]), m["got"], m["want"]) for m in data["first"])
     heatmap = tuple(tuple(row) for row in data["heatmap"])
     return Comparison(**(data | {"shape": tuple(data["shape"]), "first": first, "heatmap": heatmap}))

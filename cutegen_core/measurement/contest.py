@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from cutegen_core.executor import Built
+from cutegen_core.gpu.program import Program, program_of
 from cutegen_core.launch import LaunchPlan
 from cutegen_core.performance import WorkloadPerformance
 from cutegen_core.problem import Workload
@@ -29,13 +30,17 @@ class Entry:
     """A compiled kernel that takes part.
 
     Attributes:
-        lowered: name expression of the plan -> mangled name in the cubin.
-        plan: resolved for the contest's workload.
+        program: `gpu.program.program` of the plan resolved for the contest's workload and the compiled kernels.
     """
 
     cubin: bytes
-    lowered: Mapping[str, str]
-    plan: LaunchPlan
+    program: Program
+
+    @classmethod
+    def of(cls, built: Built, plan: LaunchPlan) -> Entry:
+        """A candidate that the GPU executor has built."""
+        assert built.path is not None
+        return cls(built.path.read_bytes(), program_of(built, plan))
 
 
 @dataclass(frozen=True)

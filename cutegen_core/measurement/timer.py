@@ -4,9 +4,9 @@
 2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
 3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
    compares the whole output: wrong, crashed or hung ends it here.
-4. Rounds are interleaved, A B C ... C B A, until the samples are enough. In a round each timed set is used once, by a
-   freshly loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its
-   outputs are verified at random positions that only the judge knows.
+4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
+   loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its outputs are
+   verified at random positions that only the judge knows.
 5. Samples taken while the clocks were throttled by heat are dropped and counted.
 6. A fresh process measures the candidate again; more than 2 % apart and beyond the noise is UNSTABLE.
 
@@ -15,11 +15,37 @@ Torch-free and without a CUDA context: the judge and the runners are processes o
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from cutegen_core.device import Device
+from cutegen_core.errors import MachineError, StoppedError, UsageError
+from cutegen_core.gpu import health, lock, nvml
+from cutegen_core.gpu.nvml import Monitor
+from cutegen_core.judge.device import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
 from cutegen_core.judge.reference import Reference
-from cutegen_core.measurement.contest import Contest, Measured, Watcher
+from cutegen_core.measurement import statistics
+from cutegen_core.measurement.contenders import Baseline, Contender, Dropped, Kernel
+from cutegen_core.measurement.contest import NOT_TIMED, UNSTABLE, Contest, Measured, Verdict, Watcher
+from cutegen_core.measurement.library_calls import library_call
+from cutegen_core.measurement.series import Series
+from cutegen_core.performance import (
+    BEST,
+    CANDIDATE,
+    COMPILED,
+    EAGER,
+    Conditions,
+    Timing,
+    Untimed,
+    WorkloadPerformance,
+)
+from cutegen_core.trial import Comparison, Status
+
+MOST_SETS = 31
+_FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
 
 
 class Timer:
@@ -28,11 +54,19 @@ class Timer:
     Args:
         reference: gives signature, graph and source of a workload; its worker is only asked, never timed.
         device: a present one.
+
+    Raises:
+        UsageError: the device is not in this machine.
     """
 
     def __init__(self, reference: Reference, device: Device) -> None:
+        if not device.uuid:
+            raise UsageError(f"{device.name} is not in this machine, so nothing can be timed on it.")
         self.reference = reference
         self.device = device
+        self.judge = DeviceJudge(reference.problem, device.uuid)
+        self.compiled = CompiledReference(reference.problem, device.uuid)
+        self.compile_failures: dict[str, str] = {}
 
     def measure(self, contest: Contest, watch: Watcher) -> Measured:
         """Checks and times one candidate on one workload.
@@ -42,17 +76,223 @@ class Timer:
             ProblemError: the reference fails on this device.
             MachineError: the device, the driver or a process of ours failed; there is no verdict.
         """
-        raise NotImplementedError  # until 09:40; the interface is what counts for now
+        begun = time.monotonic()
+        watch.say(f"waiting for {self.device.name}")
+        with (
+            lock.held(self.device.uuid, f"timing {self.reference.problem.name}") as waited,
+            contextlib.ExitStack() as stack,
+        ):
+            measured = _Measurement(self, contest, watch, waited, stack).carry_out()
+        return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
         """Starts the judge process (torch, CUDA context, 4-8 s) so that the first measurement need not wait."""
-        raise NotImplementedError
+        self.judge.start()
 
     def close(self) -> None:
-        """Ends the judge process and gives its memory back."""
+        """Ends the judge's processes and gives their memory back."""
+        self.compiled.close()
+        self.judge.close()
 
     def __enter__(self) -> Timer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+@dataclass
+class _Measurement:
+    """One measurement in progress."""
+
+    timer: Timer
+    contest: Contest
+    watch: Watcher
+    lock_wait_s: float
+    stack: contextlib.ExitStack
+    begun: float = field(default_factory=time.monotonic)
+    comparisons: tuple[Comparison, ...] = ()
+    executions: int = 0
+    own: set[int] = field(default_factory=set)
+
+    def carry_out(self) -> Measured:
+        uuid = self.timer.device.uuid
+        candidate = self._kernel(CANDIDATE)  # starts while the judge draws
+        best = self._kernel(BEST) if self.contest.best else None
+        sets = self._prepare()
+        if isinstance(sets, Unfit):
+            return Measured(not_timed=sets.reason, marks=(NOT_TIMED,))
+        gpu = nvml.Gpu(uuid)
+        self.stack.callback(gpu.close)
+        monitor = self.stack.enter_context(Monitor(gpu))
+        try:
+            self._check_first(candidate, sets)
+            series = Series(sets.timed, monitor, self._pause, self._check_timed)
+            series.untimed += self._unwanted()
+            self.watch.say("timing in turns")
+            series.run([candidate, *self._others(best, sets, series.untimed)])
+            self._check_guards()
+            candidate.close()
+            again = self._remeasure(sets, monitor) if self.contest.remeasure else None
+        except Dropped as dropped:
+            return self._failed(dropped)
+        return self._record(series, sets, gpu, monitor, again)
+
+    # ---- the candidate is right
+
+    def _prepare(self) -> Sets | Unfit:
+        self._pause()
+        self.watch.say("the judge draws values on the GPU")
+        judge, reference = self.timer.judge, self.timer.reference
+        sets = judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
+        self.own.add(judge.pid)
+        return sets
+
+    def _check_first(self, candidate: Kernel, sets: Sets) -> None:
+        self._pause()
+        self.watch.say("first run at this size, then compared whole")
+        candidate.load(self.contest.candidate, sets)
+        candidate.run_first()
+        self.executions += 1
+        self._check_guards()
+        self.comparisons = self.timer.judge.compare()
+        wrong = next((c for c in self.comparisons if c.wrong), None)
+        if wrong:
+            raise Dropped(Status.INCORRECT_NUMERICAL, _described(wrong))
+
+    def _check_timed(self) -> None:
+        slip = self.timer.judge.check()
+        if slip:
+            raise Dropped(Status.INCORRECT_NUMERICAL, slip)
+
+    def _check_guards(self) -> None:
+        damage = self.timer.judge.guards()
+        if damage:
+            raise Dropped(Status.MEMORY_ERROR, damage)
+
+    # ---- the others
+
+    def _others(self, best: Kernel | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
+        others: list[Contender] = []
+        if best is not None:
+            assert self.contest.best is not None
+            try:
+                best.load(self.contest.best, sets)
+                others.append(best)
+            except Dropped as dropped:
+                untimed.append(Untimed(BEST, str(dropped)))
+        if self.contest.baselines:
+            others.append(Baseline(EAGER, self.timer.judge))
+            others += self._compiled(sets, untimed)
+        return others
+
+    def _compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
+        source, failures = self._drawing().source, self.timer.compile_failures
+        if source not in failures:
+            self.watch.say("torch.compile compiles the reference, once")
+            try:
+                return [self._adopted(sets)]
+            except MachineError as error:
+                failures[source] = str(error)
+        untimed.append(Untimed(COMPILED, failures[source]))
+        return []
+
+    def _adopted(self, sets: Sets) -> Contender:
+        compiled = self.timer.compiled
+        compiled.adopt(self._drawing(), self.timer.reference.signature(self.contest.workload), sets)
+        self.own.add(compiled.pid)
+        return Baseline(COMPILED, compiled)
+
+    def _unwanted(self) -> list[Untimed]:
+        """The library call that eager is: it is not timed a second time."""
+        name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
+        return [Untimed(name, "is what eager calls: see eager")] if name else []
+
+    # ---- once more, and the record
+
+    def _remeasure(self, sets: Sets, monitor: Monitor) -> Timing:
+        self._pause()
+        self.watch.say("once more in a fresh process")
+        fresh = self._kernel(CANDIDATE)
+        fresh.load(self.contest.candidate, sets)
+        series = Series(sets.timed, monitor, self._pause, self._check_timed)
+        series.run([fresh])
+        self._check_guards()
+        fresh.close()
+        return series.timings()[0]
+
+    def _record(self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None) -> Measured:
+        try:
+            timings = series.timings()
+        except ValueError:
+            raise MachineError(
+                f"{self.timer.device.name} was slowed down by heat all the time ({self._seen(monitor)}); let it cool "
+                "down, look at its fans and at what else runs on it, and try again."
+            ) from None
+        for untimed in series.untimed:
+            if untimed.contender == COMPILED:
+                self.timer.compile_failures.setdefault(self._drawing().source, untimed.reason)
+        noise = max(timing.noise for timing in timings[: 2 if self.contest.best else 1])
+        performance = WorkloadPerformance(
+            workload=self.contest.workload.name,
+            timings=timings,
+            speedups=series.speedups(noise),
+            untimed=tuple(series.untimed),
+            aa_noise=noise,
+            conditions=self._conditions(sets, gpu, monitor),
+            remeasured_us=again.median_us if again else None,
+        )
+        unstable = again is not None and statistics.disagree(timings[0].median_us, again.median_us, noise)
+        executions = self.executions + timings[0].n + (again.n if again else 0)
+        return Measured(performance, None, "", self.comparisons, (UNSTABLE,) if unstable else (), executions)
+
+    def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
+        period = monitor.since(self.begun)
+        return Conditions(
+            device=gpu.name,
+            driver=gpu.driver,
+            sm_clock_mhz=period.sm_clock_mhz,
+            memory_clock_mhz=period.states[-1].memory_clock_mhz,
+            temperature_c=period.temperature_c,
+            power_w=period.power_w,
+            throttled=period.reasons,
+            other_processes=gpu.other_processes(self.own),
+            sets=len(sets.timed),
+            flushed_bytes=sets.flushed_bytes,
+            lock_wait_s=self.lock_wait_s,
+        )
+
+    def _failed(self, dropped: Dropped) -> Measured:
+        if dropped.status in _FAULTS:
+            health.check(self.timer.device.uuid)
+        message = f"workload {self.contest.workload.name}: {dropped}"
+        return Measured(
+            failure=Verdict(dropped.status, message), comparisons=self.comparisons, executions=self.executions
+        )
+
+    # ---- small things
+
+    def _kernel(self, name: str) -> Kernel:
+        kernel = Kernel(name, self.timer.device.uuid)
+        self.stack.callback(kernel.close)
+        self.own.add(kernel.runner.pid)
+        return kernel
+
+    def _drawing(self) -> Drawing:
+        workload = self.contest.workload
+        return Drawing(self.timer.reference.source(workload), workload.values, self.contest.seed)
+
+    def _seen(self, monitor: Monitor) -> str:
+        return ", ".join(monitor.since(self.begun).reasons)
+
+    def _pause(self) -> None:
+        if self.watch.stopped():
+            raise StoppedError("stopped by the person")
+
+
+def _described(wrong: Comparison) -> str:
+    text = f"{wrong.wrong} of {wrong.total} elements of {wrong.output} are wrong"
+    if wrong.first:
+        first = wrong.first[0]
+        text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
+    return f"{text}; {wrong.pattern}" if wrong.pattern else text

@@ -1,0 +1,183 @@
+"""The GPU's state while something is measured: clocks, heat, power, why it slows down, who else uses it.
+
+Through NVML (nvidia-ml-py), which needs no CUDA context. `Monitor` asks every few milliseconds in a thread; `Period`
+says what it saw between two moments.
+
+What drops a sample: slowdown by heat and by hardware protection (HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown,
+SwThermalSlowdown); they come and go and say nothing about a kernel. The software power cap does not: a large matrix
+product holds an H200 at its power limit all the time, so that is the speed it has there; it hits everything measured in
+the same rounds, and is recorded. https://docs.nvidia.com/deploy/nvml-api/ (nvmlClocksEventReasons)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import pynvml
+
+from cutegen_core.errors import MachineError
+
+_REASONS = {
+    0x1: "idle", 0x2: "clocks set by the administrator", 0x4: "power cap", 0x8: "hardware slowdown",
+    0x10: "sync boost", 0x20: "heat (software)", 0x40: "heat (hardware)", 0x80: "power brake", 0x100: "display clocks",
+}  # fmt: skip
+_DROPPING = 0x8 | 0x20 | 0x40 | 0x80
+_SILENT = 0x1
+_INTERVAL_S = 0.01
+
+
+@dataclass(frozen=True)
+class State:
+    """One look at the device.
+
+    Attributes:
+        at: on `time.monotonic`'s clock.
+        reasons: NVML's bits for why clocks are lower than they could be.
+    """
+
+    at: float
+    sm_clock_mhz: int
+    memory_clock_mhz: int
+    temperature_c: int
+    power_w: float
+    reasons: int
+
+    @property
+    def throttled(self) -> bool:
+        """Slowed down by heat or by the hardware's protection: what is measured now says nothing."""
+        return bool(self.reasons & _DROPPING)
+
+
+class Gpu:
+    """One device by its UUID.
+
+    Raises:
+        MachineError: from every method, when the driver does not answer.
+    """
+
+    def __init__(self, uuid: str | None = None) -> None:
+        """The device of that UUID ("GPU-..."), by default the first."""
+        _call(pynvml.nvmlInit)
+        if uuid is None:
+            self._handle = _call(pynvml.nvmlDeviceGetHandleByIndex, 0)
+        else:
+            self._handle = _call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+
+    @property
+    def name(self) -> str:
+        return str(_call(pynvml.nvmlDeviceGetName, self._handle))
+
+    @property
+    def uuid(self) -> str:
+        return str(_call(pynvml.nvmlDeviceGetUUID, self._handle))
+
+    @property
+    def driver(self) -> str:
+        return str(_call(pynvml.nvmlSystemGetDriverVersion))
+
+    def state(self) -> State:
+        """How it is now."""
+        handle = self._handle
+        return State(
+            at=time.monotonic(),
+            sm_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
+            memory_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
+            temperature_c=int(_call(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),
+            power_w=_call(pynvml.nvmlDeviceGetPowerUsage, handle) / 1000.0,
+            reasons=int(_call(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)),
+        )
+
+    def other_processes(self, own: Collection[int]) -> int:
+        """Programs that compute on it beside ours.
+
+        Args:
+            own: process ids; in a container the driver may number them differently: then as many are taken off.
+        """
+        listed = [int(p.pid) for p in _call(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle)]
+        known = [pid for pid in listed if pid in own]
+        return len(listed) - len(known) if known else max(0, len(listed) - len(own))
+
+    def close(self) -> None:
+        """Lets go of the driver's library."""
+        _call(pynvml.nvmlShutdown)
+
+
+@dataclass(frozen=True)
+class Period:
+    """All that was seen between two moments; at least one state."""
+
+    states: tuple[State, ...]
+
+    @property
+    def throttled(self) -> bool:
+        return any(state.throttled for state in self.states)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What slowed it down, in words; nothing when it did not."""
+        seen = 0
+        for state in self.states:
+            seen |= state.reasons
+        return tuple(text for bit, text in _REASONS.items() if seen & bit & ~_SILENT)
+
+    @property
+    def sm_clock_mhz(self) -> tuple[int, int]:
+        return _range([s.sm_clock_mhz for s in self.states])
+
+    @property
+    def temperature_c(self) -> tuple[int, int]:
+        return _range([s.temperature_c for s in self.states])
+
+    @property
+    def power_w(self) -> tuple[float, float]:
+        watts = [s.power_w for s in self.states]
+        return min(watts), max(watts)
+
+
+class Monitor:
+    """Looks at a device from a thread until it is left.
+
+    with Monitor(gpu) as monitor:
+        begun = time.monotonic()
+        ...
+        monitor.since(begun).throttled
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._states: list[State] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def since(self, begun: float) -> Period:
+        """What was seen from that moment until now; it looks once more itself, so there is always something."""
+        self._states.append(self._gpu.state())
+        return Period(tuple(state for state in self._states if state.at >= begun))
+
+    def __enter__(self) -> Monitor:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_INTERVAL_S):
+            self._states.append(self._gpu.state())
+
+
+def _range(values: Sequence[int]) -> tuple[int, int]:
+    return min(values), max(values)
+
+
+def _call(function: Any, *arguments: Any) -> Any:  # noqa: ANN401 - the library has no types
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        raise MachineError(f"the NVIDIA driver did not answer {function.__name__}: {error}.") from error

@@ -1,0 +1,66 @@
+"""How many samples of whom, and in which order.
+
+About 0.3 s of samples for each contender, at least 4 and at most 96 of them: 30 or more for anything below 10 ms. They
+are spread over as many as 12 rounds, each contender once a round, forwards and backwards in turn (A B C, C B A, ...),
+so that drift hits all alike. A baseline far slower than the candidate sits rounds out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+SERIES_S = 0.3
+LEAST, MOST = 4, 96
+MOST_ROUNDS = 12
+_WARM_S = 0.002
+_MOST_WARM_RUNS = 50
+_PATIENCE, _LEAST_LIMIT_S = 20.0, 10.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one contender does in a round.
+
+    Attributes:
+        order: the sets it is timed on.
+        every: it takes part in every so many-th round.
+        warm_runs: runs before the first sample.
+        seconds: wall-clock limit of the round.
+    """
+
+    order: tuple[int, ...]
+    every: int
+    warm_runs: int
+    seconds: float
+
+
+def rounds(candidate_us: float) -> int:
+    """Rounds of the whole measurement; an even number, so that each order comes as often as its reverse."""
+    wanted = min(MOST_ROUNDS, max(LEAST, samples(candidate_us)))
+    return wanted + wanted % 2
+
+
+def share(us: float, count: int, sets: Sequence[int]) -> Share:
+    """The share of a contender whose samples take about `us`, in `count` rounds over these sets."""
+    wanted = samples(us)
+    order = tuple(sets)[: max(1, math.ceil(wanted / count))]
+    taken = max(LEAST, math.ceil(wanted / len(order)))
+    warm_runs = min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
+    seconds = _LEAST_LIMIT_S + _PATIENCE * (len(order) + warm_runs) * us / 1e6
+    return Share(order, max(1, count // taken), warm_runs, seconds)
+
+
+def samples(us: float) -> int:
+    """How many samples of that length are wanted."""
+    return min(MOST, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
+
+
+def turns(shares: Mapping[str, Share], count: int) -> Iterator[tuple[int, str]]:
+    """Round and contender, in the order of measuring."""
+    names = list(shares)
+    for number in range(count):
+        for name in names if number % 2 == 0 else reversed(names):
+            if number % shares[name].every == 0:
+                yield number, name
