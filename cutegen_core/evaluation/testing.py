@@ -1,10 +1,13 @@
 """TEST: the candidate on every small workload, judged by the reference.
 
 1. Inputs come from the reference worker, by seed.
-2. The smallest workloads run once with what finds memory errors and races.
+2. The smallest workloads run once with what finds memory errors and races, and are judged like any other run: a kernel
+   that notices the watching and does nothing must not come through.
 3. Each workload runs twice, over differently poisoned outputs and, where the executor has thread orders, in two of
    them; the expected values come into being only after the first run. Both must agree bit for bit, or the kernel
    declares that they need not and both are judged.
+4. A launch that none of these workloads makes is known only by what it does at the problem's own size; an executor
+   that does not run that says so.
 """
 
 from __future__ import annotations
@@ -22,8 +25,13 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.trial import Comparison, Status, WorkloadVerdict
 
-NAN_POISON, OTHER_POISON = 0xFF, 0x5A
-"""Fill bytes of unwritten outputs: the first makes every float NaN, the second a large finite number."""
+NAN_POISON = 0xFF
+"""Fill byte of unwritten outputs: every float is NaN."""
+
+
+def other_poison(seed: int) -> int:
+    """Another fill byte, which a kernel cannot know beforehand: every float is a large finite number."""
+    return 0x41 + seed % 0x1E
 
 
 @dataclass
@@ -55,7 +63,7 @@ class Testing:
                     failure = self._workload(workload, scratch, execute)
                     if failure:
                         return failure
-            return None
+            return None if self.executor.times else self._never_launched()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -74,9 +82,31 @@ class Testing:
     def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> Failure | None:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
-            ran, _ = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
-        self._record(workload, "checked", "random", ran)
-        return None if ran.status is Status.PASSED else Failure(ran.status, ran.message)
+            ran, outputs = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
+        if ran.status is not Status.PASSED:
+            self._record(workload, "checked", "random", ran)
+            return Failure(ran.status, ran.message)
+        if not self.executor.ordered:  # a GPU's sanitizer keeps the outputs to itself
+            self._record(workload, "checked", "random", ran)
+            return None
+        return self._judge(workload, "checked", "random", ran, outputs)
+
+    def _never_launched(self) -> Failure | None:
+        """A launch `when` keeps for the problem's own size, which this executor does not run."""
+        made = {
+            launch.line
+            for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
+            for launch in self.planned.plans[workload.name].launches
+        }
+        for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
+            for launch in self.planned.plans[workload.name].launches:
+                if made and launch.line not in made:
+                    text = (
+                        f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
+                        f"{self.executor.name} executor does not run: nothing is known about it here"
+                    )
+                    return Failure(Status.UNSUPPORTED, text)
+        return None
 
     def _compare(
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
@@ -86,10 +116,10 @@ class Testing:
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return Failure(ran.status, ran.message)
-        failure = self._judge(workload, "forward", ran, first)
+        failure = self._judge(workload, "plain", "forward", ran, first)
         if failure:
             return failure
-        again, second = self._execute(execute, plain, workload, inputs, scratch / "second", OTHER_POISON, "reverse")
+        again, second = self._execute(execute, plain, workload, inputs, scratch / "second", self._other, "reverse")
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
             return Failure(again.status, again.message)
@@ -97,7 +127,7 @@ class Testing:
             self._record(workload, "plain", "reverse", again)
             return None
         if not self.planned.kernel.numerics.deterministic:
-            return self._judge(workload, "reverse", again, second)
+            return self._judge(workload, "plain", "reverse", again, second)
         message = (
             f"workload {workload.name}: the output changes between two runs, with the thread order or with what the "
             "output buffer held before; if that is meant, declare `deterministic = false` under [numerics]"
@@ -105,15 +135,19 @@ class Testing:
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
         return Failure(Status.NONDETERMINISTIC, message)
 
+    @property
+    def _other(self) -> int:
+        return other_poison(self.seed)
+
     def _judge(
-        self, workload: Workload, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
+        self, workload: Workload, mode: str, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
     ) -> Failure | None:
-        poison = NAN_POISON if order == "forward" else OTHER_POISON
+        poison = self._other if order == "reverse" else NAN_POISON
         comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = describe(workload, wrong) if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
-        self._record(workload, "plain", order, replace(ran, status=status, message=message), comparisons)
+        self._record(workload, mode, order, replace(ran, status=status, message=message), comparisons)
         return Failure(status, message) if wrong else None
 
     def _execute(
