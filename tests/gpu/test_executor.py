@@ -50,7 +50,7 @@ def test_sizes_that_do_not_fill_a_mapping(gpu, size):
 def test_numbers_of_every_width(gpu):
     ran = gpu.run(launch("affine", "x", "out", N, 3, 0.5, True, grid=4, block=256), x=X, out=np.zeros_like(X))
     assert ran.status is Status.PASSED, ran.message
-    np.testing.assert_allclose(ran.out, -(3 * X + np.float32(0.5)), rtol=1e-6)
+    np.testing.assert_allclose(ran.out, -(3 * X + np.float32(0.5)), rtol=1e-6, atol=1e-6)
 
 
 def test_two_launches_over_zeroed_scratch(gpu):
