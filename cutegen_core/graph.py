@@ -54,3 +54,18 @@ class Graph:
             if node.name == name:
                 return node
         raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """What the values of one input always look like, found by looking at them under several seeds.
+
+    Attributes:
+        nonzero: where its last two dimensions may differ from zero: "upper", "lower", "diagonal" or "" (anywhere).
+        symmetric: equal to its transpose in the last two dimensions.
+        matters: the outputs change when it does.
+    """
+
+    nonzero: str = ""
+    symmetric: bool = False
+    matters: bool = True

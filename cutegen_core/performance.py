@@ -97,8 +97,9 @@ class Peaks:
     Attributes:
         copy_bytes_per_s: a large copy, bytes read plus bytes written.
         read_bytes_per_s: a large read that writes next to nothing.
-        flops_per_s: by pipe.
+        flops_per_s: by pipe ("fp32", "tf32", "f16", "bf16", "fp64"), reached on real values.
         how: what was run, for the page.
+        ceilings: by pipe, the most anything showed, under conditions no real work has; no honest kernel is faster.
     """
 
     device: str
@@ -107,6 +108,7 @@ class Peaks:
     flops_per_s: Mapping[str, float]
     how: str
     measured_at: float
+    ceilings: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
-_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE")
+_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from cutegen_core.errors import ProblemError
-from cutegen_core.judge import correctness, problem_lint, reduction, tracing, values
+from cutegen_core.judge import correctness, input_facts, problem_lint, reduction, tracing, values
 from cutegen_core.judge.correctness import Answer, Precision
 from cutegen_core.judge.reduction import Cost
 from cutegen_core.judge.values import Live
@@ -108,6 +108,10 @@ class Handler:
     def _lint(self, request: Message) -> Message:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
         return {"findings": list(problem_lint.findings(_facts(request["source"], request["origin"]), tolerance))}
+
+    def _input_facts(self, request: Message) -> Message:
+        facts = input_facts.input_facts(request["source"], request["origin"])
+        return {"facts": {name: asdict(fact) for name, fact in facts.items()}}
 
     def _derive(self, request: Message) -> Message:
         return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _Probe())]}

@@ -1,0 +1,179 @@
+"""Which elements of a tensor matter, as far as counting needs it, without ever listing elements.
+
+A region is one of four things: all of the tensor, boxes (what slices leave), a triangle of the last two dimensions, or
+only a number: "at least so many, nobody knows which". Every operation may forget places, never invent elements: a count
+taken at the end is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+
+Shape = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
+"""[start, stop) along each dimension."""
+
+_MOST_BOXES = 8
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Elements of the last two dimensions with column - row >= `offset` (upper) or <= `offset` (lower)."""
+
+    lower: bool
+    offset: int = 0
+
+    def flipped(self) -> Triangle:
+        """Of the transposed tensor."""
+        return Triangle(not self.lower, -self.offset)
+
+    def count(self, rows: int, columns: int) -> int:
+        """How many elements of a matrix it holds."""
+        return (
+            _ramp(rows, self.offset + 1, columns) if self.lower else rows * columns - _ramp(rows, self.offset, columns)
+        )
+
+
+@dataclass(frozen=True)
+class Region:
+    """Elements of a tensor of `shape`; at most one of `boxes`, `triangle` and `at_least` says which."""
+
+    shape: Shape
+    boxes: tuple[Box, ...] = ()
+    triangle: Triangle | None = None
+    at_least: int = 0
+
+    @classmethod
+    def all(cls, shape: Shape) -> Region:
+        return cls(shape, (tuple((0, extent) for extent in shape),))
+
+    @classmethod
+    def none(cls, shape: Shape) -> Region:
+        return cls(shape)
+
+    @classmethod
+    def some(cls, shape: Shape, count: int) -> Region:
+        """At least `count` elements; all of them when that many there are."""
+        return cls.all(shape) if count >= prod(shape) else cls(shape, at_least=max(0, count))
+
+    @property
+    def count(self) -> int:
+        """Elements, or the least number of them."""
+        if self.triangle is not None:
+            *outer, rows, columns = self.shape
+            return prod(outer) * self.triangle.count(rows, columns)
+        return self.at_least or _union(self.boxes)
+
+    @property
+    def full(self) -> bool:
+        return self.count == prod(self.shape)
+
+    def __or__(self, other: Region) -> Region:
+        """Elements of either."""
+        if self.boxes and other.boxes:
+            boxes = tuple(dict.fromkeys((*self.boxes, *other.boxes)))
+            merged = Region(self.shape, boxes) if len(boxes) <= _MOST_BOXES else max(self, other, key=_count)
+            return Region.all(self.shape) if merged.full else merged
+        if self.triangle and other.triangle and self.triangle.lower != other.triangle.lower:
+            lower, upper = (self, other) if self.triangle.lower else (other, self)
+            assert lower.triangle is not None
+            assert upper.triangle is not None
+            if upper.triangle.offset <= lower.triangle.offset + 1:
+                return Region.all(self.shape)
+        return max(self, other, key=_count)
+
+    def within(self, triangle: Triangle | None) -> Region:
+        """Elements of this that also lie in a triangle."""
+        if triangle is None or len(self.shape) < 2:
+            return self
+        if self.full:
+            return Region(self.shape, triangle=triangle)
+        if self.triangle is not None and self.triangle.lower == triangle.lower:
+            choose = min if triangle.lower else max
+            return Region(self.shape, triangle=Triangle(triangle.lower, choose(triangle.offset, self.triangle.offset)))
+        outside = prod(self.shape) - Region(self.shape, triangle=triangle).count
+        return Region.some(self.shape, self.count - outside)
+
+    def moved(self, shape: Shape) -> Region:
+        """The same elements in another shape: places survive only where nothing changed."""
+        if shape == self.shape:
+            return self
+        return Region.all(shape) if self.full else Region.some(shape, self.count)
+
+    def permuted(self, order: tuple[int, ...], shape: Shape) -> Region:
+        """Seen through a permutation: dimension k of this is dimension order[k] of the result, whose shape is given."""
+        if self.triangle is not None:
+            last = len(order) - 1
+            if order[-2:] == (last - 1, last):
+                return Region(shape, triangle=self.triangle)
+            if order[-2:] == (last, last - 1):
+                return Region(shape, triangle=self.triangle.flipped())
+            return Region.some(shape, self.count)
+        back = {target: source for source, target in enumerate(order)}
+        boxes = tuple(tuple(box[back[k]] for k in range(len(order))) for box in self.boxes)
+        return Region(shape, boxes, at_least=self.at_least)
+
+    def projected(self, shape: Shape) -> Region:
+        """The operand's part under broadcasting: `shape` has at most as many dimensions, each the same or 1."""
+        if shape == self.shape or self.full:
+            return self if shape == self.shape else Region.all(shape)
+        if not self.boxes:
+            return Region.some(shape, -(-self.count * prod(shape) // max(1, prod(self.shape))))
+        skip = len(self.shape) - len(shape)
+        boxes = (tuple((0, 1) if extent == 1 else side for extent, side in zip(shape, box[skip:], strict=True))
+                 for box in self.boxes)  # fmt: skip
+        return Region(shape, tuple(dict.fromkeys(boxes)))
+
+    def shifted(self, shape: Shape, dim: int, start: int, step: int = 1) -> Region:
+        """The source's part of a slice: index i along `dim` is start + i * step there."""
+        if not self.boxes or step != 1:
+            return Region.some(shape, self.count)
+        return Region(shape, tuple(_replaced(b, dim, (b[dim][0] + start, b[dim][1] + start)) for b in self.boxes))
+
+    def clipped(self, shape: Shape, dim: int, start: int) -> Region:
+        """One part of a concatenation, which begins at `start` along `dim`."""
+        if not self.boxes:
+            missing = prod(self.shape) - self.count
+            return Region.some(shape, prod(shape) - missing)
+        sides = [(max(0, b[dim][0] - start), min(shape[dim], b[dim][1] - start)) for b in self.boxes]
+        kept = [_replaced(b, dim, s) for b, s in zip(self.boxes, sides, strict=True) if s[0] < s[1]]
+        return Region(shape, tuple(kept))
+
+    def along(self, dims: Iterable[int], shape: Shape) -> Region:
+        """Of a reduction's operand: whole rows along `dims` for every result that matters."""
+        if self.full:
+            return Region.all(shape)
+        return Region.some(shape, self.count * prod(shape[d] for d in set(dims)))
+
+
+def _ramp(rows: int, first: int, most: int) -> int:
+    """Sum of first + r over the rows, each term cut to 0 ... most."""
+    begin = min(rows, max(0, -first))
+    end = min(rows, max(begin, most - first))
+    return (end - begin) * (2 * first + begin + end - 1) // 2 + (rows - end) * most
+
+
+def _count(region: Region) -> int:
+    return region.count
+
+
+def _replaced(box: Box, dim: int, side: tuple[int, int]) -> Box:
+    return (*box[:dim], side, *box[dim + 1 :])
+
+
+def _union(boxes: tuple[Box, ...]) -> int:
+    """Elements in any of the boxes: the space is cut at every edge, and each cell is inside or outside."""
+    if not boxes:
+        return 0
+    if len(boxes) == 1:
+        return prod(max(0, stop - start) for start, stop in boxes[0])
+    cuts = [sorted({edge for box in boxes for edge in box[dim]}) for dim in range(len(boxes[0]))]
+    cells = product(*(pairwise(edges) for edges in cuts))
+    return sum(prod(stop - start for start, stop in cell) for cell in cells if any(_inside(cell, b) for b in boxes))
+
+
+def _inside(cell: Box, box: Box) -> bool:
+    return all(start <= low and high <= stop for (low, high), (start, stop) in zip(cell, box, strict=True))
