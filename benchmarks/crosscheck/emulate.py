@@ -17,13 +17,23 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.crosscheck import corpus
 from benchmarks.crosscheck.corpus import Case
-from benchmarks.crosscheck.folder import Folder, Ran, Record, Run
+from benchmarks.crosscheck.folder import (
+    DEVICE,
+    NAN_POISON,
+    OTHER_POISON,
+    SEED,
+    Folder,
+    Ran,
+    Record,
+    Run,
+    ended,
+    verdict,
+)
 from cutegen_core.arguments import check_arguments
 from cutegen_core.candidate import content_key
 from cutegen_core.compiler.compilation import Compiler, CompileResult
-from cutegen_core.device import DEFAULT_ARCH, KNOWN
 from cutegen_core.errors import KernelFileError
-from cutegen_core.executor import Built, Executed, Execution
+from cutegen_core.executor import Built, Execution
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel_file import KernelFile, parse
@@ -32,11 +42,7 @@ from cutegen_core.problem import Signature, TensorSpec, Workload
 from cutegen_core.screening import screen
 from cutegen_core.trial import Status
 
-DEVICE = KNOWN[DEFAULT_ARCH]
-"""Plans are resolved for it on both sides."""
-SEED = 20_26
-NAN_POISON, OTHER_POISON = 0xFF, 0x5A
-_RUN_LIMIT_S = 20.0
+_RUN_LIMIT_S, _WRONG_LIMIT_S = 20.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -83,14 +89,6 @@ def summary(record: Record) -> str:
     return f"{end.status} {end.kind} {end.message}"[:150]
 
 
-def verdict(record: Record) -> Ran:
-    """The first thing that went wrong, or the last run."""
-    if record.refused:
-        return record.refused
-    ends = [ran for run in record.runs for ran in (run.checked, run.plain, run.again) if ran]
-    return next((ran for ran in ends if ran.status is not Status.PASSED), ends[-1])
-
-
 @dataclass
 class _Trial:
     case: Case
@@ -124,13 +122,12 @@ class _Trial:
     def _run(
         self, record: Record, kernel: KernelFile, compiled: CompileResult, plans: list[tuple[Workload, LaunchPlan]]
     ) -> Record:
-        builds = [
-            self.bench.executor.build(kernel, kernel.defaults(), lambda: compiled, checked=checked)
-            for checked in (True, False)
-        ]
-        refused = next((b for b in builds if b.status is not Status.PASSED), None)
+        checked, plain = (
+            self.bench.executor.build(kernel, kernel.defaults(), lambda: compiled, checked=way) for way in (True, False)
+        )
+        refused = next((b for b in (checked, plain) if b.status is not Status.PASSED), None)
         if refused is None:
-            runs = tuple(self._workload(w, plan, *builds, kernel) for w, plan in plans)
+            runs = tuple(self._workload(w, plan, checked, plain, kernel) for w, plan in plans)
             return replace(record, runs=runs)
         # The GPU may well run it: its inputs travel.
         status = Status.UNSUPPORTED if refused.status is Status.COMPILE_ERROR else refused.status
@@ -158,6 +155,8 @@ class _Trial:
             return self._execute(workload, run.signature, inputs, plan, built, poison, order)
 
         run = replace(run, checked=replace(once(checked, NAN_POISON, "random"), outputs={}))
+        if run.checked and run.checked.status is Status.TIMEOUT:
+            return run
         first, second = once(plain, NAN_POISON, "forward"), once(plain, OTHER_POISON, "reverse")
         if second.outputs != first.outputs and kernel.numerics.deterministic and second.status is Status.PASSED:
             second = replace(second, status=Status.NONDETERMINISTIC, message="changes with order or old contents")
@@ -172,7 +171,8 @@ class _Trial:
         outputs = {spec: folder / spec.name for spec in signature.outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
-        execution = Execution(built, plan, inputs, outputs, poison, order, 1, _RUN_LIMIT_S)
+        limit_s = _WRONG_LIMIT_S if self.case.defect else _RUN_LIMIT_S
+        execution = Execution(built, plan, inputs, outputs, poison, order, 1, limit_s)
         with self.bench.executor.open(built) as execute:
             ran = ended(execute(execution))
         if ran.status is not Status.PASSED:
@@ -185,10 +185,3 @@ class _Trial:
             return replace(ran, outputs=kept)
         message = f"{wrong.wrong} of {wrong.total} elements of {wrong.output} are wrong; {wrong.pattern}"
         return replace(ran, status=Status.INCORRECT_NUMERICAL, message=message, outputs=kept)
-
-
-def ended(executed: Executed) -> Ran:
-    """What an execution says, without its outputs."""
-    found = executed.findings[0] if executed.findings and executed.status is not Status.PASSED else None
-    kind, line = (found.kind, found.line) if found else ("", 0)
-    return Ran(executed.status, executed.message, kind, line, seconds=round(executed.seconds, 3))

@@ -9,8 +9,15 @@ from pathlib import Path
 
 from cutegen_core import records
 from cutegen_core.candidate import content_key
+from cutegen_core.device import DEFAULT_ARCH, KNOWN
+from cutegen_core.executor import Executed
 from cutegen_core.problem import Signature
 from cutegen_core.trial import Status
+
+DEVICE = KNOWN[DEFAULT_ARCH]
+"""Plans are resolved for it on both sides."""
+SEED = 20_26
+NAN_POISON, OTHER_POISON = 0xFF, 0x5A
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,7 @@ class Ran:
 
     Attributes:
         kind: of the finding, such as "race"; "" when there is none.
-        deviation: blob keys of the outputs by name; empty when it did not run to its end.
+        outputs: blob keys by name; empty when it did not run to its end.
     """
 
     status: Status
@@ -71,6 +78,21 @@ class Record:
     refused: Ran | None = None
 
 
+def verdict(record: Record) -> Ran:
+    """The first thing that went wrong, or the last run."""
+    if record.refused:
+        return record.refused
+    ends = [ran for run in record.runs for ran in (run.checked, run.plain, run.again) if ran]
+    return next((ran for ran in ends if ran.status is not Status.PASSED), ends[-1])
+
+
+def ended(executed: Executed) -> Ran:
+    """What an execution says, without its outputs."""
+    found = executed.findings[0] if executed.findings and executed.status is not Status.PASSED else None
+    kind, line = (found.kind, found.line) if found else ("", 0)
+    return Ran(executed.status, executed.message, kind, line, seconds=round(executed.seconds, 3))
+
+
 class Folder:
     """Records under NAME.json and blobs under blobs/."""
 
@@ -78,7 +100,13 @@ class Folder:
         self.path = path
         (path / "blobs").mkdir(parents=True, exist_ok=True)
 
+    @staticmethod
+    def key(data: bytes) -> str:
+        """The content key of a blob."""
+        return content_key(data)
+
     def put(self, data: bytes) -> str:
+        """Keeps a blob and returns its key."""
         key = content_key(data)
         path = self._blob(key)
         if not path.exists():
