@@ -102,6 +102,10 @@ class Gpu:
         known = [pid for pid in listed if pid in own]
         return len(listed) - len(known) if known else max(0, len(listed) - len(own))
 
+    def memory_used_bytes(self) -> int:
+        """Memory of the device that somebody holds, the driver included."""
+        return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).used)
+
     def close(self) -> None:
         """Lets go of the driver's library."""
         _call(pynvml.nvmlShutdown)

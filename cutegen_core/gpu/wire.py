@@ -80,10 +80,12 @@ class Channel:
 
     def _read(self) -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(self.socket, _CHUNK, _FDS_A_BYTE, socket.MSG_CMSG_CLOEXEC)
+            room = socket.CMSG_SPACE(_FDS_A_BYTE * array.array("i").itemsize)
+            data, ancillary, _, _ = self.socket.recvmsg(_CHUNK, room, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
-            data, fds = b"", []
-        self._fds += fds
+            data, ancillary = b"", []
+        for _, _, rights in ancillary:
+            self._fds += array.array("i", rights)
         self._bytes += data
         if not data or len(self._bytes) > _LARGEST_BYTES:
             raise EOFError("the other side has closed the channel")

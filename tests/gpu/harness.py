@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cutegen_core.compiler.compilation import Compiler
+from cutegen_core.compiler.demangle import demangle
 from cutegen_core.executor import Built, Execute, Executed, Execution
-from cutegen_core.executors.gpu import GpuExecutor
+from cutegen_core.executors.gpu import CUBIN, GpuExecutor
+from cutegen_core.gpu.program import FUNCTIONS, Function
 from cutegen_core.kernel_file import parse
 from cutegen_core.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
 from cutegen_core.problem import TensorRole, TensorSpec
@@ -39,18 +42,25 @@ class Ran:
         return self.outputs["out"]
 
 
+def build(arch: str, folder: Path) -> Built:
+    """Every kernel of the file compiled into `folder`, as the executor keeps a build; needs no GPU."""
+    compiler = Compiler(arch, folder / "compile")
+    result = compiler.compile(parse(KERNELS.read_text()))
+    compiler.close()
+    assert result.status is Status.PASSED, result.log
+    functions = {name: asdict(Function(mangled, demangle(mangled))) for name, mangled in result.lowered.items()}
+    (folder / CUBIN).write_bytes(result.cubin)
+    (folder / FUNCTIONS).write_text(json.dumps(functions))
+    return Built(Status.PASSED, folder / CUBIN, False, 0.0)
+
+
 class Harness:
     """One executor over one built candidate that holds every kernel."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, built: Built | None = None) -> None:
         self.executor = GpuExecutor(folder / "cache")
         self.folder = folder
-        compiler = Compiler(self.executor.device.arch, folder / "compile")
-        kernel = parse(KERNELS.read_text())
-        result = compiler.compile(kernel)
-        compiler.close()
-        assert result.status is Status.PASSED, result.log
-        self.built: Built = self.executor.build(kernel, {}, lambda: result, checked=False)
+        self.built = built or build(self.executor.device.arch, folder)
 
     def run(
         self,
