@@ -96,7 +96,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_executor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--executor", choices=EXECUTORS, help="gpu, or cpu for the emulator; the GPU where there is one")
+    parser.add_argument("--executor", choices=EXECUTORS, help="gpu, or cpu (the emulator); the GPU where there is one")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,12 @@ from cutegen_core.errors import MachineError
 from cutegen_core.evaluation import preparing
 from cutegen_core.evaluation.preparing import Compiled, Planned, Refused
 from cutegen_core.evaluation.testing import Testing
+from cutegen_core.evaluation.timing import Contender, Timing
 from cutegen_core.evaluation.watch import Failure, Quiet, Watch, pause
 from cutegen_core.executor import Executor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.performance import Peaks, Profile
+from cutegen_core.measurement.timer import Timer
+from cutegen_core.performance import Peaks, Performance, Profile
 from cutegen_core.problem import Problem
 from cutegen_core.trial import (
     Correctness,
@@ -44,6 +46,7 @@ class Evaluator:
 
     Attributes:
         keep: stores a blob and returns its key (cubin and SASS).
+        timer: measures speed; None where nothing can be timed.
         run_timeout_s: wall-clock limit of one run of the candidate on one workload.
     """
 
@@ -53,6 +56,7 @@ class Evaluator:
     compiler: Compiler
     device: Device
     keep: Callable[[str | bytes], str]
+    timer: Timer | None = None
     run_timeout_s: float = 10.0
 
     @property
@@ -81,25 +85,31 @@ class Evaluator:
         watch: Watch | None = None,
         thorough: bool = False,
         best: Candidate | None = None,
+        rough: bool = False,
     ) -> Trial:
         """Takes the candidate through the stages.
 
         Args:
             best: a kernel that passed, to be timed in turns with the candidate.
             seed: of the inputs; use a fresh one unless replaying.
+            rough: only an order of candidates is wanted: no baselines, no second measurement.
             thorough: look for memory errors and races, too, where the executor leaves that out of ordinary trials.
 
         Raises:
             MachineError: the machine failed; there is no verdict.
             StoppedError: `watch.stopped()` became true.
         """
-        run = _Run(self, candidate, seed, watch or Quiet(), thorough or self.executor.checks_every_trial)
-        for stage, action in ((Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)):
+        run = _Run(self, candidate, seed, watch or Quiet(), thorough or self.executor.checks_every_trial, best, rough)
+        stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
+        if self.timer:
+            stages.append((Stage.BENCHMARK, run.benchmark))
+        for stage, action in stages:
             failure = run.carry_out(stage, action)
             if failure:
                 return run.trial(failure)
-        for stage in (Stage.BENCHMARK, Stage.PROFILE):
-            run.skip(stage, "needs a GPU")
+        if not self.timer:
+            run.skip(Stage.BENCHMARK, "needs a GPU")
+        run.skip(Stage.PROFILE, "on request" if self.can_profile else "needs a GPU")
         return run.trial(None)
 
 
@@ -112,12 +122,15 @@ class _Run:
     seed: int
     watch: Watch
     instrumented: bool
+    best: Candidate | None
+    rough: bool
     started_at: float = field(default_factory=time.time)
     stages: list[StageResult] = field(default_factory=list)
     diagnostics: tuple[Diagnostic, ...] = ()
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     log: str = ""
     resources: Resources | None = None
+    timing: Timing | None = None
 
     planned: Planned = field(init=False)
     compiled: Compiled = field(init=False)
@@ -148,6 +161,7 @@ class _Run:
             log=self.log,
             correctness=Correctness(executor, tuple(self.verdicts)) if self.verdicts else None,
             resources=self.resources,
+            performance=Performance(tuple(self.timing.workloads)) if self.timing and self.timing.workloads else None,
             marks=() if failure else self._marks(),
             started_at=self.started_at,
         )
@@ -183,12 +197,40 @@ class _Run:
         )  # fmt: skip
         return testing.run()
 
+    def benchmark(self) -> Failure | None:
+        evaluator = self.evaluator
+        assert evaluator.timer
+        self.timing = Timing(
+            evaluator.problem, evaluator.reference, evaluator.timer, Contender(self.planned, self.compiled.plain),
+            self._best(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough, self.watch, self.verdicts,
+        )  # fmt: skip
+        return self.timing.run()
+
     # ---- small things
 
+    def _best(self) -> Contender | None:
+        """The kernel to be timed beside the candidate; it passed before, so it compiles, as a rule from the cache."""
+        evaluator = self.evaluator
+        if self.best is None:
+            return None
+        planned = preparing.planned(self.best.source, evaluator.problem, evaluator.reference, evaluator.device)
+        if isinstance(planned, Failure):
+            return None
+        built = evaluator.executor.build(
+            planned.kernel, planned.params, lambda: evaluator.compiler.compile(planned.kernel, planned.params),
+            checked=False,
+        )  # fmt: skip
+        return Contender(planned, built) if built.status is Status.PASSED else None
+
     def _marks(self) -> tuple[str, ...]:
-        return ("NOT_TIMED",) if self.instrumented else ("NOT_TIMED", "NOT_SANITIZED")
+        marks = set() if self.timing else {"NOT_TIMED"}
+        if not self.instrumented:
+            marks.add("NOT_SANITIZED")
+        return tuple(sorted(marks | (self.timing.marks if self.timing else set())))
 
     def _note(self, stage: Stage) -> str:
+        if stage is Stage.BENCHMARK and self.timing:
+            return self.timing.note
         return "from cache" if stage is Stage.COMPILE and self.resources and self.resources.cached else ""
 
     def _end(self, result: StageResult) -> None:

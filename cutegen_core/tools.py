@@ -10,25 +10,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.device import target
+from cutegen_core.device import Device, detect, target
 from cutegen_core.errors import UsageError
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionSettings
 from cutegen_core.executor import Executor, Progress
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.measurement.timer import Timer
 from cutegen_core.model import Model
 from cutegen_core.problem import Problem
 from cutegen_core.proposer import Proposer
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.proposers.replay import ReplayProposer
 from cutegen_core.session_state import State
+from cutegen_core.sessions import default_executor
 from cutegen_core.store import Store
 from cutegen_core.strategies.cutegen import CutegenStrategy
 
 PROPOSERS = ("playbook", "llm", "manual", "replay")
-EXECUTORS = ("cpu",)
-_REFERENCES_KEPT = 3
+EXECUTORS = ("cpu", "gpu")
+_JUDGES_KEPT = 3
 
 
 def executor_named(name: str) -> Executor:
@@ -36,7 +38,11 @@ def executor_named(name: str) -> Executor:
     if name == "cpu":
         return CpuExecutor()
     if name == "gpu":
-        raise UsageError("the GPU executor is not part of this version; use --executor cpu (the emulator)")
+        if detect() is None:
+            raise UsageError("no GPU that kernels could run on (cutegen doctor says why); use the emulator: cpu")
+        from cutegen_core.executors.gpu import GpuExecutor  # the driver's bindings are of no use without a GPU
+
+        return GpuExecutor()
     raise UsageError(f"unknown executor {name!r}; there is {', '.join(EXECUTORS)}")
 
 
@@ -74,65 +80,100 @@ class Bench(NamedTuple):
         return self.tools.evaluator(self.session, state.settings)
 
 
+class _Judges(NamedTuple):
+    """Who judges the candidates of one session: the reference, and the timer where there is a GPU."""
+
+    reference: Reference
+    scratch: Path
+    timer: Timer | None
+
+    def close(self) -> None:
+        if self.timer:
+            self.timer.close()
+        self.reference.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
 class Tools:
-    """Shared by all sessions of an engine: compilers and executors are kept, reference workers for the latest few."""
+    """Shared by all sessions of an engine: compilers and executors are kept, judges for the latest few sessions."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
         self._compilers: dict[str, Compiler] = {}
         self._executors: dict[str, Executor] = {}
-        self._references: OrderedDict[str, tuple[Reference, Path]] = OrderedDict()
+        self._judges: OrderedDict[str, _Judges] = OrderedDict()
 
     def bench(self, session: str) -> Bench:
         return Bench(self, session)
 
     def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
-        """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker."""
-        problem = self.store.record(Problem, settings.problem)
+        """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker.
+
+        Raises:
+            UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
+        """
+        problem, device = self.store.record(Problem, settings.problem), target(settings.arch)
         with self._lock:
+            executor = self._executor(settings.executor, device)
+            judges = self._judges_of(owner, problem, device if executor.times else None)
             return Evaluator(
                 problem=problem,
-                reference=self._reference(owner, problem),
-                executor=self._executors.setdefault(settings.executor, executor_named(settings.executor)),
+                reference=judges.reference,
+                executor=executor,
                 compiler=self._compiler(settings.arch),
-                device=target(settings.arch),
+                device=device,
                 keep=self.store.put,
+                timer=judges.timer,
             )
 
     def warm(self, progress: Progress) -> None:
         """Makes ready what the first trial would otherwise wait for."""
         with self._lock:
-            compiler = self._compiler(target(None).arch)
-            executor = self._executors.setdefault("cpu", CpuExecutor())
+            device = target(None)
+            compiler = self._compiler(device.arch)
+            executor = self._executor(default_executor(device), device)
         progress("preparing the CUDA compiler")
         compiler.warm()
-        progress("preparing the emulator (once per machine, about a minute)")
+        progress("preparing the executor (the emulator takes about a minute, once per machine)")
         executor.prepare(progress)
 
     def close(self) -> None:
         """Ends every worker and removes their files."""
         for compiler in self._compilers.values():
             compiler.close()
-        while self._references:
-            self._close_oldest()
+        for executor in self._executors.values():
+            executor.close()
+        while self._judges:
+            self._judges.popitem()[1].close()
 
     def _compiler(self, arch: str) -> Compiler:
         if arch not in self._compilers:
             self._compilers[arch] = Compiler(arch)
         return self._compilers[arch]
 
-    def _reference(self, owner: str, problem: Problem) -> Reference:
-        kept = self._references.get(owner)
-        if kept is None:
-            scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
-            self._references[owner] = kept = (Reference(problem, scratch), scratch)
-            if len(self._references) > _REFERENCES_KEPT:
-                self._close_oldest()
-        self._references.move_to_end(owner)
-        return kept[0]
+    def _executor(self, name: str, device: Device) -> Executor:
+        if name not in self._executors:
+            self._executors[name] = executor_named(name)
+        executor = self._executors[name]
+        if executor.times and not device.present:
+            raise UsageError(f"this machine's GPU cannot run code for {device.arch}; use the emulator")
+        return executor
 
-    def _close_oldest(self) -> None:
-        _, (reference, scratch) = self._references.popitem(last=False)
-        reference.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    def _judges_of(self, owner: str, problem: Problem, timed_on: Device | None) -> _Judges:
+        if owner not in self._judges:
+            scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
+            reference = Reference(problem, scratch)
+            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
+            if len(self._judges) > _JUDGES_KEPT:
+                self._judges.popitem(last=False)[1].close()
+        self._judges.move_to_end(owner)
+        return self._judges[owner]
+
+    def _timer(self, reference: Reference, device: Device | None) -> Timer | None:
+        """A timer that gets ready while the first candidate is written and compiled."""
+        if device is None:
+            return None
+        timer = Timer(reference, device)
+        threading.Thread(target=timer.warm_up, daemon=True).start()
+        return timer

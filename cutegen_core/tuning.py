@@ -1,12 +1,13 @@
 """TUNE: every combination of the parameters a kernel declares, through the stages, no model needed.
 
-With a GPU the measured latency decides. Without one only right or wrong and what the compiler spends are known: then
-fewest spills, then highest occupancy, then fewest registers decide, the default wins ties, and the table says so.
+With a GPU the measured latency decides: each combination is timed in turns with the defaults, and only one that is
+FASTER than they are can replace them. Without a GPU only right or wrong and what the compiler spends are known: then
+fewest spills, then highest occupancy, then fewest registers decide. The defaults win ties, and the table says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,9 +15,12 @@ from cutegen_core.candidate import Candidate
 from cutegen_core.evaluation.watch import Quiet, Watch
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.kernel_file import KernelFile, parse
+from cutegen_core.performance import BEST, Word
 from cutegen_core.trial import Status, Trial
 
 MAX_COMBINATIONS = 16
+_UNTIMED = "correctness and resources only: nothing is timed without a GPU"
+_TIMED = "measured latency, each timed in turns with the defaults"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class SweepRow:
 
     Attributes:
         occupancy: the lowest over all workloads' launches, 0 to 1.
+        latency_ms: median on the problem's own size, None where nothing was timed.
+        word: against the defaults, timed in turns with them.
     """
 
     params: Mapping[str, int | float]
@@ -34,6 +40,7 @@ class SweepRow:
     spill_bytes: int = 0
     occupancy: float = 0.0
     latency_ms: float | None = None
+    word: Word | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class SweepTable:
     rows: tuple[SweepRow, ...]
     chosen: int
     left_out: int
-    decided_by: str = "correctness and resources only: nothing is timed without a GPU"
+    decided_by: str = _UNTIMED
 
 
 def sweep(evaluator: Evaluator, base: Candidate, seed: int, watch: Watch) -> tuple[SweepTable, str]:
@@ -61,14 +68,16 @@ def sweep(evaluator: Evaluator, base: Candidate, seed: int, watch: Watch) -> tup
     default = kernel.defaults()
     combinations = [c for c in kernel.combinations(evaluator.device) if c != default]
     tried = [default, *islice(combinations, MAX_COMBINATIONS - 1)]
-    rows = []
+    rows: list[SweepRow] = []
     for number, params in enumerate(tried, 1):
         watch.say(f"combination {number} of {len(tried)}: {_words(params)}")
-        source = with_params(kernel, params)
-        trial = evaluator.evaluate(Candidate(source, base.author, base.key), seed=seed, watch=_OnlyStops(watch))
+        candidate = Candidate(with_params(kernel, params), base.author, base.key)
+        defaults = base if number > 1 and rows[0].status is Status.PASSED else None
+        trial = evaluator.evaluate(candidate, seed=seed, watch=_OnlyStops(watch), best=defaults, rough=True)
         rows.append(_row(params, trial))
-    chosen = max(range(len(rows)), key=lambda i: (_merit(rows[i]), -i))
-    table = SweepTable(tuple(rows), chosen, len(combinations) + 1 - len(tried))
+    chosen, timed = _choose(rows), any(row.latency_ms is not None for row in rows)
+    left_out = len(combinations) + 1 - len(tried)
+    table = SweepTable(tuple(rows), chosen, left_out, _TIMED if timed else _UNTIMED)
     return table, with_params(kernel, rows[chosen].params)
 
 
@@ -88,6 +97,16 @@ def with_params(kernel: KernelFile, params: Mapping[str, int | float]) -> str:
     return text
 
 
+def _choose(rows: Sequence[SweepRow]) -> int:
+    """The best row's position; the defaults, which come first, win ties."""
+    own = rows[0].latency_ms
+    if own is None and all(row.latency_ms is None for row in rows):
+        return max(range(len(rows)), key=lambda i: (_merit(rows[i]), -i))
+    right = [i for i, row in enumerate(rows) if row.latency_ms is not None]
+    faster = [i for i in right if own is None or rows[i].word is Word.FASTER]
+    return min(faster, key=lambda i: rows[i].latency_ms or 0.0, default=0)
+
+
 def _merit(row: SweepRow) -> tuple[bool, int, float, int]:
     return (row.status is Status.PASSED, -row.spill_bytes, row.occupancy, -row.registers)
 
@@ -96,6 +115,8 @@ def _row(params: Mapping[str, int | float], trial: Trial) -> SweepRow:
     resources = trial.resources
     if resources is None:
         return SweepRow(params, trial.status, trial.message)
+    timed = trial.performance.first if trial.passed and trial.performance else None
+    beside = timed.speedup(BEST) if timed else None
     return SweepRow(
         params,
         trial.status,
@@ -103,6 +124,8 @@ def _row(params: Mapping[str, int | float], trial: Trial) -> SweepRow:
         registers=max((k.registers for k in resources.kernels), default=0),
         spill_bytes=resources.spill_bytes,
         occupancy=min((o.occupancy for o in resources.occupancy), default=0.0),
+        latency_ms=timed.candidate.median_us / 1000 if timed else None,
+        word=beside.word if beside else None,
     )
 
 

@@ -157,9 +157,9 @@ def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Pi
 
 def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
     piece, k = Piece(), KernelContext(region, name, naming)
-    choices = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
     plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
-    p = {n: piece.param(n, *values, suffix=suffix) for n, values in (choices if tuned else plain).items()}
+    wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
+    p = {n: piece.param(n, *values, suffix=suffix) for n, values in (wide if tuned else plain).items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
     code = render(
         "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,

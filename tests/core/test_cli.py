@@ -84,7 +84,7 @@ def test_check_of_a_file_that_is_no_text_is_a_verdict(tmp_path):
     [
         (("check", "nowhere.cu", "--problem", "relu"), "cannot read nowhere.cu"),
         (("check", RELU, "--problem", "nothing"), "neither a built-in problem"),
-        (("check", RELU, "--problem", "relu", "--executor", "gpu"), "GPU executor is not part of this version"),
+        (("check", RELU, "--problem", "relu", "--executor", "gpu"), "no GPU that kernels could run on"),
         (("show", "zzzz"), "no session 'zzzz'"),
         (("export", "zzzz", "--format", "cu", "-o", "x.cu"), "no session 'zzzz'"),
         (("import", "nowhere.jsonl"), "nowhere.jsonl"),
