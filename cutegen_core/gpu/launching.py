@@ -147,7 +147,7 @@ class Loaded:
 
 
 def pack(passed: Passed, size: int, where: str) -> bytes:
-    """A pointer or number as the kernel's parameter of `size` bytes.
+    """A pointer or number as the kernel's parameter of `size` bytes; beyond float's range is infinite, as in C.
 
     Raises:
         LaunchRefused: no such number has that size, or the value does not fit.
