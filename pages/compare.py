@@ -1,4 +1,4 @@
-"""Any two candidates of one or two sessions: source, resources, instruction mix. `?a=SESSION.STEP&b=SESSION.STEP`."""
+"""Two candidates of one or two sessions: source, time, resources, machine code. `?a=SESSION.STEP&b=SESSION.STEP`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.views import StepRow, StepView
-from pages.components import charts, data, diff, places, ui_state
+from pages.components import charts, code_tables, data, diff, places, ui_state
+from pages.components.code_tables import Notes
 from pages.components.resources import deltas
-from pages.components.texts import escaped, heading, lowered, note, quiet
+from pages.components.texts import escaped, heading, lowered, micros, note, quiet
+from pages.components.versus import render_versus
 
 
 class Side(NamedTuple):
@@ -58,7 +60,8 @@ def _chosen(name: str, session_key: str, step_key: str) -> None:
 
 
 def _step_words(row: StepRow) -> str:
-    return f"{row.number}: {row.idea} · {lowered(row.status or 'not tried')}{' ★' if row.is_best else ''}"
+    took = f" · {micros(1000 * row.latency_ms)}" if row.latency_ms is not None else ""
+    return f"{row.number}: {row.idea} · {lowered(row.status or 'not tried')}{took}{' ★' if row.is_best else ''}"
 
 
 def verdict(side: Side) -> str:
@@ -94,19 +97,24 @@ with source:
         key="compare-picture",
         label_visibility="collapsed",
     )
-    draw = diff.side_by_side if picture == "split" else diff.inline
+    draw = code_tables.side_by_side if picture == "split" else code_tables.inline
     with st.container(key="code-pane"):
         st.html(
-            draw(a.step.source, b.step.source, {})
+            draw(a.step.source, b.step.source, Notes())
             if change != (0, 0)
             else f"<p class='cg-quiet'>{escaped('The sources are the same.')}</p>"
         )
+timed = any(views.compare_speed(a.step.trial, b.step.trial))
 with numbers:
+    if timed:
+        heading("Timing")
+        render_versus(a.step.trial, b.step.trial, (f"A · {a.label}", f"B · {b.label}"))
     heading("Resources")
     rows = views.compare(a.step.trial, b.step.trial)
     st.html(deltas([row for row in rows if "SASS" not in row.name], f"A · {a.label}", f"B · {b.label}"))
     heading("Instruction mix")
     mixes = {"B": dict(views.instruction_mix(b.step.trial)), "A": dict(views.instruction_mix(a.step.trial))}
     st.plotly_chart(charts.mix_bars(mixes), key="compare-mix", config={"displayModeBar": False})
-    heading("Timing")
-    quiet(charts.NEEDS_GPU)
+    if not timed:
+        heading("Timing")
+        quiet(charts.NEEDS_GPU)

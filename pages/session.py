@@ -10,7 +10,7 @@ from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import data, editor, places, ui_state
+from pages.components import data, editor, hunk_view, places, ui_state
 from pages.components.decide import render_decide
 from pages.components.evidence import render_evidence
 from pages.components.exchanges import render_stream
@@ -27,6 +27,7 @@ from pages.components.timeline import render_timeline
 ENGINE_ANSWERS_S = 0.5
 STAYS = (
     DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
+    DecisionKind.PROFILE,
 )  # fmt: skip
 """Decisions after which the same step stays on the screen."""
 KEPT = "A draft you were typing is still there."
@@ -44,6 +45,7 @@ def submit(store: Store, session: str, decision: Decision, text_key: str) -> Non
         ui_state.put(text_key, "")
     if decision.kind not in STAYS:
         st.query_params.pop("step", None)
+        hunk_view.close()
 
 
 def unanswered(store: Store, session: str) -> int:
@@ -100,7 +102,7 @@ if notice := ui_state.take_notice():
 if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
     note("warning", view.state.reason)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
-left, middle, right = st.columns([1.25, 2.6, 1.75], gap="small")
+left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
 with left:
     render_timeline(store, view, shown.step.number if shown else None)
 with middle:

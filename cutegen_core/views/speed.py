@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from cutegen_core.performance import BEST, Bound, Peaks, Performance, Profile, Speedup, Timing, WorkloadPerformance
+from cutegen_core.performance import BEST, Bound, Performance, Profile, Speedup, Timing, WorkloadPerformance
 from cutegen_core.session_state import State, Step
 from cutegen_core.store import Store
-from cutegen_core.trial import Trial
+from cutegen_core.trial import Status, Trial
 from cutegen_core.views.costs import Delta
 from cutegen_core.views.reading import trial_of
 
@@ -35,8 +35,7 @@ class Share(NamedTuple):
     @property
     def words(self) -> str:
         """ "78 % of the memory bound"."""
-        beaten = " (beaten: it does less than the graph as written)" if self.fraction > 1 else ""
-        return f"{100 * self.fraction:.0f} % of the {self.bound.by} bound{beaten}"
+        return f"{100 * self.fraction:.0f} % of the {self.bound.by} bound"
 
 
 class SpeedRow(NamedTuple):
@@ -93,9 +92,9 @@ def share(workload: WorkloadPerformance, us: float | None = None) -> Share | Non
     return Share(bound, bound.us / took) if bound and took else None
 
 
-def suspect(workload: WorkloadPerformance) -> Bound | None:
-    """The compulsory bound where the candidate claims to be faster than it allows."""
-    bound = workload.bound(COMPULSORY)
+def suspect(trial: Trial, workload: WorkloadPerformance) -> Bound | None:
+    """The compulsory bound that made this workload's time SUSPECT, None where it is believed."""
+    bound = workload.bound(COMPULSORY) if trial.status is Status.SUSPECT else None
     return bound if bound and workload.candidate.median_us < bound.us else None
 
 
@@ -196,12 +195,3 @@ def profile_deltas(before: Profile | None, profile: Profile) -> tuple[ProfileDel
             rows.append(ProfileDelta(kernel.kernel, metric.name, metric.unit, old.value if same and old else None,
                                      metric.value))  # fmt: skip
     return tuple(rows)
-
-
-def peaks_words(peaks: Peaks) -> str:
-    """One line: what a device can do at best."""
-    pipes = ", ".join(f"{pipe} {flops / 1e12:.1f} TFLOP/s" for pipe, flops in peaks.flops_per_s.items())
-    return (
-        f"{peaks.device}: copy {peaks.copy_bytes_per_s / 1e12:.2f} TB/s, read {peaks.read_bytes_per_s / 1e12:.2f} TB/s"
-        f"{', ' if pipes else ''}{pipes}; {peaks.how}"
-    )

@@ -11,7 +11,8 @@ from cutegen_core.trial import Comparison, Status
 from cutegen_core.views import MixRow, StepRow
 from pages.components.texts import escaped, lowered
 
-GREEN, RED, BLUE, GREY = "#2ea043", "#e5534b", "#4493f8", "#8b949e"
+GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"
+SMALL = {"size": 10}
 _MIX = ("#4493f8", "#2ea043", "#d29922", "#a371f7", "#e5534b", "#39c5cf", "#db61a2", "#8b949e")
 SINGLE_TICKS = 12
 NEEDS_GPU = "needs a GPU: the emulator proves kernels, it does not time them"
@@ -42,7 +43,7 @@ def over_steps(rows: Sequence[StepRow], attribute: str, unit: str, shown: int | 
     if best is not None:
         figure.add_vline(x=best, line={"dash": "dot", "width": 1, "color": GREEN})
     dense = not rows or rows[-1].number > SINGLE_TICKS
-    return _compact(figure, unit).update_xaxes(dtick=None if dense else 1)
+    return compact(figure, unit).update_xaxes(dtick=None if dense else 1)
 
 
 def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
@@ -58,17 +59,15 @@ def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
         go.Bar(x=[row.step for row in rows], y=values, name=escaped(name), marker={"color": color})
         for (name, values), color in zip(series.items(), _MIX, strict=False)
     ]
-    figure = _compact(go.Figure(bars), "instructions")
+    figure = compact(go.Figure(bars), "instructions")
     return figure.update_layout(barmode="stack", showlegend=True, legend={"font": {"size": 10}, "itemwidth": 30})
 
 
-def no_latency(rows: Sequence[StepRow]) -> Figure:
+def no_latency(rows: Sequence[StepRow], why: str) -> Figure:
     """The empty latency axis, which says why it is empty."""
     figure = go.Figure(go.Scatter(x=[row.number for row in rows], y=[None] * len(rows)))
-    figure.add_annotation(
-        text=NEEDS_GPU.replace(": ", ":<br>"), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper"
-    )
-    return _compact(figure, "latency, ms").update_yaxes(showticklabels=False, range=[0, 1])
+    figure.add_annotation(text=why.replace(": ", ":<br>"), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
+    return compact(figure, "latency, ms").update_yaxes(showticklabels=False, range=[0, 1])
 
 
 def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
@@ -85,7 +84,7 @@ def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
         )
         for (label, mix), color in zip(mixes.items(), (BLUE, GREY), strict=False)
     ]  # fmt: skip
-    figure = _compact(go.Figure(bars), "", height=40 + 19 * len(names))
+    figure = compact(go.Figure(bars), "", height=40 + 19 * len(names))
     figure.update_layout(showlegend=len(mixes) > 1, barmode="group", bargap=0.25)
     return figure.update_xaxes(dtick=None, title=None).update_yaxes(title=None)
 
@@ -105,7 +104,7 @@ def heatmap(comparison: Comparison) -> Figure:
             hovertemplate="cell row %{y}, column %{x}: %{z:.0%} wrong<extra></extra>",
         )
     )
-    _compact(figure, "", height=int(min(320, max(110, 60 + 14 * rows))))
+    compact(figure, "", height=int(min(320, max(110, 60 + 14 * rows))))
     figure.update_yaxes(autorange="reversed", title=None, showticklabels=rows > 1, dtick=max(1, rows // 4))
     return figure.update_xaxes(dtick=max(1, columns // 8), title=None)
 
@@ -115,7 +114,8 @@ _NOT_COMPILED = (
 )  # fmt: skip
 
 
-def _compact(figure: Figure, y_title: str, height: int = 170) -> Figure:
+def compact(figure: Figure, y_title: str, height: int = 170) -> Figure:
+    """The look all figures share: small type, no legend, nothing that moves; `height` in px."""
     axis: dict[str, Any] = {"tickfont": {"size": 10}, "title": {"font": {"size": 10}}}
     figure.update_layout(height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, dragmode=False)
     figure.update_xaxes(**axis, title_text="step", tickformat="d")

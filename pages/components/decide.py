@@ -12,7 +12,7 @@ from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import editor, prompt_gate, ui_state
+from pages.components import editor, hunk_view, prompt_gate, ui_state
 from pages.components.imported import render_imported_bar
 from pages.components.texts import plain_label, quiet
 
@@ -48,13 +48,14 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
             render_imported_bar(store, view)
             return
         _hint_and_chips(view, shown)
-        left, middle, right = st.columns([2.4, 5, 3.1], vertical_alignment="center")
+        left, middle, right = st.columns([3.4, 4.4, 3.1], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
             _draw(_approve(store, view, shown))
             st.button(
                 "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
                 on_click=editor.start, args=(store, view.id, _edited(shown)),
             )  # fmt: skip
+            _keep_hunks(view, shown)
             if view.state.status is SessionState.EXHAUSTED:
                 _draw(_budget(view))
         with middle:
@@ -62,6 +63,24 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             for button in (_rewind(view, shown), _accept(view, shown), _stop_or_resume(view)):
                 _draw(button)
+
+
+def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
+    """Opens the hunks of the shown step; there, makes a candidate of those that are kept."""
+    if shown is None or not hunk_view.possible(view, shown) or not hunk_view.is_open():
+        st.button(
+            "Keep hunks", key="decide-hunks", shortcut="K", on_click=hunk_view.open_view,
+            disabled=shown is None or not hunk_view.possible(view, shown),
+            help="Keeps a part of this change: choose hunk by hunk.",
+        )  # fmt: skip
+        return
+    kept, of = hunk_view.some_kept(shown)
+    made = hunk_view.decision(shown, view.state.meaning_seq) if 0 < kept < of else None
+    _draw(_Button(
+        "decide-hunks", f"Keep {kept} of {of} hunks" if made else "Keep hunks", "K", made is not None,
+        lambda _: made or Decision(DecisionKind.STOP),
+        help="Drop a hunk first: all of them is Approve, none is Reject." if made is None else "",
+    ))  # fmt: skip
 
 
 def _hint_and_chips(view: SessionView, shown: StepView | None) -> None:

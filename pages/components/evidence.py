@@ -7,18 +7,27 @@ from typing import Literal, cast
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.performance import Profile
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, Status, Trial
 from cutegen_core.views import SessionView, StepView
 from pages.components import exchanges, ui_state
 from pages.components.correctness import render_correctness
 from pages.components.memory import render_memory
+from pages.components.profile import render_profile
 from pages.components.resources import render_resources
+from pages.components.roofline import render_roofline
+from pages.components.sass import render_sass
 from pages.components.sweep import render_sweep
 from pages.components.texts import Html, escaped, heading, note, quiet, table
+from pages.components.timing import render_timing
 
-Pane = Literal["log", "correctness", "resources", "sweep", "prompt", "memory"]
-PANES: tuple[Pane, ...] = ("log", "correctness", "resources", "prompt", "memory")
+Pane = Literal[
+    "sweep", "log", "correctness", "timing", "roofline", "profile", "resources", "sass", "prompt", "memory"
+]  # fmt: skip
+PANES: tuple[Pane, ...] = (
+    "log", "correctness", "timing", "roofline", "profile", "resources", "sass", "prompt", "memory",
+)  # fmt: skip
 SWEEP_PANES: tuple[Pane, ...] = ("sweep", *PANES)
 RAW_LOG_CHARACTERS = 200_000
 
@@ -49,8 +58,24 @@ def _trial_pane(store: Store, view: SessionView, shown: StepView, failed: StepVi
         _log(failed.trial)
     elif pane == "correctness":
         render_correctness(failed.trial)
+    elif pane == "timing":
+        render_timing(failed.trial)
+    elif pane == "roofline":
+        earlier = [row for row in views.speed_rows(store, view.state) if row.step < failed.step.number]
+        render_roofline(failed.trial, earlier)
+    elif pane == "profile":
+        found = views.profile_view(store, view.state, failed.step)
+        render_profile(view, failed, found, _parents_profile(store, view, failed))
+    elif pane == "sass":
+        render_sass(store, failed, failed.trial.resources)
     else:
-        render_resources(store, failed.trial, views.base_trial(store, view.state, failed.step))
+        render_resources(failed.trial, views.base_trial(store, view.state, failed.step))
+
+
+def _parents_profile(store: Store, view: SessionView, shown: StepView) -> Profile | None:
+    parent = shown.step.parent or shown.step.base
+    step = view.state.step_of(parent) if parent and parent != shown.step.candidate else None
+    return views.profile_view(store, view.state, step).profile if step else None
 
 
 def _choose(shown: StepView, trial: Trial | None) -> Pane:
@@ -69,6 +94,8 @@ def _choose(shown: StepView, trial: Trial | None) -> Pane:
 
 def _telling(trial: Trial | None) -> Pane:
     """The pane that explains the verdict."""
+    if trial is not None and trial.performance is not None:
+        return "timing"
     if trial is None or trial.status is Status.PASSED:
         return "correctness"
     return "correctness" if trial.failed_stage is Stage.TEST else "log"

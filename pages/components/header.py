@@ -11,7 +11,7 @@ from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import ui_state
 from pages.components.export_menu import render_export
-from pages.components.texts import chip, escaped, lowered
+from pages.components.texts import chip, escaped, lowered, micros, percent, ratio
 
 READ_ONLY_MARK = "⊘"
 _EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
@@ -26,14 +26,15 @@ def render_header(store: Store, view: SessionView) -> None:
     """The strip, and the autonomy switch and the export menu at its right."""
     facts, switch, menu = st.columns([6, 1.15, 0.8], vertical_alignment="center")
     with facts:
-        st.html(f'<div class="cg-header">{_facts(view)}</div>')
+        speed = _speed(store, view)
+        st.html(f'<div class="cg-header">{_facts(view, timed=bool(speed))}{speed}</div>')
     with switch:
         _autonomy(view)
     with menu:
         render_export(store, view)
 
 
-def _facts(view: SessionView) -> str:
+def _facts(view: SessionView, *, timed: bool) -> str:
     settings, state = view.state.settings, view.state
     best = state.step_of(state.best) if state.best else None
     parts = [
@@ -45,8 +46,35 @@ def _facts(view: SessionView) -> str:
         _fact("proposer", _proposer(view)),
         _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
         _tokens(view),
-        _fact("best", f"step {best.number} ★" if best else "none yet", best.idea if best else ""),
+        "" if timed else _fact("best", _best(view), best.idea if best else ""),
     ]
+    return "".join(parts)
+
+
+def _best(view: SessionView) -> str:
+    step = view.state.step_of(view.state.best) if view.state.best else None
+    return f"step {step.number} ★" if step else "none yet"
+
+
+def _speed(store: Store, view: SessionView) -> str:
+    """The best kernel's time, beside the strongest baseline, the session's first kernel and the bound."""
+    rows = views.speed_rows(store, view.state)
+    step = view.state.step_of(view.state.best) if view.state.best else None
+    best = next((row for row in rows if step and row.step == step.number), None)
+    if best is None:
+        return ""
+    took = f"{_best(view)} {micros(best.latency_us)} ±{percent(best.noise)}"
+    spread = f"p10 {best.p10_us:.4g} µs, p90 {best.p90_us:.4g} µs; A/A noise ±{percent(best.noise)}"
+    parts = ['<span class="cg-break"></span>', _fact("best", took, spread)]
+    if best.against:
+        speedup = best.against
+        interval = f"95 % interval {speedup.low:.4g} to {speedup.high:.4g}; the strongest baseline"
+        parts.append(_fact(f"beside {speedup.baseline}", f"{ratio(speedup.ratio)} {speedup.word}", interval))
+    if rows[0].step != best.step:
+        parts.append(_fact("beside the first", ratio(rows[0].latency_us / best.latency_us),
+                           f"step {rows[0].step} took {micros(rows[0].latency_us)}"))  # fmt: skip
+    if best.share:
+        parts.append(_fact("reaches", best.share.words, f"the bound is {micros(best.share.bound.us)}"))
     return "".join(parts)
 
 

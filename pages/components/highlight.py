@@ -1,9 +1,12 @@
-"""Pygments to HTML, one string per source line, so that a diff can pick lines of both sides."""
+"""Pygments to HTML, one string per source line, so that a diff can pick lines of both sides and mark words in them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from pygments.lexer import Lexer
 from pygments.lexers import CudaLexer, PythonLexer
@@ -14,24 +17,57 @@ from pages.components.texts import escaped
 
 Language = Literal["cuda", "sass", "python"]
 
+_INDENT = re.compile(r'^(?:<span class="p-w">\s*</span>|\s)+')
 _LEXERS: dict[Language, type[Lexer]] = {"cuda": CudaLexer, "sass": NvidiaSassLexer, "python": PythonLexer}
+
+
+class Piece(NamedTuple):
+    """A run of text in one colour; `kind` is Pygments' short class, "" for none."""
+
+    kind: str
+    text: str
+
+
+@lru_cache(maxsize=64)
+def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...], ...]:
+    """Every line as coloured pieces, not escaped yet."""
+    lexer = _LEXERS[language](stripnl=False, ensurenl=False)
+    finished: list[tuple[Piece, ...]] = []
+    current: list[Piece] = []
+    for token, value in lexer.get_tokens(source.replace("\r\n", "\n").replace("\r", "\n")):
+        kind = _class_of(token)
+        first, *rest = value.split("\n")
+        current.append(Piece(kind, first))
+        for text in rest:
+            finished.append(tuple(current))
+            current = [Piece(kind, text)]
+    if any(piece.text for piece in current):
+        finished.append(tuple(current))
+    return tuple(finished)
 
 
 @lru_cache(maxsize=64)
 def lines(source: str, language: Language = "cuda") -> tuple[str, ...]:
     """HTML of every line; everything in it is escaped."""
-    lexer = _LEXERS[language](stripnl=False, ensurenl=False)
-    finished: list[str] = []
-    current: list[str] = []
-    for token, value in lexer.get_tokens(source.replace("\r\n", "\n").replace("\r", "\n")):
-        first, *rest = value.split("\n")
-        current.append(_span(token, first))
-        for piece in rest:
-            finished.append("".join(current))
-            current = [_span(token, piece)]
-    if "".join(current):
-        finished.append("".join(current))
-    return tuple(finished)
+    return tuple(marked(line, ()) for line in pieces(source, language))
+
+
+def marked(line: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> str:
+    """HTML of one line with the characters in `ranges` marked; everything in it is escaped."""
+    html: list[str] = []
+    at = 0
+    for piece in line:
+        cuts = sorted({0, len(piece.text), *(p - at for r in ranges for p in r if 0 < p - at < len(piece.text))})
+        for begin, end in pairwise(cuts):
+            inside = any(low <= at + begin < high for low, high in ranges)
+            html.append(_span(piece.kind, piece.text[begin:end], inside))
+        at += len(piece.text)
+    return "".join(html)
+
+
+def without_indent(line: str) -> str:
+    """HTML of a line from `lines`, without the spaces it begins with."""
+    return _INDENT.sub("", line)
 
 
 def block(source: str, language: Language) -> str:
@@ -40,11 +76,11 @@ def block(source: str, language: Language) -> str:
     return f'<table class="cg-code">{"".join(rows)}</table>'
 
 
-def _span(token: _TokenType, value: str) -> str:
+def _span(kind: str, value: str, word: bool) -> str:
     if not value:
         return ""
-    name = _class_of(token)
-    return f'<span class="p-{name}">{escaped(value)}</span>' if name else escaped(value)
+    names = " ".join(filter(None, (f"p-{kind}" if kind else "", "cg-w" if word else "")))
+    return f'<span class="{names}">{escaped(value)}</span>' if names else escaped(value)
 
 
 @lru_cache(maxsize=256)

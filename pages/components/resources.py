@@ -1,4 +1,4 @@
-"""The resources pane: registers, spills, shared memory, occupancy, instruction mix, SASS; the change to the base."""
+"""The resources pane: registers, spills, shared memory, occupancy, instruction mix; the change to the base."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.store import Store
-from cutegen_core.trial import Occupancy, Resources, Trial
+from cutegen_core.trial import Occupancy, Trial
 from cutegen_core.views import Delta
-from pages.components import charts, highlight
-from pages.components.texts import Html, dims, heading, lowered, note, quiet, table
+from pages.components import charts
+from pages.components.texts import Html, dims, heading, lowered, note, table
 
-SASS_LINES_SHOWN = 3000
+MEASURED = ("µs", "GB/s", "TFLOP/s")
+"""Units whose change is also told relatively."""
 
 
-def render_resources(store: Store, trial: Trial, base: Trial | None) -> None:
+def render_resources(trial: Trial, base: Trial | None) -> None:
     """What the compiler spent; `base` is the trial of the kernel this one was made from."""
     resources = trial.resources
     if resources is None:
@@ -32,7 +32,6 @@ def render_resources(store: Store, trial: Trial, base: Trial | None) -> None:
     if base and base.resources:
         mixes["base"] = dict(views.instruction_mix(base))
     st.plotly_chart(charts.mix_bars(mixes), key="mix-bars", config={"displayModeBar": False})
-    _sass(store, resources)
 
 
 def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
@@ -50,14 +49,16 @@ def _change(row: Delta) -> object:
     change = float(row.right - row.left)
     if abs(change) < 1e-9:
         return "="
-    shape = "▲ +" if change > 0 else "▼ "
-    return Html(f"{shape}{change:g}" if change.is_integer() else f"{shape}{change:.3g}")
+    shape = "▲ +" if change > 0 else "▼ −"
+    size = abs(change)
+    relative = f" ({100 * change / abs(row.left):+.2g} %)" if row.left and row.unit in MEASURED else ""
+    return Html(f"{shape}{size:g}{relative}" if size.is_integer() else f"{shape}{size:.3g}{relative}")
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:g}" if float(value).is_integer() else f"{value:.3g}"
+    return f"{value:g}" if float(value).is_integer() else f"{value:.4g}"
 
 
 def _occupancy(rows: Sequence[Occupancy]) -> str:
@@ -70,13 +71,3 @@ def _occupancy(rows: Sequence[Occupancy]) -> str:
         for row in rows
     ]  # fmt: skip
     return table(("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by"), body)
-
-
-def _sass(store: Store, resources: Resources) -> None:
-    if not resources.sass or not st.toggle("SASS", key="sass"):
-        return
-    lines = store.text(resources.sass).splitlines()
-    if len(lines) > SASS_LINES_SHOWN:
-        quiet(f"The first {SASS_LINES_SHOWN} of {len(lines)} lines.")
-    with st.container(key="sass-pane"):
-        st.html(highlight.block("\n".join(lines[:SASS_LINES_SHOWN]), "sass"))

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import diff, ui_state
-from pages.components.texts import dims, escaped, lowered, quiet
+from pages.components import code_tables, hunk_view, marks, profile, ui_state
+from pages.components.code_tables import Notes
+from pages.components.texts import dims, escaped, lowered, micros, quiet
 
 VIEWS = ("source", "inline", "split")
 
@@ -32,17 +34,26 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
         quiet("No kernel yet: it appears here as soon as it is proposed.")
         return
     choices = _choices(view, shown)
-    picture, other = _toolbar(view.id, shown.step.number, choices)
-    messages = line_messages(shown.trial)
+    picture, other = _toolbar(view, shown, choices)
+    if picture == hunk_view.VIEW:
+        hunk_view.render_hunks(shown)
+        return
+    notes = _notes(store, view, shown)
     with st.container(key="code-pane"):
         if other is None or picture == "source":
-            st.html(diff.plain(shown.source, messages))
+            st.html(code_tables.plain(shown.source, notes))
         elif picture == "inline":
-            st.html(diff.inline(store.text(other.candidate), shown.source, messages))
+            st.html(code_tables.inline(store.text(other.candidate), shown.source, notes))
         else:
-            st.html(diff.side_by_side(store.text(other.candidate), shown.source, messages))
+            st.html(code_tables.side_by_side(store.text(other.candidate), shown.source, notes))
     if launch := _launch(shown.trial):
         quiet(launch)
+
+
+def _notes(store: Store, view: SessionView, shown: StepView) -> Notes:
+    """What was said about the lines, and where the profiler found the time."""
+    found = views.profile_view(store, view.state, shown.step).profile
+    return Notes(line_messages(shown.trial), profile.heat(found))
 
 
 def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
@@ -76,10 +87,14 @@ def _title(shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
     verdict = f" · {lowered(step.status)}" if step.status else ""
+    took = shown.trial.performance.latency_us if shown.trial and shown.trial.performance else None
+    verdict += f" · {micros(took)}" if took is not None else ""
     outcome = f" · {step.outcome}" if step.outcome else ""
     asked = f" · asked: “{step.instruction}”" if step.instruction else ""
     told = escaped(author + verdict + outcome + asked)
-    return f"<b>Step {step.number}</b> {escaped(step.idea or 'being proposed')}<span class='cg-quiet'>{told}</span>"
+    chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
+    idea = escaped(step.idea or "being proposed")
+    return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 
 def _choices(view: SessionView, shown: StepView) -> dict[str, _Other]:
@@ -101,16 +116,17 @@ def _label(view: SessionView, word: str, candidate: str) -> str:
     return f"{word} (step {step.number})" if step else word
 
 
-def _toolbar(session: str, number: int, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
-    left, middle, _ = st.columns([1.25, 1.6, 1], vertical_alignment="center")
+def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
+    left, middle, _ = st.columns([1.7, 1.6, 0.5], vertical_alignment="center")
     wanted = st.query_params.get("view", "")
+    pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.possible(view, shown) else VIEWS
     usual = "inline" if "parent" in choices else "source"
-    picture = wanted if wanted in VIEWS else usual
-    key, against_key = f"picture-{usual}", f"against-{session}-{number}"
+    picture = wanted if wanted in pictures else usual
+    key, against_key = f"picture-{usual}-{len(pictures)}", f"against-{view.id}-{shown.step.number}"
     ui_state.put(key, picture)
     with left:
         st.segmented_control(
-            "Picture", VIEWS, key=key, required=True, label_visibility="collapsed",
+            "Picture", pictures, key=key, required=True, label_visibility="collapsed",
             on_change=ui_state.to_url, args=(key, "view"), disabled=not choices,
         )  # fmt: skip
     if not choices:
@@ -121,6 +137,6 @@ def _toolbar(session: str, number: int, choices: dict[str, _Other]) -> tuple[str
         chosen = st.selectbox(
             "Against", list(choices), key=against_key, format_func=lambda n: choices[n].label,
             label_visibility="collapsed", on_change=ui_state.to_url, args=(against_key, "against"),
-            disabled=picture == "source",
+            disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
     return picture, choices[chosen]

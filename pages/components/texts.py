@@ -88,6 +88,23 @@ def dims(extents: tuple[int, ...]) -> str:
     return " x ".join(map(str, extents))
 
 
+def micros(us: float) -> str:
+    """A time with four digits and the unit a person would choose."""
+    if us >= 1000:
+        return f"{us / 1000:.4g} ms"
+    return f"{us:.4g} µs"
+
+
+def ratio(value: float) -> str:
+    """A speedup: 1.124 -> "1.12x"."""
+    return f"{value:.2f}x"
+
+
+def percent(fraction: float) -> str:
+    """A small relative number, such as a noise: 0.006 -> "0.6 %"."""
+    return f"{100 * fraction:.2g} %"
+
+
 def _align(column: int, numbers_from: int) -> str:
     return ' class="cg-n"' if column >= numbers_from else ""
 

@@ -11,8 +11,8 @@ from cutegen_core.event import Outcome
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.views import SessionView, StepRow
-from pages.components import charts, ui_state
-from pages.components.texts import heading, lowered, plain_label, quiet
+from pages.components import charts, hunk_view, speed_charts, ui_state
+from pages.components.texts import heading, lowered, micros, plain_label, quiet
 
 Metric = Literal["registers", "spills", "shared", "mix", "latency"]
 
@@ -53,8 +53,9 @@ def _step_button(row: StepRow, *, is_shown: bool) -> None:
 
 def _line(row: StepRow) -> str:
     star = " ★" if row.is_best else ""
+    took = f" {micros(1000 * row.latency_ms)} ·" if row.latency_ms is not None else ""
     idea = row.idea or ("no kernel" if row.outcome else "working on it")
-    return f"{_mark(row)} {row.number}{star}  {idea} · {_verdict(row)}"
+    return f"{_mark(row)} {row.number}{star} {took} {idea} · {_verdict(row)}"
 
 
 def _mark(row: StepRow) -> str:
@@ -72,21 +73,18 @@ def _verdict(row: StepRow) -> str:
 
 
 def _open(number: int) -> None:
+    hunk_view.close()
     st.query_params["step"] = str(number)
 
 
 def _chart(store: Store, view: SessionView, shown: int | None) -> None:
-    key = f"metric-{view.id}"
+    speeds = views.speed_rows(store, view.state)
     metric: Metric = st.segmented_control(
-        "Chart",
-        [*_METRICS, "mix", "latency"],
-        key=key,
-        default="registers",
-        required=True,
-        label_visibility="collapsed",
-    )
+        "Chart", ["latency", *_METRICS, "mix"], key=f"metric-{view.id}", required=True,
+        default="latency" if speeds else "registers", label_visibility="collapsed",
+    )  # fmt: skip
     if metric == "latency":
-        figure = charts.no_latency(view.steps)
+        figure = speed_charts.latency_over_steps(view.steps, speeds, shown) if speeds else _no_latency(view)
     elif metric == "mix":
         figure = charts.mix_over_steps(views.mix_rows(store, view.state))
     else:
@@ -96,6 +94,11 @@ def _chart(store: Store, view: SessionView, shown: int | None) -> None:
     st.plotly_chart(
         figure, key=chart_key, config=_CONFIG, selection_mode="points", on_select=lambda: _open_point(chart_key)
     )
+
+
+def _no_latency(view: SessionView) -> charts.Figure:
+    gpu = view.state.settings.executor == "gpu"
+    return charts.no_latency(view.steps, "nothing timed yet" if gpu else charts.NEEDS_GPU)
 
 
 def _open_point(key: str) -> None:

@@ -122,10 +122,17 @@ class Story:
     base: str | None = None
     settings: SessionSettings = field(init=False)
 
-    def begin(self, *, max_steps: int = 40, autonomy: Autonomy = Autonomy.STEP) -> Story:
+    def begin(
+        self,
+        *,
+        max_steps: int = 40,
+        autonomy: Autonomy = Autonomy.STEP,
+        executor: str = "cpu",
+        device: str = "H100 SXM",
+    ) -> Story:
         problem = next(p for p in problems.catalogue() if p.name == self.problem)
         self.settings = SessionSettings(
-            self.store.put_record(problem), problem.name, self.proposer, "cpu", "sm_90a", "H100 SXM",
+            self.store.put_record(problem), problem.name, self.proposer, executor, "sm_90a", device,
             autonomy=autonomy, max_steps=max_steps, title=problem.title,
         )  # fmt: skip
         # Waiting from the first moment, so that a live engine beside the test never takes it for work.
@@ -162,12 +169,14 @@ class Story:
         for result in trial.stages:
             self.add(StageStarted(self.steps, result.stage), StageEnded(self.steps, result))
         kernels = trial.resources.kernels if trial.resources else ()
+        took_us = trial.performance.latency_us if trial.performance else None
         return self.add(
             Tried(
                 self.steps, trial.candidate, self.store.put(records.dump(trial)), trial.status, trial.message,
                 registers=max((k.registers for k in kernels), default=0),
                 spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
                 smem_bytes=max((o.smem_bytes for o in trial.resources.occupancy), default=0) if trial.resources else 0,
+                latency_ms=None if took_us is None else took_us / 1000, marks=trial.marks,
             )
         )  # fmt: skip
 

@@ -1,0 +1,250 @@
+"""Sessions as a GPU machine writes them: timings, bounds, profiles, a timed sweep; numbers as an H200 gives them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from cutegen_core import records
+from cutegen_core.candidate import Author
+from cutegen_core.decision import Gate
+from cutegen_core.event import Outcome, Profiled, Swept
+from cutegen_core.performance import (
+    BEST,
+    CANDIDATE,
+    COMPILED,
+    EAGER,
+    Bound,
+    Conditions,
+    KernelProfile,
+    LineCost,
+    Metric,
+    Performance,
+    Profile,
+    Speedup,
+    Timing,
+    Untimed,
+    Word,
+    WorkloadPerformance,
+)
+from cutegen_core.store import Store
+from cutegen_core.trial import (
+    Correctness,
+    KernelResources,
+    Resources,
+    Stage,
+    StageResult,
+    StageStatus,
+    Status,
+    Trial,
+    WorkloadVerdict,
+)
+from cutegen_core.tuning import SweepRow, SweepTable
+from tests.pages.stories import KERNEL, NO_BARRIER, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed, race
+
+SASS = Path(__file__).parent.parent / "data" / "softmax_one_pass.sass"
+COPY_BYTES_PER_S, READ_BYTES_PER_S, FP32_FLOPS_PER_S = 4.25e12, 4.30e12, 51.4e12
+ELEMENTS = 4096 * 16384
+NOISE = 0.006
+TWO_ROWS = VECTORS.replace("128-bit loads", "128-bit loads, two rows in flight")
+TAIL = VECTORS.replace("c < cols", "c < cols / 2").replace("128-bit loads", "128-bit loads, half of every row")
+
+
+def samples(median_us: float, n: int, spread: float = 0.004, seed: int = 1) -> tuple[float, ...]:
+    """As a GPU gives them: a narrow middle and a tail to the slow side."""
+    draw = random.Random(seed * 1000 + int(median_us * 10))
+    around = (draw.gauss(0, spread) + (draw.expovariate(1 / (3 * spread)) if draw.random() < 0.15 else 0)
+              for _ in range(n))  # fmt: skip
+    return tuple(round(median_us * (1 + d), 3) for d in around)
+
+
+def timing(contender: str, median_us: float, n: int = 100, dropped: int = 0, method: str = "events") -> Timing:
+    taken = sorted(kept := samples(median_us, n, seed=len(contender)))
+    return Timing(contender, taken[n // 2], taken[n // 10], taken[9 * n // 10], NOISE, n, dropped, method, kept)
+
+
+def speedup(baseline: Timing, candidate: Timing) -> Speedup:
+    ratio = baseline.median_us / candidate.median_us
+    word = Word.FASTER if ratio > 1 + 2 * NOISE else Word.SLOWER if ratio < 1 - 2 * NOISE else Word.SAME
+    return Speedup(baseline.contender, round(ratio, 4), round(ratio * 0.9962, 4), round(ratio * 1.0041, 4), word)
+
+
+def conditions(**changes: object) -> Conditions:
+    usual = Conditions(
+        "NVIDIA H200", "580.95.05", (1965, 1980), 3201, (41, 47), (312.0, 448.0), (), 0, 4, 126 << 20, 0.02,
+    )  # fmt: skip
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def softmax_bounds() -> tuple[Bound, ...]:
+    moved, least, flops = 8 * ELEMENTS, 8 * ELEMENTS - (60 << 20), 5 * ELEMENTS
+    compute_us = 1e6 * flops / FP32_FLOPS_PER_S
+    return (
+        Bound("graph", moved, flops, "fp32", 1e6 * moved / COPY_BYTES_PER_S, compute_us),
+        Bound("compulsory", least, flops, "fp32", 1e6 * least / READ_BYTES_PER_S, compute_us),
+    )
+
+
+def measured(median_us: float, best_us: float | None = None, *, workload: str = "benchmark") -> WorkloadPerformance:
+    """The candidate beside eager and torch.compile, which take as long in every trial, and the best so far."""
+    candidate = timing(CANDIDATE, median_us, dropped=3)
+    others = [timing(EAGER, 147.2), timing(COMPILED, 149.0)]
+    others += [timing(BEST, best_us)] if best_us else []
+    return WorkloadPerformance(
+        workload, (candidate, *others), tuple(speedup(other, candidate) for other in others),
+        (Untimed("torch.mm", "no library call computes a softmax in one kernel of that name"),), NOISE, conditions(),
+        softmax_bounds(), round(candidate.median_us * 1.004, 2),
+    )  # fmt: skip
+
+
+def profile(duration_us: float, registers: int, reads_percent: float) -> Profile:
+    metrics = (
+        Metric("Duration", duration_us, "us"), Metric("DRAM throughput", reads_percent, "%"),
+        Metric("SM throughput", 31.4, "%"), Metric("L2 hit rate", 48.9, "%"),
+        Metric("Achieved occupancy", 91.3, "%"), Metric("Registers per thread", registers, ""),
+        Metric("DRAM read", 268.6e6, "byte"), Metric("DRAM write", 261.9e6, "byte"),
+        Metric("Warp cycles per issued instruction", 23.8, "cycle"), Metric("Bank conflicts", 0, ""),
+    )  # fmt: skip
+    advice = (
+        "This kernel reaches more than 80 % of the available memory performance: work is likely bound by the memory.",
+        "On average each warp spends 15.2 cycles waiting for a scoreboard dependency on an L1TEX operation (64 %).",
+    )
+    lines = (
+        LineCost(38, 412, "long scoreboard"), LineCost(41, 388, "long scoreboard"), LineCost(44, 951, "wait"),
+        LineCost(43, 120, "math pipe throttle"), LineCost(47, 120, "barrier"), LineCost(48, 1806, "long scoreboard"),
+        LineCost(24, 31, "short scoreboard"), LineCost(28, 64, "barrier"), LineCost(26, 4),
+    )  # fmt: skip
+    kernel = KernelProfile("softmax<BLOCK>", metrics, advice, lines)
+    return Profile("Nsight Compute 2025.3.1", "benchmark", (kernel,))
+
+
+def resources(store: Store, registers: int) -> Resources:
+    usual = passed(store, "").resources
+    assert usual is not None
+    mix = {
+        "integer": 186, "fp32 arithmetic": 116, "FFMA": 102, "control": 77, "move/select": 69,
+        "global load 32-bit": 39, "special function": 22, "constant load": 13, "shuffle/vote": 10,
+        "global store 32-bit": 5, "barrier": 4, "shared load 128-bit": 4, "shared store 32-bit": 2,
+    }  # fmt: skip
+    signature = "void softmax<256>(float const*, float*, int)"
+    kernel = KernelResources("softmax<BLOCK>", signature, registers, 0, 0, 0, 64, mix)
+    return replace(usual, kernels=(kernel,), sass=store.put(SASS.read_text()))
+
+
+def timed(
+    store: Store, candidate: str, performance: Performance, *, registers: int = 32, marks: tuple[str, ...] = ()
+) -> Trial:
+    """A trial that passed every stage on a GPU."""
+    trial = passed(store, candidate)
+    stages = tuple(
+        replace(s, status=StageStatus.PASSED, seconds=2.4, note="")
+        if s.stage is Stage.BENCHMARK or (s.stage is Stage.PROFILE and performance.profile)
+        else replace(s, note="on request") if s.stage is Stage.PROFILE else s
+        for s in trial.stages
+    )  # fmt: skip
+    correctness = Correctness("gpu", tuple(replace(v, order="") for v in trial.correctness.verdicts))  # type: ignore[union-attr]
+    return replace(
+        trial, executor="gpu", stages=stages, performance=performance, marks=marks, correctness=correctness,
+        resources=resources(store, registers),
+    )  # fmt: skip
+
+
+def suspect(store: Store, candidate: str, best_us: float) -> Trial:
+    """Faster than its work allows."""
+    performance = Performance((measured(71.3, best_us),))
+    message = "workload benchmark: 71.3 µs, and moving the bytes that must be moved takes 110.2 µs"
+    trial = timed(store, candidate, performance)
+    failed = StageResult(Stage.BENCHMARK, StageStatus.FAILED, 2.1, Status.SUSPECT)
+    verdict = WorkloadVerdict("benchmark", "plain", 77, Status.SUSPECT, 0.1, "", message)
+    assert trial.correctness is not None
+    return replace(
+        trial, status=Status.SUSPECT, message=message, stages=(*trial.stages[:3], failed),
+        correctness=replace(trial.correctness, verdicts=(*trial.correctness.verdicts, verdict)),
+    )  # fmt: skip
+
+
+def sweep() -> SweepTable:
+    took = {(128, 2): 0.1391, (128, 4): 0.1353, (256, 2): 0.1336, (256, 4): 0.1312, (512, 2): 0.1329, (512, 4): 0.1307}
+    rows = [SweepRow({"BLOCK": 256, "ITEMS": 4}, Status.PASSED, "", 32, 0, 1.0, 0.1312)]
+    rows += [
+        SweepRow(
+            {"BLOCK": block, "ITEMS": items},
+            Status.PASSED,
+            "",
+            24 + 4 * items,
+            0,
+            1.0,
+            ms,
+            Word.SLOWER if ms > 0.132 else Word.SAME,
+        )
+        for (block, items), ms in took.items()
+        if (block, items) != (256, 4)
+    ]
+    wrong = "workload ragged: 12 of 5105 elements of out are wrong"
+    rows.append(SweepRow({"BLOCK": 1024, "ITEMS": 2}, Status.INCORRECT_NUMERICAL, wrong, 32, 0, 1.0))
+    rows.append(SweepRow({"BLOCK": 1024, "ITEMS": 4}, Status.PASSED, "", 64, 0, 0.5, 0.1448))
+    return SweepTable(tuple(rows), 0, 3, "measured latency, each timed in turns with the defaults")
+
+
+def gpu_story(store: Store) -> Story:
+    """Eight steps: slow seed, a race, slower than torch, a compile error, faster and profiled, SUSPECT, a sweep, and an
+    open promotion of a kernel that is as fast as the best and unstable."""
+    story = Story(store).begin(executor="gpu", device="NVIDIA H200")
+    plan = "Expected: one read of x less.\nRisk: the online rescaling needs care with -inf."
+    seed = story.propose(KERNEL, "one block a row, three passes", plan="The simplest correct kernel.")
+    first = timed(store, seed, Performance((measured(171.8),)), registers=26)
+    story.gate(Gate.DIFF, seed).approve(Gate.DIFF, seed).test(first).promote(seed)
+    bad = story.propose(NO_BARRIER, "no barriers, online maximum", plan=plan)
+    story.test(race(store, bad)).close(Outcome.FAILED, "race on partial")
+    good = story.propose(ONE_PASS, "online maximum and sum in one pass", plan=plan)
+    story.test(timed(store, good, Performance((measured(152.4, 171.8),)), registers=32)).promote(good)
+    story.add(Profiled(good, store.put(records.dump(profile(152.1, 32, 81.7)))))
+    typo = story.propose(TYPO, "edited by hand", author=Author.PERSON)
+    story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
+    fast = story.propose(VECTORS, "one pass, 128-bit loads", plan=plan)
+    best = Performance((measured(131.2, 152.4),), profile(130.8, 40, 95.2))
+    story.test(timed(store, fast, best, registers=40, marks=("NOT_SANITIZED",))).promote(fast)
+    tail = story.propose(TAIL, "half of every row", author=Author.MODEL)
+    story.test(suspect(store, tail, 131.2)).close(Outcome.FAILED, "faster than the bound allows")
+    tuned = story.propose(VECTORS + "// tuned\n", "tune: BLOCK=256, ITEMS=4 (7 of 8 combinations passed)")
+    story.add(Swept(story.steps, store.put_record(sweep())))
+    story.test(timed(store, tuned, Performance((measured(130.7, 131.2),)), registers=40))
+    story.close(Outcome.KEPT, "0.1307 ms, the best takes 0.1312 ms: SAME")
+    rows = story.propose(TWO_ROWS, "two rows in flight", plan=plan, author=Author.MODEL)
+    story.test(timed(store, rows, Performance((measured(130.9, 131.2),)), registers=64, marks=("UNSTABLE", "CONFIRM")))
+    return story.gate(Gate.PROMOTION, rows)
+
+
+def matmul_story(store: Store) -> Story:
+    """One timed step of a compute-bound problem on two workloads, short enough on the second for graph replay."""
+    story = Story(store, problem="matmul_square").begin(executor="gpu", device="NVIDIA H200")
+    key = story.propose(KERNEL, "128x128x16 tiles, three stages")
+    workloads = []
+    for name, size, us in (("benchmark", 4096, 2731.0), ("small", 256, 11.8)):
+        flops, moved = 2 * size**3, 12 * size**2
+        bound = Bound("graph", moved, flops, "fp32", 1e6 * moved / COPY_BYTES_PER_S, 1e6 * flops / FP32_FLOPS_PER_S)
+        method = "events" if us > 20 else "graph replay"
+        candidate, library = timing(CANDIDATE, us, method=method), timing("torch.mm", us * 0.982, method=method)
+        hot = conditions(sm_clock_mhz=(1395, 1980), temperature_c=(61, 78), throttled=("power cap",), other_processes=1,
+                         lock_wait_s=12.4)  # fmt: skip
+        workloads.append(
+            WorkloadPerformance(name, (candidate, library), (speedup(library, candidate),), (), NOISE, hot,
+                                (bound, replace(bound, kind="compulsory")), None)
+        )  # fmt: skip
+    story.test(timed(store, key, Performance(tuple(workloads)), registers=168))
+    return story.gate(Gate.PROMOTION, key)
+
+
+def long_gpu_story(store: Store, steps: int) -> Story:
+    """Many timed steps, for measuring the page."""
+    story = Story(store).begin(max_steps=steps + 5, executor="gpu", device="NVIDIA H200")
+    for number in range(steps):
+        key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")
+        if number % 4 == 3:
+            story.test(race(store, key)).close(Outcome.FAILED, "wrong")
+            continue
+        took = 131.0 + 60.0 * 0.98**number + number % 5
+        performance = Performance((measured(took, took + 1),), profile(took, 32, 80.0) if number % 8 == 0 else None)
+        story.test(timed(store, key, performance, registers=24 + number % 40)).promote(key)
+    return story

@@ -1,0 +1,194 @@
+"""Measured speed on the pages: timing, roofline, profile, machine code, timeline, sweep, compare; keeping hunks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core.decision import DecisionKind, Gate
+from cutegen_core.event import Profiled
+from cutegen_core.store import Store
+from tests.pages.conftest import OpenPage, shown
+from tests.pages.gpu_stories import gpu_story, matmul_story
+from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, Story, hostile_story, softmax_story
+
+
+def _figures(page: AppTest) -> str:
+    specs = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+    return json.dumps(specs, ensure_ascii=False)
+
+
+def _labels(page: AppTest) -> list[str]:
+    return [button.label.replace("\\", "") for button in page.button]
+
+
+def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=5)
+    text = shown(page)
+    for words in ("step 5 ★ 131.2 µs ±0.6 %", "1.12x FASTER", "1.31x", "96 % of the memory bound"):
+        assert words in text
+    assert "not sanitized" in text
+    assert "it does before the kernel is accepted" in text
+    assert "✓ 5 ★ 131.2 µs · one pass, 128-bit loads · passed" in _labels(page)
+    for words in ("torch.mm was not timed", "Measured again in a fresh process: 131.8 µs, +0.4 %", "driver 580.95.05",
+                  "1965 to 1980 MHz", "L2 emptied by writing 132 MB", "4.09 TB/s"):  # fmt: skip
+        assert words in text
+    assert "▲ FASTER" in text
+    figures = _figures(page)
+    assert "1.12x FASTER" in figures
+    assert "bound 126.3" in figures
+
+
+def test_conditions_that_disturb_are_said(store: Store, open_page: OpenPage) -> None:
+    text = shown(open_page("session", id=matmul_story(store).session, pane="timing"))
+    assert "▲ power cap: those samples were dropped" in text
+    assert "▲ 1: they may have disturbed it" in text
+    assert "▼ SLOWER" in text
+    assert "graph replay" in text
+    assert "Not measured again in a fresh process." in text
+
+
+def test_marks_are_chips_with_explanations(store: Store, open_page: OpenPage) -> None:
+    text = shown(open_page("session", id=gpu_story(store).session))
+    assert "▲ unstable" in text
+    assert "do not build on this number" in text
+    assert "◆ confirm" in text
+    assert "look at it yourself before it is promoted" in text
+
+
+def test_a_suspect_time_is_no_result(store: Store, open_page: OpenPage) -> None:
+    story = gpu_story(store)
+    page = open_page("session", id=story.session, step=6)
+    text = shown(page)
+    assert "SUSPECT: 71.35 µs is less than the 110.2 µs" in text
+    assert "▲ FASTER" not in text
+    assert "2.06x" not in _figures(page)
+    text = shown(open_page("session", id=story.session, step=6, pane="roofline"))
+    assert "474 MB moved" in text
+    assert "never shown as a result" in text
+
+
+@pytest.mark.parametrize("pane", ["timing", "roofline", "profile"])
+def test_without_a_gpu_the_panes_say_so(store: Store, open_page: OpenPage, pane: str) -> None:
+    text = shown(open_page("session", id=softmax_story(store).session, step=3, pane=pane))
+    assert "eeds a GPU" in text
+
+
+def test_roofline_in_words_and_with_both_bounds(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=5, pane="roofline")
+    text = shown(page)
+    assert "96 % of the memory bound" in text
+    assert "131.2 µs of at least 126.3 µs" in text
+    assert "compulsory" in text
+    figures = _figures(page)
+    for words in ("memory 4.25 TB/s", "fp32 51.4 TFLOP/s", "torch.compile", "earlier steps", "compulsory bound"):
+        assert words in figures
+
+
+def test_profile_beside_the_parents_and_heat_in_the_source(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=5, pane="profile", view="source")
+    text = shown(page)
+    assert "Duration, us" in text
+    assert "▼ −21.3 (-14 %)" in text
+    assert "likely bound by the memory" in text
+    assert '<a class="cg-to-line" href="#L48">48</a>' in text
+    assert 'id="L48"' in text
+    assert "1806 of 3896 warp samples, mostly waiting: long scoreboard" in text
+    assert ">46 %</td>" in text
+
+
+def test_a_profile_is_asked_for_and_its_failure_is_said(store: Store, open_page: OpenPage) -> None:
+    story = gpu_story(store)
+    page = open_page("session", id=story.session, step=1, pane="profile")
+    page.button(key="profile-ask").click().run()
+    (waiting,) = store.waiting()
+    assert waiting.decision.kind is DecisionKind.PROFILE
+    assert waiting.decision.candidate == store.put(KERNEL)
+    story.add(Profiled(store.put(KERNEL), "", "ncu may not read the counters: run as root"))
+    assert "may not read the counters" in shown(open_page("session", id=story.session, step=1, pane="profile"))
+
+
+def test_machine_code_with_source_lines_and_search(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=5, pane="sass")
+    text = shown(page)
+    assert "649 instructions, 649 with a line of this file" in text
+    assert 'class="cg-from"' in text
+    page.text_input(key="sass-search").input("LDG").run()
+    assert "39 instructions match “LDG”" in shown(page)
+    page.toggle(key="sass-grouped").set_value(True).run()
+    assert "cg-from" in shown(page)
+    page.toggle(key="sass-mix").set_value(True).run()
+    assert not page.exception
+
+
+def test_a_timed_sweep_has_a_chart_and_says_what_decided(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=7)
+    text = shown(page)
+    assert "★ default" in text
+    assert "▼ SLOWER" in text
+    assert "Decided by measured latency, each timed in turns with the defaults" in text
+    assert "BLOCK=512, ITEMS=4" in _figures(page)
+
+
+def test_compare_says_one_word_and_what_it_rests_on(store: Store, open_page: OpenPage) -> None:
+    session = gpu_story(store).session
+    page = open_page("compare", a=f"{session}.3", b=f"{session}.5")
+    text = shown(page)
+    assert "▲ FASTER" in text
+    assert "<b>1.16x</b>" in text
+    assert "Measured in two runs, not in turns" in text
+    assert "benchmark, of the memory bound, %" in text
+    assert "= SAME" in shown(open_page("compare", a=f"{session}.5", b=f"{session}.8"))
+
+
+def test_words_that_changed_are_marked(store: Store, open_page: OpenPage) -> None:
+    session = gpu_story(store).session
+    text = shown(open_page("session", id=session, step=5, view="inline"))
+    assert text.count("cg-w") > 4
+    for view in ("inline", "split"):
+        assert "cg-w" in shown(open_page("session", id=session, step=5, view=view))
+
+
+def _diff_gate(store: Store) -> Story:
+    story = Story(store, proposer="llm").begin()
+    seed = story.propose(KERNEL, "seed")
+    story.promote(seed)
+    return story.gate(Gate.DIFF, story.propose(ONE_PASS, "one pass"))
+
+
+def test_some_hunks_are_kept_and_the_rest_is_told(store: Store, open_page: OpenPage) -> None:
+    story = _diff_gate(store)
+    page = open_page("session", id=story.session)
+    page.button(key="decide-hunks").click().run()
+    assert page.query_params["view"] in ("hunks", ["hunks"])
+    assert page.button(key="decide-hunks").disabled
+    page.button(key="hunk-switch-1").click().run()
+    assert "1 of 2 hunks kept" in shown(page)
+    assert page.button(key="decide-hunks").label == "Keep 1 of 2 hunks"
+    page.button(key="decide-hunks").click().run()
+    (waiting,) = store.waiting()
+    decision = waiting.decision
+    assert (decision.kind, decision.candidate) == (DecisionKind.EDIT, store.put(KERNEL))
+    assert "float const higher" in (decision.source or "")
+    assert "three passes" in (decision.source or "")
+    assert decision.text.startswith("kept 1 of 2 hunks; dropped line 2, +1 -1: “idea = ")
+
+
+def test_dropped_hunks_survive_a_reload_and_nonsense_is_ignored(store: Store, open_page: OpenPage) -> None:
+    story = _diff_gate(store)
+    page = open_page("session", id=story.session, view="hunks", drop="2,99,x")
+    assert "✗ dropped · hunk 2 · line 41, +6 -1" in _labels(page)
+    assert page.button(key="decide-hunks").label == "Keep 1 of 2 hunks"
+    page = open_page("session", id=story.session, view="hunks", drop="1,2")
+    assert page.button(key="decide-hunks").disabled
+
+
+def test_markup_from_outside_stays_text_in_the_new_views(store: Store, open_page: OpenPage) -> None:
+    story = hostile_story(store)
+    for query in ({"view": "hunks"}, {"view": "split"}, {"pane": "timing"}, {"pane": "sass"}, {"pane": "roofline"}):
+        page = open_page("session", id=story.session, step=2, **query)
+        assert "<img" not in shown(page)
+        assert not any("[link](" in button.label for button in page.button)
+    assert HOSTILE.startswith("<img")
