@@ -84,7 +84,7 @@ def run(folder: Path, count: int) -> None:
         harness.executor.close()
         after = _left(harness, gpu)
         health.check(harness.executor.device.uuid)
-        device = {"name": gpu.name, "driver": gpu.driver, "sandbox": harness.executor.describe()}
+        device = {"name": gpu.name, "driver": gpu.driver, "executor": harness.executor.describe()}
     result = _summary(rows) | {"before": before, "after": after, "device": device}
     print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
     write("gpu_recovery", result)
