@@ -16,9 +16,16 @@ from pathlib import Path
 from cutegen_core.emulator.asm_statements import AsmError, Rewritten, rewrite_asm
 from cutegen_core.errors import MachineError
 
-# `thread0()` and its kin ask `__CUDA_ARCH__` at a time when it must not be defined, and would be true everywhere.
 _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
+    # `thread0()` and its kin ask `__CUDA_ARCH__` at a time when it must not be defined, and would be true everywhere.
     "cute/util/debug.hpp": (("\n{\n#if defined(__CUDA_ARCH__)\n", "\n{\n#if 1\n", 2),),
+    # What asks for nvcc's version: the emulator has what these switch on.
+    "cutlass/arch/barrier.h": (
+        ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ >= 12)\n", "#if 1\n", 1),
+    ),
+    "cute/arch/copy_sm90_desc.hpp": (
+        ("#if (__CUDACC_VER_MAJOR__ >= 12) && !defined(__CUDACC_RTC__)\n  using", "#if 1\n  using", 1),
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from cutegen_core.emulator.symbolise import Symboliser
 from cutegen_core.errors import MachineError
 from cutegen_core.executor import Executed, Execution
 from cutegen_core.kernel_file import PROGRAM_NAME
-from cutegen_core.launch import Argument, Launch, TensorArgument, TensorMapArgument
+from cutegen_core.launch import Argument, Launch, TensorArgument, TensorMap, TensorMapArgument
 from cutegen_core.problem import ITEMSIZE
 from cutegen_core.trial import Finding, Status
 
@@ -51,8 +51,9 @@ def execute(installed: Installation, execution: Execution) -> Executed:
 
 
 def _unsupported(execution: Execution) -> str:
-    if execution.plan.tensor_maps:
-        return f"tensor map {execution.plan.tensor_maps[0].name}: the emulator has no tensor maps yet"
+    for tensor_map in execution.plan.tensor_maps:
+        if tensor_map.interleave != "none":
+            return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
     for launch in execution.plan.launches:
         if launch.cooperative:
             why = "lets blocks wait for one another; the emulator runs them one after another"
@@ -79,9 +80,12 @@ def _spec(execution: Execution) -> Iterator[str]:
     for role, name, size, item, zero, path in _buffers(execution):
         numbers[name] = len(numbers)
         yield f"buffer {_ROLES[role]} {name} {size} {item} {int(zero)} {path}"
+    maps = {tensor_map.name: number for number, tensor_map in enumerate(execution.plan.tensor_maps)}
+    for tensor_map in execution.plan.tensor_maps:
+        yield _tensor_map(tensor_map, numbers)
     kernels = {name: number for number, name in enumerate(_kernel_order(execution))}
     for launch in execution.plan.launches:
-        yield _launch(launch, kernels, numbers)
+        yield _launch(launch, kernels, numbers, maps)
 
 
 def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, str]]:
@@ -100,16 +104,24 @@ def _kernel_order(execution: Execution) -> list[str]:
     return (execution.built.path.parent / "kernels").read_text().splitlines()
 
 
-def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int]) -> str:
+def _tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
+    codes = tensor_map.codes
+    head = (tensor_map.name, buffers[tensor_map.tensor], tensor_map.offset_bytes, ITEMSIZE[tensor_map.dtype])
+    lists = (*tensor_map.dims, *tensor_map.strides_bytes, *tensor_map.box)
+    words = ("tensormap", *head, codes.swizzle, codes.oob_fill, tensor_map.rank, *lists)
+    return " ".join(map(str, words))
+
+
+def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], maps: dict[str, int]) -> str:
     words = [kernels[launch.kernel], *launch.grid, *launch.block, launch.smem_bytes, len(launch.args)]
-    return " ".join(["launch", *map(str, words), *(_argument(a, buffers) for a in launch.args)])
+    return " ".join(["launch", *map(str, words), *(_argument(a, buffers, maps) for a in launch.args)])
 
 
-def _argument(argument: Argument, buffers: dict[str, int]) -> str:
+def _argument(argument: Argument, buffers: dict[str, int], maps: dict[str, int]) -> str:
     if isinstance(argument, TensorArgument):
         return f"p {buffers[argument.name]} {argument.dtype}"
     if isinstance(argument, TensorMapArgument):
-        raise AssertionError("tensor maps were answered before")
+        return f"m {maps[argument.name]}"
     return f"f {argument.value!r}" if isinstance(argument.value, float) else f"i {int(argument.value)}"
 
 

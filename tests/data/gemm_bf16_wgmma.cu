@@ -104,12 +104,12 @@ __device__ uint32_t packed(float low, float high) {
 // Two buffers of 64 x 64 take turns: while one is written out the other is filled.
 template <int COUNT>
 __device__ void store(CUtensorMap const& out_map, Element (&buffers)[2][64 * 64], uint32_t (&values)[COUNT], int row,
-                      int column, int group) {
+                      int column, int group, int& turn) {
   int const thread = threadIdx.x % 128, lane = thread % 32;
   int const line = thread / 32 * 16 + lane % 16;  // of the 16 x 16 piece this lane gives the address of
   CUTE_UNROLL
   for (int part = 0; part < COUNT / 16; ++part) {
-    char* const buffer = reinterpret_cast<char*>(buffers[part % 2]);
+    char* const buffer = reinterpret_cast<char*>(buffers[turn++ % 2]);
     if (thread == 0) tma_store_wait<1>();
     cutlass::arch::NamedBarrier::sync(128, group);
     CUTE_UNROLL
@@ -140,6 +140,7 @@ __device__ void consume(CUtensorMap const& out_map, Storage& storage, Tiles tile
   auto sums = partition_fragment_C(mma, Shape<Int<BM>, Int<BN>>{});
 
   Slot slot;
+  int turn = 0;
   for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
     int row, column, last = 0;
     tiles.place(tile, row, column);
@@ -164,7 +165,7 @@ __device__ void consume(CUtensorMap const& out_map, Storage& storage, Tiles tile
     CUTE_UNROLL
     for (int i = 0; i < BN / 4; ++i) values[i] = packed(sums(2 * i), sums(2 * i + 1));
     if (thread % 128 == 0) arrive_barrier(storage.empty[last]);
-    store(out_map, storage.c[group], values, row * BM + group * 64, column * BN, group);
+    store(out_map, storage.c[group], values, row * BM + group * 64, column * BN, group, turn);
   }
   if (thread % 128 == 0) tma_store_wait<0>();  // shared memory must outlive the copies that read it
 }

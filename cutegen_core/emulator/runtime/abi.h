@@ -5,15 +5,15 @@
 #include <cstdint>
 
 struct EmuArgument {
-  enum Kind : int64_t { POINTER, INTEGER, FLOATING };
+  enum Kind : int64_t { POINTER, INTEGER, FLOATING, TENSOR_MAP };
   Kind kind;
   int64_t integer;
   double floating;
-  void* pointer;
+  void* pointer;       // TENSOR_MAP: to its 128 bytes
 };
 
 struct EmuParameter {
-  enum Kind : uint8_t { POINTER, INTEGER, FLOATING, OTHER };
+  enum Kind : uint8_t { POINTER, INTEGER, FLOATING, OTHER, TENSOR_MAP };
   Kind kind;
   uint8_t bytes;       // of the parameter itself
   uint8_t is_signed;   // INTEGER only

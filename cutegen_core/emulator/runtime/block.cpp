@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "ptx_machine.h"
+#include "ptx_hopper.h"
 
 // Saves what the System V ABI asks a callee to keep, then continues on the other stack: 28 ns, where ucontext takes 480.
 asm(R"(
@@ -94,7 +94,8 @@ int barrier_operation;
 uint64_t random_state;
 uint64_t idle_spins;     // spin points since a thread last got anywhere
 uint64_t changes;        // counts what WAITING threads may be waiting for
-bool (*idle_hook)();     // brings what is under way when nobody can go on; false when nothing is
+using IdleHook = bool (*)();
+IdleHook idle_hooks[4];  // bring what is under way when nobody can go on; false when nothing is
 constexpr int NAMED_BARRIERS = 16;
 Named named[NAMED_BARRIERS];
 bool named_used;         // by this block
@@ -254,11 +255,16 @@ int dissenter(int thread) {
   return -1;
 }
 
-// Since Volta a thread that has ended is not waited for; the programming model still asks every thread to come.
-void warn_of_ended(int waiting) {
+// Since Volta a thread that has ended is not waited for, so the `return` of threads without work is said and not judged.
+// One that worked since the last barrier and then left without coming to this one has skipped it, which is judged.
+void judge_ended(int waiting) {
   if (live == thread_count) return;
-  int ended = 0;
-  while (fibers[ended].state != State::DONE) ++ended;
+  int ended = -1;
+  for (uint32_t t = 0; t < thread_count; ++t) {
+    if (fibers[t].state != State::DONE) continue;
+    if (spec.checked && worked_since_barrier((int)t)) explain_deadlock(waiting, (int)t);
+    if (ended < 0) ended = (int)t;
+  }
   char text[64];
   describe(text, sizeof text, ended);
   at_line(fibers[waiting].line, fibers[waiting].file);
@@ -275,7 +281,7 @@ void open_barrier() {
   int const other = dissenter(first);
   if (other >= 0) explain_deadlock(first, other);
   if (fibers[first].state != State::BARRIER) explain_deadlock(first, first);
-  warn_of_ended(first);
+  judge_ended(first);
   int count = 0;
   for (uint32_t t = 0; t < thread_count; ++t) count += fibers[t].state == State::BARRIER && fibers[t].barrier_value != 0;
   int const value = barrier_operation == 1 ? count == (int)live : barrier_operation == 2 ? count > 0 : count;
@@ -326,6 +332,13 @@ void begin_block(Index3 block) {
   order_threads();
   if (spec.checked) checker_begin_block();
   ptx::begin_block();
+  ptx::hopper::begin_block();
+}
+
+bool brought_something() {
+  for (IdleHook hook : idle_hooks)
+    if (hook && hook()) return true;
+  return false;
 }
 
 void run_block(Index3 block) {
@@ -339,8 +352,9 @@ void run_block(Index3 block) {
       resume(pick[i]);
       moved = true;
     }
-    if (!moved && !(idle_hook && idle_hook())) open_barrier();
+    if (!moved && !brought_something()) open_barrier();
   }
+  ptx::hopper::end_block();
 }
 
 }  // namespace
@@ -380,7 +394,13 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
 }
 
 void note_change() { ++changes; }
-void when_idle(bool (*hook)()) { idle_hook = hook; }
+void when_idle(bool (*hook)()) {
+  for (IdleHook& known : idle_hooks) {
+    if (known && known != hook) continue;
+    known = hook;
+    return;
+  }
+}
 
 void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
   Fiber& self = fibers[current.thread];

@@ -64,6 +64,7 @@ size_t block_start_count, block_start_capacity;
 // stamps[t]: warp operations thread t took part in; seen[t][l]: the last one it shares, directly or not, with lane l.
 uint32_t stamp_counter;
 uint32_t stamps[MAX_THREADS];
+uint32_t last_access[MAX_THREADS];          // epoch in which thread t last touched shared or global memory
 uint32_t seen[MAX_THREADS][32];
 
 // far[t][u]: access stamps of thread u before this one happened before what t does now, by barriers of parts of the block.
@@ -327,6 +328,7 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   if (address - (uintptr_t)current.stack_low < STACK_BYTES || current.thread < 0) return;
   access_pc = pc, access_frame = frame;
   access_address = address, access_bytes = bytes;
+  last_access[current.thread] = epoch;
   if (const Region* const region = find(address)) return check_region(*region, address, bytes, access);
   explain_stray(address, access);
 }
@@ -389,6 +391,7 @@ void prepare_checker() {
   add_dynamic_region(records, count);
   // What the runner itself hands to a thread.
   add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
+  add_region((uintptr_t)spec.descriptors, sizeof spec.descriptors, Kind::IMAGE, "tensor maps", 1, false, 1);
   for (Index3* const own : {&threadIdx, &blockIdx, &blockDim, &gridDim})
     add_region((uintptr_t)own, sizeof *own, Kind::IMAGE, "threadIdx", 1, false, 1);
   // Constants and `__device__` variables: everything of the image but its shared variables.
@@ -424,6 +427,8 @@ void checker_begin_block() {
 }
 
 void checker_barrier() { ++epoch; }
+
+bool worked_since_barrier(int thread) { return last_access[thread] == epoch; }
 
 void release_into(Clock& clock) {
   int const self = current.thread, first = self / 32 * 32;

@@ -32,6 +32,8 @@ constexpr EmuParameter parameter() {
     return {EmuParameter::INTEGER, sizeof(T), (Bare)-1 < (Bare)0 || std::is_same_v<Bare, bool>, 0, ""};
   else if constexpr (std::is_floating_point_v<Bare> || std::is_same_v<Bare, __half> || std::is_same_v<Bare, __nv_bfloat16>)
     return {EmuParameter::FLOATING, sizeof(T), 1, 0, ""};
+  else if constexpr (std::is_same_v<Bare, cute::TmaDescriptor>)
+    return {EmuParameter::TENSOR_MAP, sizeof(T), 0, 0, ""};
   else
     return {EmuParameter::OTHER, 0, 0, 0, ""};
 }
@@ -44,6 +46,7 @@ inline std::remove_cv_t<T> take(EmuArgument const& argument) {
     return Bare((float)argument.floating);
   else if constexpr (std::is_floating_point_v<Bare>) return (Bare)argument.floating;
   else if constexpr (std::is_integral_v<Bare> || std::is_enum_v<Bare>) return (Bare)argument.integer;
+  else if constexpr (std::is_same_v<Bare, cute::TmaDescriptor>) return *(Bare const*)argument.pointer;
   else __builtin_trap();  // the runner refuses such a kernel before it calls it
 }
 

@@ -64,6 +64,21 @@ void read_buffer(FILE* file) {
   if (buffer.role != Role::SCRATCH && buffer.fd < 0) refuse("MACHINE_ERROR", "cannot open %s", path);
 }
 
+// NAME BUFFER OFFSET ITEMSIZE SWIZZLE NAN RANK DIMS... STRIDES... BOX...
+void read_tensor_map(FILE* file) {
+  int const number = spec.tensor_map_count++;
+  TensorMap& map = spec.tensor_maps[number];
+  int nan = 0;
+  int fields = fscanf(file, "%95s %d %lu %u %d %d %d", map.name, &map.buffer, &map.offset, &map.itemsize, &map.swizzle, &nan, &map.rank);
+  bool right = fields == 7 && map.rank >= 1 && map.rank <= 5 && map.buffer < spec.buffer_count;
+  for (int i = 0; right && i < map.rank; ++i) right = fscanf(file, "%lu", &map.dims[i]) == 1;
+  for (int i = 1; right && i < map.rank; ++i) right = fscanf(file, "%lu", &map.strides[i]) == 1;
+  for (int i = 0; right && i < map.rank; ++i) right = fscanf(file, "%u", &map.box[i]) == 1;
+  if (!right) refuse("MACHINE_ERROR", "malformed tensor map in the spec");
+  map.fills_nan = nan;
+  spec.descriptors[number] = {TENSOR_MAP_MARK, (uint64_t)number, {}};
+}
+
 void read_launch(FILE* file) {
   Launch& launch = spec.launches[spec.launch_count++];
   Index3 &g = launch.grid, &b = launch.block;
@@ -77,10 +92,16 @@ void read_launch(FILE* file) {
     if (fscanf(file, " %c", &kind) != 1) refuse("MACHINE_ERROR", "malformed argument in the spec");
     int fields = 0;
     if (kind == 'p') fields = fscanf(file, "%d %11s", &launch.argument_buffer[i], launch.argument_dtype[i]) - 1;
+    if (kind == 'm') fields = fscanf(file, "%ld", &argument.integer);
     if (kind == 'i') fields = fscanf(file, "%ld", &argument.integer);
     if (kind == 'f') fields = fscanf(file, "%lf", &argument.floating);
     if (fields != 1) refuse("MACHINE_ERROR", "malformed argument in the spec");
     argument.kind = kind == 'p' ? EmuArgument::POINTER : kind == 'i' ? EmuArgument::INTEGER : EmuArgument::FLOATING;
+    if (kind == 'm') {
+      if (argument.integer < 0 || argument.integer >= spec.tensor_map_count) refuse("MACHINE_ERROR", "malformed argument in the spec");
+      argument.kind = EmuArgument::TENSOR_MAP;
+      argument.pointer = &spec.descriptors[argument.integer];
+    }
     if (kind == 'i') argument.floating = (double)argument.integer;
     if (kind == 'f') argument.integer = (int64_t)argument.floating;
   }
@@ -99,8 +120,10 @@ void read_spec(const char* path) {
     else if (strcmp(word, "timeout_ms") == 0) fields = fscanf(file, "%u", &spec.timeout_ms);
     else if (strcmp(word, "workers") == 0) fields = fscanf(file, "%u", &spec.workers);
     else if (strcmp(word, "poison") == 0) fields = fscanf(file, "%d", &number), spec.poison = (uint8_t)number;
+    else if (strcmp(word, "eager") == 0) fields = fscanf(file, "%d", &number), spec.eager = number;
     else if (strcmp(word, "open_walls") == 0) fields = fscanf(file, "%d", &number), spec.open_walls = number;
     else if (strcmp(word, "buffer") == 0 && spec.buffer_count < MAX_BUFFERS) read_buffer(file);
+    else if (strcmp(word, "tensormap") == 0 && spec.tensor_map_count < MAX_TENSOR_MAPS) read_tensor_map(file);
     else if (strcmp(word, "launch") == 0 && spec.launch_count < MAX_LAUNCHES) read_launch(file);
     else fields = 0;
     if (fields != 1) refuse("MACHINE_ERROR", "the spec has a '%s' the runner cannot read", word);
@@ -187,6 +210,11 @@ void check_argument(const EmuKernel& kernel, Launch& launch, int i) {
   EmuArgument& given = launch.arguments[i];
   if (wanted.kind == EmuParameter::OTHER)
     refuse("UNSUPPORTED", "%s: parameter %d is passed by value and is not a number", kernel.name, i + 1);
+  bool const map = given.kind == EmuArgument::TENSOR_MAP;
+  if (map != (wanted.kind == EmuParameter::TENSOR_MAP))
+    refuse("LAUNCH_ERROR", "%s: parameter %d is %sa tensor map, the plan gives %s", kernel.name, i + 1, map ? "not " : "",
+           map ? "one" : "something else");
+  if (map) return;
   bool const pointer = given.kind == EmuArgument::POINTER;
   if (pointer != (wanted.kind == EmuParameter::POINTER))
     refuse("LAUNCH_ERROR", "%s: parameter %d is a %s, the plan gives a %s", kernel.name, i + 1,

@@ -51,8 +51,10 @@ struct Half {
   }
   double wide() const {
     int const exponent = bits >> 10 & 31, fraction = bits & 0x3FF;
+    if (exponent != 0 && exponent != 31)
+      return bits_as<float>((uint32_t)(bits & 0x8000) << 16 | (((uint32_t)(bits & 0x7FFF) << 13) + (112u << 23)));
     double const a = exponent == 31 ? (fraction ? NAN : INFINITY)
-                     : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+                     : ldexp(fraction, -24);
     return bits & 0x8000 ? -a : a;
   }
 };

@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ptx_machine.h"
+#include "ptx_hopper.h"
 
 namespace runner::ptx {
 namespace {
 
 const Family* const families[] = {arithmetic_family, integer_family, move_family, memory_family, async_family,
-                                  matrix_family, warp_family};
+                                  matrix_family, warp_family, hopper::barrier_family, hopper::copy_family,
+                                  hopper::matrix_family};
 
 // -- programs by the address of their text, which is a literal of the candidate -----------------------------------------
 
@@ -72,7 +73,11 @@ uint64_t special_value(const Call& call, int which) {
   }
 }
 
-bool on_own_stack(const void* address) { return (uintptr_t)address - (uintptr_t)current.stack_low < STACK_BYTES; }
+// One lane may write the local variables of all, see `warp_together`.
+bool is_local(const void* address) {
+  uintptr_t const low = fiber_stack_low(0), high = fiber_stack_low((int)spec.launches[current.launch].block.count());
+  return (uintptr_t)address >= low && (uintptr_t)address < high;
+}
 
 }  // namespace
 
@@ -147,7 +152,7 @@ void Call::write(const Operand& operand, const void* value, size_t bytes) const 
   if (operand.kind != Operand::ARGUMENT) unsupported(*at);
   const EmuOperand& argument = arguments[operand.index];
   // An output that is no local variable is stored to memory: the checker wants to know.
-  if (spec.checked && !on_own_stack(argument.address))
+  if (spec.checked && !is_local(argument.address))
     check_access((uintptr_t)argument.address, argument.bytes, Access::WRITE, pc, frame);
   size_t const there = argument.bytes < bytes ? argument.bytes : bytes;
   memcpy(argument.address, value, there);

@@ -27,6 +27,7 @@ struct Operand {
   enum Kind : uint8_t { ARGUMENT, REGISTER, INTEGER, FLOAT, SPECIAL, SINK, LABEL, ADDRESS, VECTOR };
   Kind kind;
   bool negated;             // `!p`
+  bool predicate;           // a REGISTER declared `.pred`
   bool single;              // FLOAT written as 0f...: bits of a float
   int count;                // of the parts of ADDRESS and VECTOR
   int index;                // number of the argument, register or special register; target of a LABEL
@@ -131,7 +132,11 @@ void access(const Call& call, uintptr_t address, size_t bytes, Access kind, size
 using Together = void (*)(const Call* const* lanes);
 void warp_together(const Call& call, uint32_t mask, Together act);
 
-void begin_block();  // ptx_async.cpp: no copies under way
+// ptx_async.cpp
+void begin_block();  // no copies under way
+// Calls `then` once the copies (cp.async) the running thread has issued so far have arrived: when it waits for them, or
+// when no thread can go on; at once where copies arrive at once.
+void after_copies(void (*then)(int thread, uint64_t argument), uint64_t argument);
 
 // ptx_parser.cpp
 const Program* parse(const char* text, int argument_count, uintptr_t pc, uintptr_t frame);

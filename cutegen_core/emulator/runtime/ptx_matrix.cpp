@@ -1,8 +1,298 @@
-// Matrix instructions of a warp.
+// Matrix instructions of a warp. Fragments are laid out as the PTX ISA says; with g = lane / 4 and t = lane % 4:
+//
+//   A, register r: row g + 8 (r % 2), columns 4p (r / 2) + p t ... + p - 1, for p elements in a register
+//   B, register r: rows 4p r + p t ... + p - 1, column g
+//   C and D:       rows g and g + 8, columns 2t and 2t + 1
+//
+// Products are exact and summed in double (integers in 64 bits), then rounded once: a tensor core sums in another order
+// and precision, a known difference.
+#include <math.h>
+#include "numbers.h"
 #include "ptx_machine.h"
 
 namespace runner::ptx {
+namespace {
 
-const Family matrix_family[] = {{}};
+constexpr uint32_t WARP = ~0u;
+
+const Operand& part(const Call& call, int operand, int i) {
+  const Operand& whole = call.at->operands[operand];
+  return whole.kind == Operand::VECTOR ? whole.parts[i] : whole;
+}
+
+[[noreturn]] void missing_lane(const Call& call, int lane) {
+  fault(call, "MEMORY_ERROR", "divergent-warp", "", "'%s' needs all 32 lanes; lane %d has left the kernel or does not exist",
+        call.at->opcode, lane);
+}
+
+const Call& some_lane(const Call* const* lanes) {
+  int lane = 0;
+  while (!lanes[lane]) ++lane;
+  return *lanes[lane];
+}
+
+void need_all(const Call* const* lanes) {
+  for (int lane = 0; lane < 32; ++lane)
+    if (!lanes[lane]) missing_lane(some_lane(lanes), lane);
+}
+
+// -- ldmatrix, stmatrix, movmatrix: 8 x 8 matrices of 16-bit elements --------------------------------------------------
+
+// detail: matrices, transposed?, operand of the address.
+constexpr size_t ROW_BYTES = 16;
+
+uintptr_t row_address(const Call& call) { return call.shared_address((int)call.at->detail[2]); }
+
+void check_row(const Call& call, Access kind) {
+  if (current.thread % 32 >= 8 * call.at->detail[0]) return;
+  uintptr_t const row = row_address(call);
+  access(call, row, ROW_BYTES, kind, ROW_BYTES);
+  if (!emu_is_shared((const void*)row))
+    fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' at an address outside of shared memory", call.at->opcode);
+}
+
+using Square = uint16_t[8][8];
+
+void read_rows(const Call* const* lanes, int matrix, Square& square) {
+  for (int row = 0; row < 8; ++row) memcpy(square[row], (const void*)row_address(*lanes[8 * matrix + row]), ROW_BYTES);
+}
+
+uint32_t pair_of(const Square& square, int lane, bool transposed) {
+  int const g = lane / 4, c = lane % 4 * 2;
+  uint16_t const low = transposed ? square[c][g] : square[g][c], high = transposed ? square[c + 1][g] : square[g][c + 1];
+  return (uint32_t)high << 16 | low;
+}
+
+void load_together(const Call* const* lanes) {
+  need_all(lanes);
+  auto const matrices = (int)lanes[0]->at->detail[0];
+  bool const transposed = lanes[0]->at->detail[1];
+  Square squares[4];
+  for (int m = 0; m < matrices; ++m) read_rows(lanes, m, squares[m]);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int m = 0; m < matrices; ++m) lanes[lane]->out(part(*lanes[lane], 0, m), pair_of(squares[m], lane, transposed));
+}
+
+void load_matrix(const Call& call) {
+  check_row(call, Access::READ);
+  warp_together(call, WARP, load_together);
+}
+
+void put_pair(Square& square, int lane, bool transposed, uint32_t pair) {
+  int const g = lane / 4, c = lane % 4 * 2;
+  (transposed ? square[c][g] : square[g][c]) = (uint16_t)pair;
+  (transposed ? square[c + 1][g] : square[g][c + 1]) = (uint16_t)(pair >> 16);
+}
+
+void store_together(const Call* const* lanes) {
+  need_all(lanes);
+  auto const matrices = (int)lanes[0]->at->detail[0];
+  for (int m = 0; m < matrices; ++m) {
+    Square square;
+    for (int lane = 0; lane < 32; ++lane)
+      put_pair(square, lane, lanes[0]->at->detail[1], lanes[lane]->in<uint32_t>(part(*lanes[lane], 1, m)));
+    for (int row = 0; row < 8; ++row) memcpy((void*)row_address(*lanes[8 * m + row]), square[row], ROW_BYTES);
+  }
+}
+
+void store_matrix(const Call& call) {
+  check_row(call, Access::WRITE);
+  warp_together(call, WARP, store_together);
+}
+
+bool decode_squares(Instruction& i, int values, int address) {
+  i.detail[0] = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
+  i.detail[1] = i.has("trans"), i.detail[2] = address;
+  if (!i.has("m8n8") || i.count != 2 || strcmp(i.last(), "b16") != 0 || i.operands[address].kind != Operand::ADDRESS) return false;
+  const Operand& registers = i.operands[values];
+  return (registers.kind == Operand::VECTOR ? registers.count : 1) == i.detail[0];
+}
+
+Execute decode_load(Instruction& i) { return decode_squares(i, 0, 1) ? load_matrix : nullptr; }
+Execute decode_store(Instruction& i) { return decode_squares(i, 1, 0) ? store_matrix : nullptr; }
+
+void transpose_together(const Call* const* lanes) {
+  need_all(lanes);
+  Square square;
+  for (int lane = 0; lane < 32; ++lane) put_pair(square, lane, false, lanes[lane]->in<uint32_t>(1));
+  for (int lane = 0; lane < 32; ++lane) lanes[lane]->out(0, pair_of(square, lane, true));
+}
+
+void transpose_matrix(const Call& call) { warp_together(call, WARP, transpose_together); }
+Execute decode_transpose(Instruction& i) {
+  return strcmp(i.opcode, "movmatrix.sync.aligned.m8n8.trans.b16") == 0 ? transpose_matrix : nullptr;
+}
+
+// -- mma ------------------------------------------------------------------------------------------------------------------
+
+enum class Element : uint8_t { NONE, F16, BF16, TF32, F64, S8, U8, S4, U4, E4M3, E5M2, F32, S32 };
+
+struct Shape {
+  const char* name;
+  int m, n, k;
+};
+constexpr Shape shapes[] = {{"m16n8k4", 16, 8, 4}, {"m16n8k8", 16, 8, 8}, {"m16n8k16", 16, 8, 16}, {"m16n8k32", 16, 8, 32},
+                            {"m16n8k64", 16, 8, 64}, {"m8n8k4", 8, 8, 4}, {"m8n8k16", 8, 8, 16}, {"m8n8k32", 8, 8, 32}};
+
+Element element_of(const char* type) {
+  struct Entry { const char* name; Element element; };
+  for (Entry const& e : {Entry{"f16", Element::F16}, {"bf16", Element::BF16}, {"tf32", Element::TF32}, {"f64", Element::F64},
+                         {"s8", Element::S8}, {"u8", Element::U8}, {"s4", Element::S4}, {"u4", Element::U4},
+                         {"e4m3", Element::E4M3}, {"e5m2", Element::E5M2}, {"f32", Element::F32}, {"s32", Element::S32}})
+    if (strcmp(type, e.name) == 0) return e.element;
+  return Element::NONE;
+}
+
+int elements_in_register(Element e) {
+  switch (e) {
+    case Element::F16: case Element::BF16: return 2;
+    case Element::S8: case Element::U8: case Element::E4M3: case Element::E5M2: return 4;
+    case Element::S4: case Element::U4: return 8;
+    default: return 1;
+  }
+}
+
+double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
+  uint32_t const fraction = bits & ((1u << mantissa_bits) - 1), exponent = bits >> mantissa_bits & ((1u << exponent_bits) - 1);
+  int const bias = (1 << (exponent_bits - 1)) - 1;
+  bool const top = exponent == (1u << exponent_bits) - 1;
+  double value = exponent ? ldexp((1u << mantissa_bits) + fraction, (int)exponent - bias - mantissa_bits)
+                          : ldexp(fraction, 1 - bias - mantissa_bits);
+  if (infinities && top) value = fraction ? NAN : INFINITY;
+  if (!infinities && top && fraction == (1u << mantissa_bits) - 1) value = NAN;
+  return bits >> (exponent_bits + mantissa_bits) & 1 ? -value : value;
+}
+
+double number_of(uint32_t word, int i, Element e) {
+  switch (e) {
+    case Element::F16: return Half{(uint16_t)(word >> 16 * i)}.wide();
+    case Element::BF16: return Bfloat{(uint16_t)(word >> 16 * i)}.wide();
+    case Element::TF32: return tf32(word);
+    case Element::S8: return (int8_t)(word >> 8 * i);
+    case Element::U8: return (uint8_t)(word >> 8 * i);
+    case Element::S4: return (int8_t)((word >> 4 * i & 15) << 4) >> 4;
+    case Element::U4: return word >> 4 * i & 15;
+    case Element::E4M3: return small_float(word >> 8 * i & 0xFF, 4, 3, false);
+    case Element::E5M2: return small_float(word >> 8 * i & 0xFF, 5, 2, true);
+    default: return bits_as<float>(word);
+  }
+}
+
+// detail: index into `shapes`, elements of A, B, C and D, saturation.
+struct Product {
+  const Shape& shape;
+  Element a, b, sum;
+  int p;                       // elements of A and B in a register
+  explicit Product(const Instruction& i)
+      : shape(shapes[i.detail[0]]), a((Element)i.detail[1]), b((Element)i.detail[2]), sum((Element)i.detail[3]),
+        p(elements_in_register(a)) {}
+};
+
+double element_value(const Call& call, const Operand& operand, int i, Element e) {
+  return e == Element::F64 ? call.in<double>(operand) : number_of(call.in<uint32_t>(operand), i, e);
+}
+
+template <int K>
+void read_a(const Call* const* lanes, Product const& x, double (&a)[16][K]) {
+  int const rows = x.shape.m / 8, registers = x.shape.m * x.shape.k / (32 * x.p);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int r = 0; r < registers; ++r)
+      for (int i = 0; i < x.p; ++i)
+        a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4) + i] =
+            element_value(*lanes[lane], part(*lanes[lane], 1, r), i, x.a);
+}
+
+template <int K>
+void read_b(const Call* const* lanes, Product const& x, double (&b)[8][K]) {
+  for (int lane = 0; lane < 32; ++lane)
+    for (int r = 0; r < x.shape.n * x.shape.k / (32 * x.p); ++r)
+      for (int i = 0; i < x.p; ++i)
+        b[lane / 4][4 * x.p * r + x.p * (lane % 4) + i] = element_value(*lanes[lane], part(*lanes[lane], 2, r), i, x.b);
+}
+
+// Value `i` of C (of 2 in each of the rows g and g + 8), wherever it lies.
+double read_sum(const Call& call, Element e, int i) {
+  if (e == Element::F16) return Half{(uint16_t)(call.in<uint32_t>(part(call, 3, i / 2)) >> 16 * (i % 2))}.wide();
+  if (e == Element::F64) return call.in<double>(part(call, 3, i));
+  if (e == Element::S32) return call.in<int32_t>(part(call, 3, i));
+  return call.in<float>(part(call, 3, i));
+}
+
+int32_t to_word(double x, bool saturate) {
+  if (!saturate) return (int32_t)(uint32_t)(uint64_t)(int64_t)x;
+  return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
+}
+
+void write_sums(const Call& call, Element e, const double* values, int count, bool saturate) {
+  for (int i = 0; i < count; ++i) {
+    if (e == Element::F64) call.out(part(call, 0, i), values[i]);
+    else if (e == Element::S32) call.out(part(call, 0, i), to_word(values[i], saturate));
+    else if (e == Element::F32) call.out(part(call, 0, i), (float)values[i]);
+    else if (i % 2 == 0)
+      call.out(part(call, 0, i / 2), (uint32_t)Half::from(values[i + 1]).bits << 16 | Half::from(values[i]).bits);
+  }
+}
+
+template <int K>
+void multiply_together(const Call* const* lanes) {
+  need_all(lanes);
+  Product const x(*lanes[0]->at);
+  double a[16][K], b[8][K];
+  read_a(lanes, x, a);
+  read_b(lanes, x, b);
+  int const count = x.shape.m == 16 ? 4 : 2;
+  for (int lane = 0; lane < 32; ++lane) {
+    double values[4];
+    for (int i = 0; i < count; ++i) {
+      const double *row = a[lane / 4 + 8 * (i / 2)], *column = b[lane % 4 * 2 + i % 2];
+      double sum = 0;
+      for (int k = 0; k < x.shape.k; ++k) sum += row[k] * column[k];
+      values[i] = sum + read_sum(*lanes[lane], x.sum, i);
+    }
+    write_sums(*lanes[lane], x.sum, values, count, lanes[0]->at->detail[4]);
+  }
+}
+
+template <int K>
+void multiply(const Call& call) { warp_together(call, WARP, multiply_together<K>); }
+
+bool registers_fit(const Instruction& i, int operand, int wanted) {
+  const Operand& given = i.operands[operand];
+  return (given.kind == Operand::VECTOR ? given.count : 1) == wanted;
+}
+
+bool types_fit(Element a, Element b, Element c) {
+  bool const integers = a >= Element::S8 && a <= Element::U4;
+  if (elements_in_register(a) != elements_in_register(b) || a == Element::NONE || b == Element::NONE) return false;
+  if (integers) return c == Element::S32;
+  if (a == Element::F64) return c == Element::F64;
+  return c == Element::F32 || (c == Element::F16 && (a == Element::F16 || a == Element::E4M3 || a == Element::E5M2));
+}
+
+// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C d, a, b, c
+Execute decode_mma(Instruction& i) {
+  if (i.count != 4 || i.word_count < 10 || i.has("sp") || i.has("xor") || i.has("and") || !i.has("row") || !i.has("col")) return nullptr;
+  int const shape = [&] {
+    for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); ++s)
+      if (strcmp(i.words[3], shapes[s].name) == 0) return s;
+    return -1;
+  }();
+  Element const d = element_of(i.words[i.word_count - 4]), a = element_of(i.words[i.word_count - 3]),
+                b = element_of(i.words[i.word_count - 2]), c = element_of(i.last());
+  if (shape < 0 || d != c || !types_fit(a, b, c)) return nullptr;
+  Shape const& s = shapes[shape];
+  int const p = elements_in_register(a), sums = s.m * s.n / 32 / (c == Element::F16 ? 2 : 1);
+  if (s.m == 8 && a == Element::F16) return nullptr;  // the fragments of m8n8k4 are laid out differently
+  bool const fit = registers_fit(i, 0, sums) && registers_fit(i, 1, s.m * s.k / (32 * p)) &&
+                   registers_fit(i, 2, s.n * s.k / (32 * p)) && registers_fit(i, 3, sums);
+  if (!fit) return nullptr;
+  i.detail[0] = shape, i.detail[1] = (int64_t)a, i.detail[2] = (int64_t)b, i.detail[3] = (int64_t)c, i.detail[4] = i.has("satfinite");
+  return s.k <= 16 ? multiply<16> : multiply<64>;
+}
+
+}  // namespace
+
+const Family matrix_family[] = {{"ldmatrix", decode_load}, {"stmatrix", decode_store}, {"movmatrix", decode_transpose},
+                                {"mma", decode_mma}, {}};
 
 }  // namespace runner::ptx

@@ -25,6 +25,7 @@ struct List {
 
 struct Name {
   char text[48];
+  bool predicate;
 };
 
 constexpr const char* SPECIAL_NAMES[] = {
@@ -121,11 +122,12 @@ struct Reader {
     skip();
     if (*at != '.') complain("declaration");
     ++at;
-    name(true);
+    bool const predicate = strcmp(name(true).text, "pred") == 0;
     do {
       skip();
       while (*at == '%') ++at;
-      Name const declared = name(false);
+      Name declared = name(false);
+      declared.predicate = predicate;
       if (!declared.text[0]) complain("declaration");
       if (!take('<')) {
         registers.add(declared);
@@ -135,7 +137,7 @@ struct Reader {
       while (is_digit(*at)) ++at;
       expect('>', "declaration");
       for (int i = 0; i < count; ++i) {
-        Name numbered = {};
+        Name numbered = {"", predicate};
         snprintf(numbered.text, sizeof numbered.text, "%.40s%d", declared.text, i);
         registers.add(numbered);
       }
@@ -210,7 +212,10 @@ struct Reader {
     }
     operand.index = index_of(registers, found.text);
     operand.kind = Operand::REGISTER;
-    if (operand.index >= 0) return operand;
+    if (operand.index >= 0) {
+      operand.predicate = registers.items[operand.index].predicate;
+      return operand;
+    }
     operand.index = special(found.text);
     operand.kind = Operand::SPECIAL;
     if (operand.index != UNKNOWN_SPECIAL) return operand;
@@ -298,7 +303,8 @@ struct Reader {
     // A plain word before a colon is a label.
     if (*at == ':' && !made.predicated && !strchr(opcode, '.')) {
       ++at;
-      targets.items[label(opcode)] = instructions.count;
+      int const number = label(opcode);  // may move the list
+      targets.items[number] = instructions.count;
       return;
     }
     split(made, opcode);

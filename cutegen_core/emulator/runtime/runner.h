@@ -22,6 +22,7 @@ constexpr int MAX_FRAMES = 24;
 constexpr int MAX_BUFFERS = 128;
 constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_LAUNCHES = 256;
+constexpr int MAX_TENSOR_MAPS = 64;
 constexpr int MAX_WORKERS = 16;
 
 enum class Role : int { INPUT, OUTPUT, SCRATCH };
@@ -37,6 +38,27 @@ struct Buffer {
   uint8_t* data;
   uint8_t* mapping;   // first accessible page
   size_t mapped;      // accessible bytes
+};
+
+// What a TMA descriptor says; see `launch.TensorMap` of the workbench.
+struct TensorMap {
+  char name[96];
+  int buffer;
+  uint64_t offset;         // bytes from the tensor's start to the view's
+  uint32_t itemsize;
+  int rank;
+  uint64_t dims[5];        // elements, the fastest first
+  uint64_t strides[5];     // bytes; [0] is not used
+  uint32_t box[5];
+  int swizzle;             // bits: 1, 2, 3 for 32, 64, 128 bytes
+  bool fills_nan;
+};
+
+// The 128 bytes a kernel is given.
+constexpr uint64_t TENSOR_MAP_MARK = 0x70614D726F736E65;
+struct alignas(128) TensorMapDescriptor {
+  uint64_t mark, number;
+  uint64_t opaque[14];
 };
 
 struct Launch {
@@ -58,11 +80,14 @@ struct Spec {
   uint32_t timeout_ms;
   uint32_t workers;
   uint8_t poison;
+  bool eager;                // asynchronous copies arrive at once instead of at the wait for them
   bool open_walls;           // no system call filter: only where the machine has none
   char image[4096];
-  int buffer_count, launch_count;
+  int buffer_count, launch_count, tensor_map_count;
   Buffer buffers[MAX_BUFFERS];
   Launch launches[MAX_LAUNCHES];
+  TensorMap tensor_maps[MAX_TENSOR_MAPS];
+  TensorMapDescriptor descriptors[MAX_TENSOR_MAPS];
 };
 
 // What went wrong first in one worker; lies in memory shared with the main process.
@@ -145,6 +170,7 @@ void prepare_checker();
 void checker_begin_launch();
 void checker_begin_block();
 void checker_barrier();
+bool worked_since_barrier(int thread);  // touched memory after the last barrier of the block
 void checker_warp(int first_thread, uint32_t lanes);
 enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchronous copy, see below
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);

@@ -1,0 +1,299 @@
+// Barriers that live in shared memory and count arrivals and bytes (mbarrier), and what else sm_90 synchronises with.
+//
+// A thread that asks for a phase which is not over sleeps until something changes and then gets an answer, yes or no.
+// When nobody can go on, all sleepers get their answer a few times more: some only looked and have other work to do.
+//
+// State, in the barrier's own 8 bytes: arrivals expected a phase (20 bits), arrivals missing (20), bytes announced and
+// not arrived (21, signed), parity of the phase (1), and a mark that tells an initialised barrier from other bytes.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ptx_hopper.h"
+
+namespace runner::ptx::hopper {
+
+void fault_at(Place const& place, const char* status, const char* kind, const char* variable, const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  As const blamed(place);
+  fail(status, kind, variable, "%s", text);
+}
+
+bool in_shared(uintptr_t address, size_t bytes) {
+  auto const inside = [&](uintptr_t low, size_t size) { return address >= low && address - low <= size && bytes <= size - (address - low); };
+  return inside(DYNAMIC_BASE, emu_dynamic_smem_bytes()) || inside((uintptr_t)shared_begin(), shared_bytes());
+}
+
+const char* shared_name(uintptr_t address) { return spec.checked ? name_at(address) : ""; }
+
+namespace {
+
+constexpr uint64_t MOST_ARRIVALS = (1u << 20) - 1;
+constexpr int64_t MOST_BYTES = (1 << 20) - 1;
+
+struct Barrier {
+  uint32_t expected, missing;
+  int32_t bytes;
+  bool parity;
+
+  static bool valid(uint64_t word) { return word >> 62 == 1; }
+  explicit Barrier(uint64_t word)
+      : expected(word & MOST_ARRIVALS), missing(word >> 20 & MOST_ARRIVALS),
+        bytes((int32_t)(word >> 40 & 0x1FFFFF) - (1 << 20)), parity(word >> 61 & 1) {}
+  uint64_t word() const {
+    return (uint64_t)1 << 62 | (uint64_t)parity << 61 | (uint64_t)(uint32_t)(bytes + (1 << 20)) << 40 |
+           (uint64_t)missing << 20 | expected;
+  }
+};
+
+// What a barrier orders, for the checker: what those that arrived in this phase had done, and in the one before.
+struct Order {
+  Order* next;
+  uintptr_t address;
+  Clock arrived, over;
+};
+Order* orders;
+
+Order& order_of(uintptr_t address) {
+  for (Order* known = orders; known; known = known->next)
+    if (known->address == address) return *known;
+  auto* const made = (Order*)calloc(1, sizeof(Order));
+  if (!made) fail("MACHINE_ERROR", "", "", "out of memory for the order of barriers");
+  made->next = orders, made->address = address;
+  return *(orders = made);
+}
+
+constexpr int MOST_ANSWERS = 64;
+uint64_t events;                // arrivals, bytes and copies
+uint64_t events_at_idle;
+int answers;                    // given since without anything having happened
+char waits_for[MAX_THREADS][200];
+
+void happened() {
+  ++events;
+  note_change();
+}
+
+bool answer_sleepers() {
+  if (events != events_at_idle) answers = 0;
+  events_at_idle = events;
+  if (++answers > MOST_ANSWERS) return false;
+  note_change();
+  return true;
+}
+
+uint64_t& word_at(uintptr_t address) { return *(uint64_t*)address; }
+
+uintptr_t address_of(const Call& call, int operand) {
+  return call.at->detail[0] ? call.shared_address(operand) : call.generic_address(operand);
+}
+
+// The phase is over when nobody and no byte is missing. What happened before it is ordered before what comes after.
+void store(uintptr_t address, Barrier barrier) {
+  if (barrier.missing == 0 && barrier.bytes == 0) {
+    barrier.parity = !barrier.parity;
+    barrier.missing = barrier.expected;
+    if (spec.checked) {
+      Order& order = order_of(address);
+      order.over = order.arrived;
+      order.arrived = {};
+    }
+  }
+  word_at(address) = barrier.word();
+  happened();
+}
+
+void add_bytes(Place const& place, uintptr_t address, Barrier& barrier, int64_t bytes) {
+  int64_t const sum = barrier.bytes + bytes;
+  if (sum > MOST_BYTES || sum < -MOST_BYTES)
+    fault_at(place, "MEMORY_ERROR", "mbarrier", shared_name(address), "the barrier would count %ld bytes; at most %ld are possible",
+             (long)sum, (long)MOST_BYTES);
+  barrier.bytes = (int32_t)sum;
+}
+
+void arrive_at(const Call& call, uintptr_t address, Barrier barrier, uint32_t count) {
+  if (count > barrier.missing)
+    fault(call, "MEMORY_ERROR", "mbarrier", shared_name(address),
+          "%u arrivals at a barrier that waits for %u more in this phase (it was made for %u)", count, barrier.missing,
+          barrier.expected);
+  barrier.missing -= count;
+  if (spec.checked) release_into(order_of(address).arrived);
+  store(address, barrier);
+}
+
+// -- instructions ---------------------------------------------------------------------------------------------------------
+
+void init(const Call& call) {
+  uintptr_t const address = address_of(call, 0);
+  auto const count = call.in<uint32_t>(1);
+  access(call, address, 8, Access::WRITE, 8);
+  if (!in_shared(address, 8)) fault(call, "MEMORY_ERROR", "out-of-bounds", "", "a barrier must lie in shared memory");
+  if (count == 0 || count > MOST_ARRIVALS)
+    fault(call, "MEMORY_ERROR", "mbarrier", shared_name(address), "a barrier for %u arrivals; 1 to %lu are possible", count,
+          (unsigned long)MOST_ARRIVALS);
+  word_at(address) = Barrier{(uint64_t)1 << 60 | (uint64_t)count << 20 | count}.word();
+  if (spec.checked) order_of(address).arrived = {};
+  when_idle(answer_sleepers);
+}
+
+void invalidate(const Call& call) {
+  uintptr_t const address = address_of(call, 0);
+  check_barrier(call, address);
+  word_at(address) = ~(uint64_t)0;
+}
+
+// detail[1]: also announces bytes; detail[2]: the operand of the address (behind an optional state).
+void arrive(const Call& call) {
+  bool const announces = call.at->detail[1], drops = call.at->detail[3];
+  auto const at = (int)call.at->detail[2];
+  uintptr_t const address = address_of(call, at);
+  check_barrier(call, address);
+  Barrier barrier(word_at(address));
+  uint64_t const before = word_at(address);
+  if (announces) add_bytes(here(call), address, barrier, call.in<uint32_t>(at + 1));
+  uint32_t const count = !announces && call.at->count > at + 1 ? call.in<uint32_t>(at + 1) : 1;
+  if (drops) barrier.expected -= count;
+  arrive_at(call, address, barrier, count);
+  if (at == 1) call.out(0, before);
+}
+
+void expect_bytes(const Call& call) {
+  uintptr_t const address = address_of(call, 0);
+  check_barrier(call, address);
+  Barrier barrier(word_at(address));
+  add_bytes(here(call), address, barrier, call.in<uint32_t>(1));
+  word_at(address) = barrier.word();
+  happened();
+}
+
+void bytes_done(const Call& call) {
+  uintptr_t const address = address_of(call, 0);
+  check_barrier(call, address);
+  complete_bytes(here(call), address, call.in<uint32_t>(1));
+}
+
+// In words, for the report of a deadlock.
+const char* describe(uintptr_t address, bool parity) {
+  Barrier const barrier(word_at(address));
+  const char* const name = shared_name(address);
+  char* const text = waits_for[current.thread];
+  size_t const room = sizeof waits_for[0];
+  auto const used = (size_t)snprintf(text, room, "mbarrier %s%sfor the phase of parity %d, which misses %u of %u arrivals", name,
+                                     name[0] ? " " : "", parity, barrier.missing, barrier.expected);
+  if (barrier.bytes > 0) snprintf(text + used, room - used, " and %d bytes that were announced and that no copy brings", barrier.bytes);
+  if (barrier.bytes < 0) snprintf(text + used, room - used, "; copies brought %d bytes more than were announced", -barrier.bytes);
+  return text;
+}
+
+// detail[1]: asks for a parity, else for the phase of a state.
+void poll(const Call& call) {
+  uintptr_t const address = address_of(call, 1);
+  check_barrier(call, address);
+  bool const parity = call.at->detail[1] ? call.in<uint32_t>(2) & 1 : Barrier(call.in<uint64_t>(2)).parity;
+  auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
+  arrive_loads(address);
+  if (!over()) wait_for_change(describe(address, parity), call.pc, call.frame);
+  arrive_loads(address);
+  bool const yes = over();
+  if (yes && spec.checked) acquire_for(current.thread, order_of(address).over);
+  call.out(0, (uint32_t)yes);
+}
+
+Execute decode_mbarrier(Instruction& i) {
+  const char* const what = i.word_count > 1 ? i.words[1] : "";
+  auto const is = [&](const char* word) { return strcmp(what, word) == 0; };
+  i.detail[0] = i.has("shared") || i.has("shared::cta") || i.has("shared::cluster");
+  i.detail[1] = i.has("expect_tx");
+  i.detail[2] = i.count > 0 && i.operands[0].kind != Operand::ADDRESS;
+  if (is("init") && i.count == 2) return init;
+  if (is("inval") && i.count == 1) return invalidate;
+  if (is("expect_tx") && i.count == 2) return expect_bytes;
+  if (is("complete_tx") && i.count == 2) return bytes_done;
+  bool const drops = is("arrive_drop");
+  i.detail[3] = drops;
+  if ((is("arrive") || drops) && !i.has("noComplete")) return i.count > i.detail[2] + i.detail[1] ? arrive : nullptr;
+  if (is("try_wait") || is("test_wait")) {
+    i.detail[1] = i.has("parity");
+    return i.count >= 3 ? poll : nullptr;
+  }
+  return nullptr;
+}
+
+// -- the rest ---------------------------------------------------------------------------------------------------------------
+
+void nothing(const Call&) {}
+Execute decode_nothing(Instruction&) { return nothing; }
+
+// The hardware may choose any lane; the lowest it is here.
+void elect_for_all(const Call* const* lanes) {
+  int leader = 0;
+  while (!lanes[leader]) ++leader;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!lanes[lane]) continue;
+    const Operand& result = lanes[lane]->at->operands[0];
+    lanes[lane]->out(result.parts[0], (uint32_t)leader);
+    lanes[lane]->out(result.parts[1], (uint32_t)(lane == leader));
+  }
+}
+void elect(const Call& call) { warp_together(call, call.in<uint32_t>(1), elect_for_all); }
+Execute decode_elect(Instruction& i) {
+  return i.count == 2 && i.operands[0].kind == Operand::VECTOR && i.operands[0].count == 2 ? elect : nullptr;
+}
+
+// Without clusters a block's own shared memory is all there is.
+void map_address(const Call& call) {
+  if (call.in<uint32_t>(2) != 0) fault(call, "UNSUPPORTED", "unsupported-ptx", "", "the emulator has no thread block clusters");
+  call.out(0, call.in<uint64_t>(1));
+}
+Execute decode_map_address(Instruction& i) { return i.count == 3 ? map_address : nullptr; }
+
+void block_sync(const Call&) { emu_barrier(0, ""); }
+Execute decode_cluster_barrier(Instruction& i) { return i.has("wait") ? block_sync : i.has("arrive") ? nothing : nullptr; }
+
+}  // namespace
+
+void complete_bytes(Place const& place, uintptr_t address, uint32_t bytes) {
+  if (!Barrier::valid(word_at(address)))
+    fault_at(place, "MEMORY_ERROR", "mbarrier", shared_name(address), "this copy reports to a barrier that is not initialised");
+  Barrier barrier(word_at(address));
+  add_bytes(place, address, barrier, -(int64_t)bytes);
+  if (spec.checked) {
+    As const issuer(place);
+    release_into(order_of(address).arrived);
+  }
+  store(address, barrier);
+}
+
+void begin_barriers() {
+  events_at_idle = events, answers = 0;
+  for (Order* known = orders; known; known = known->next) known->arrived = known->over = {};
+}
+
+void begin_block() {
+  begin_barriers();
+  begin_copies();
+  begin_products();
+}
+
+void end_block() {
+  end_products();
+  end_copies();
+}
+
+void check_barrier(const Call& call, uintptr_t address) {
+  access(call, address, 8, Access::ATOMIC, 8);
+  if (!in_shared(address, 8)) fault(call, "MEMORY_ERROR", "out-of-bounds", "", "a barrier must lie in shared memory");
+  if (!Barrier::valid(word_at(address)))
+    fault(call, "MEMORY_ERROR", "mbarrier", shared_name(address), "'%s' on a barrier that is not initialised", call.at->opcode);
+}
+
+const Family barrier_family[] = {
+    {"mbarrier", decode_mbarrier}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_nothing},
+    {"fence.mbarrier_init", decode_nothing}, {"setmaxnreg", decode_nothing}, {"elect", decode_elect},
+    {"mapa", decode_map_address}, {}};
+
+}  // namespace runner::ptx::hopper

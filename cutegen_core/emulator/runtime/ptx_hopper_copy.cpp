@@ -1,0 +1,267 @@
+// The copy engine: boxes of tensors named by a tensor map (tile mode) and plain runs of bytes, both ways.
+//
+// A load poisons its destination when it is issued and happens when a thread asks the barrier it reports to; a store
+// happens when its group is waited for. Rows of a box lie one behind the other in shared memory; with a swizzle of
+// 2^b * 16 bytes, b bits of the 16-byte chunk number are xored with the b address bits from bit 7 on.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ptx_hopper.h"
+
+namespace runner::ptx::hopper {
+namespace {
+
+constexpr size_t UNIT = 16;
+constexpr int MAX_RANK = 5;
+
+struct Copy {
+  Place place;
+  const char* opcode;
+  const TensorMap* map;      // null: plain bytes
+  int32_t at[MAX_RANK];      // coordinates of the box
+  uintptr_t shared, global;  // `global` for plain bytes only
+  uint32_t bytes;
+  uintptr_t barrier;         // of a load
+  uint32_t group;            // of a store, 0 while it is not committed
+};
+
+// Copies under way, in the order of their issue.
+constexpr int MOST_COPIES = 4096;
+Copy loads[MOST_COPIES], stores[MOST_COPIES];
+int load_count, store_count;
+uint32_t committed[MAX_THREADS];  // store groups a thread has committed
+
+Copy& add(const Call& call, Copy* list, int& count, Copy const& copy) {
+  if (count == MOST_COPIES)
+    fault(call, "UNSUPPORTED", "bulk-copy", "", "more than %d bulk copies under way that nobody waits for", MOST_COPIES);
+  return list[count++] = copy;
+}
+
+void remove(Copy* list, int& count, int index) {
+  memmove(&list[index], &list[index + 1], sizeof(Copy) * (size_t)(--count - index));
+}
+
+// -- tensor maps ------------------------------------------------------------------------------------------------------------
+
+const TensorMap& tensor_map(const Call& call, uintptr_t address) {
+  TensorMapDescriptor descriptor;
+  memcpy(&descriptor, (const void*)address, sizeof descriptor);
+  if (descriptor.mark != TENSOR_MAP_MARK || descriptor.number >= (uint64_t)spec.tensor_map_count)
+    fault(call, "RUNTIME_ERROR", "tensor-map", "", "'%s' is given an address at which no tensor map lies; take it by const "
+          "__grid_constant__ CUtensorMap and pass its own address", call.at->opcode);
+  return spec.tensor_maps[descriptor.number];
+}
+
+uint32_t box_bytes(const TensorMap& map) {
+  uint32_t bytes = map.itemsize;
+  for (int i = 0; i < map.rank; ++i) bytes *= map.box[i];
+  return bytes;
+}
+
+uintptr_t swizzled(uintptr_t address, int bits) {
+  uintptr_t const mask = ((uintptr_t)1 << bits) - 1;
+  return address ^ ((address >> 7 & mask) << 4);
+}
+
+// What lies outside of the tensor is filled; the special NaN of a floating tensor is any NaN here.
+void fill(const TensorMap& map, uint8_t* place) {
+  memset(place, 0, map.itemsize);
+  if (!map.fills_nan) return;
+  place[map.itemsize - 1] = 0x7F;
+  memset(place, 0xFF, map.itemsize - 1u);
+}
+
+uint8_t* global_row(const TensorMap& map, const int64_t* at) {
+  uint8_t* row = spec.buffers[map.buffer].data + map.offset;
+  for (int i = 1; i < map.rank; ++i) row += (uint64_t)at[i] * map.strides[i];
+  return row;
+}
+
+// One row of the box: `shared` is where it would lie without a swizzle.
+void move_row(const Copy& copy, const int64_t* at, uintptr_t shared, bool load) {
+  const TensorMap& map = *copy.map;
+  bool inside = true;
+  for (int i = 1; i < map.rank; ++i) inside &= at[i] >= 0 && (uint64_t)at[i] < map.dims[i];
+  int64_t const first = at[0] < 0 ? -at[0] : 0, room = (int64_t)map.dims[0] - at[0];
+  int64_t const last = !inside ? 0 : room < (int64_t)map.box[0] ? room : (int64_t)map.box[0];
+  uint8_t* const row = inside ? global_row(map, at) : nullptr;
+  size_t const item = map.itemsize;
+  if (spec.checked && first < last)
+    check_access((uintptr_t)row + (size_t)(at[0] + first) * item, (size_t)(last - first) * item,
+                 load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
+  for (int64_t x = 0; x < (int64_t)map.box[0]; ++x) {
+    auto* const here = (uint8_t*)swizzled(shared + (size_t)x * item, map.swizzle);
+    bool const there = x >= first && x < last;
+    if (load && there) memcpy(here, row + (at[0] + x) * (int64_t)item, item);
+    else if (load) fill(map, here);
+    else if (there) memcpy(row + (at[0] + x) * (int64_t)item, here, item);
+  }
+}
+
+void move_box(const Copy& copy, bool load) {
+  const TensorMap& map = *copy.map;
+  uint32_t rows = 1;
+  for (int i = 1; i < map.rank; ++i) rows *= map.box[i];
+  for (uint32_t row = 0; row < rows; ++row) {
+    int64_t at[MAX_RANK] = {copy.at[0]};
+    uint32_t rest = row;
+    for (int i = 1; i < map.rank; ++i) at[i] = copy.at[i] + (int64_t)(rest % map.box[i]), rest /= map.box[i];
+    move_row(copy, at, copy.shared + (size_t)row * map.box[0] * map.itemsize, load);
+  }
+}
+
+void perform(const Copy& copy, bool load) {
+  As const issuer(copy.place);
+  if (load) copy_arrived(copy.place.thread, copy.shared, copy.bytes);
+  else if (spec.checked) check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
+  if (copy.map) return move_box(copy, load);
+  if (spec.checked) check_access(copy.global, copy.bytes, load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
+  memcpy((void*)(load ? copy.shared : copy.global), (const void*)(load ? copy.global : copy.shared), copy.bytes);
+}
+
+// -- issuing ----------------------------------------------------------------------------------------------------------------
+
+void check_shared(const Call& call, uintptr_t address, uint32_t bytes, size_t alignment, Access kind) {
+  access(call, address, bytes, kind, alignment);
+  if (!in_shared(address, bytes))
+    fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' of %u bytes reaches beyond the block's shared memory", call.at->opcode, bytes);
+}
+
+// detail[0]: dimensions the opcode names; detail[1]: the operand that is the tensor's address and coordinates.
+Copy tensor_copy(const Call& call) {
+  auto const operand = (int)call.at->detail[1];
+  Operand const& where = call.at->operands[operand];
+  const TensorMap& map = tensor_map(call, call.generic_address(operand));
+  if (map.rank != call.at->detail[0])
+    fault(call, "RUNTIME_ERROR", "tensor-map", map.name, "'%s' with tensor map %s, which has %d dimensions", call.at->opcode, map.name, map.rank);
+  if (map.swizzle && map.box[0] * map.itemsize != UNIT << map.swizzle)
+    fault(call, "UNSUPPORTED", "tensor-map", map.name, "tensor map %s: the emulator swizzles boxes whose rows are as long as the swizzle (%zu bytes) only",
+          map.name, UNIT << map.swizzle);
+  Copy copy = {here(call), call.at->opcode, &map, {}, 0, 0, box_bytes(map), 0, 0};
+  for (int i = 0; i < map.rank; ++i) copy.at[i] = call.in<int32_t>(where.parts[1].parts[i]);
+  return copy;
+}
+
+void issue_load(const Call& call, Copy copy, int barrier, size_t alignment) {
+  copy.shared = call.shared_address(0);
+  copy.barrier = call.shared_address(barrier);
+  check_barrier(call, copy.barrier);
+  check_shared(call, copy.shared, copy.bytes, alignment, Access::COPY);
+  memset((void*)copy.shared, 0xFF, copy.bytes);
+  add(call, loads, load_count, copy);
+  note_change();
+}
+
+void issue_store(const Call& call, Copy copy, int shared, size_t alignment) {
+  copy.shared = call.shared_address(shared);
+  check_shared(call, copy.shared, copy.bytes, alignment, Access::READ);
+  add(call, stores, store_count, copy);
+}
+
+constexpr size_t BOX_ALIGNMENT = 128;
+
+void load_box(const Call& call) { issue_load(call, tensor_copy(call), 2, BOX_ALIGNMENT); }
+void store_box(const Call& call) { issue_store(call, tensor_copy(call), 1, BOX_ALIGNMENT); }
+
+Copy plain_copy(const Call& call, int global) {
+  Copy copy = {here(call), call.at->opcode, nullptr, {}, 0, call.generic_address(global), call.in<uint32_t>(2), 0, 0};
+  if (copy.bytes % UNIT || copy.global % UNIT)
+    fault(call, "MEMORY_ERROR", "misaligned", "", "'%s' of %u bytes: size and addresses must be multiples of 16", call.at->opcode, copy.bytes);
+  return copy;
+}
+void load_bytes(const Call& call) { issue_load(call, plain_copy(call, 1), 3, UNIT); }
+void store_bytes(const Call& call) { issue_store(call, plain_copy(call, 0), 1, UNIT); }
+
+// -- groups of stores ---------------------------------------------------------------------------------------------------------
+
+void commit(const Call&) {
+  uint32_t const group = ++committed[current.thread];
+  for (int i = 0; i < store_count; ++i)
+    if (stores[i].place.thread == current.thread && !stores[i].group) stores[i].group = group;
+}
+
+// All but the newest `operand` groups of this thread.
+void wait(const Call& call) {
+  int64_t const newest = (int64_t)committed[current.thread] - call.in<uint32_t>(0);
+  for (int i = 0; i < store_count;) {
+    Copy const store = stores[i];
+    if (store.place.thread != current.thread || !store.group || store.group > newest) {
+      ++i;
+      continue;
+    }
+    remove(stores, store_count, i);
+    perform(store, false);
+  }
+}
+
+// -- decoding -----------------------------------------------------------------------------------------------------------------
+
+void nothing(const Call&) {}
+void touch_map(const Call& call) { tensor_map(call, call.generic_address(0)); }
+
+bool to_shared(const Instruction& i) {
+  int const from = i.has("tensor") ? 5 : 3;
+  return i.word_count > from && strncmp(i.words[from], "shared", 6) == 0;
+}
+
+Execute decode_tensor(Instruction& i) {
+  bool const load = to_shared(i);
+  i.detail[0] = i.word_count > 4 ? i.words[4][0] - '0' : 0;
+  i.detail[1] = load ? 1 : 0;
+  for (const char* mode : {"im2col", "im2col_no_offs", "im2col::w", "tile::gather4", "tile::scatter4", "multicast::cluster", "cta_group::1", "cta_group::2"})
+    if (i.has(mode)) return nullptr;
+  bool const known = load ? i.has("mbarrier::complete_tx::bytes") && i.count >= 3 : i.has("bulk_group") && i.count >= 2;
+  if (!known || i.operands[i.detail[1]].kind != Operand::ADDRESS || i.operands[i.detail[1]].count != 2) return nullptr;
+  const Operand& coordinates = i.operands[i.detail[1]].parts[1];
+  if (coordinates.kind != Operand::VECTOR || coordinates.count != i.detail[0]) return nullptr;
+  return load ? load_box : store_box;
+}
+
+Execute decode_bulk(Instruction& i) {
+  if (i.has("commit_group")) return commit;
+  if (i.has("wait_group")) return i.count == 1 ? wait : nullptr;
+  if (i.has("prefetch")) return nothing;
+  if (i.has("tensor")) return decode_tensor(i);
+  if (i.has("multicast::cluster") || i.count < 3) return nullptr;
+  if (to_shared(i)) return i.has("global") && i.count >= 4 ? load_bytes : nullptr;
+  return i.has("bulk_group") && !i.has("cp_mask") ? store_bytes : nullptr;
+}
+
+Execute decode_prefetch_map(Instruction& i) { return i.count == 1 && i.operands[0].kind == Operand::ADDRESS ? touch_map : nullptr; }
+
+}  // namespace
+
+void arrive_loads(uintptr_t barrier) {
+  for (int i = 0; i < load_count;) {
+    if (loads[i].barrier != barrier) {
+      ++i;
+      continue;
+    }
+    Copy const load = loads[i];
+    remove(loads, load_count, i);
+    perform(load, true);
+    complete_bytes(load.place, barrier, load.bytes);
+  }
+}
+
+void begin_copies() {
+  load_count = store_count = 0;
+  memset(committed, 0, sizeof committed);
+}
+
+void end_copies() {
+  if (load_count) {
+    As const issuer(loads[0].place);
+    warn("bulk-copy", "", "the block ends while a bulk copy it started still writes to its shared memory: wait for its barrier");
+  }
+  if (!store_count) return;
+  {
+    As const issuer(stores[0].place);
+    warn("bulk-copy", "", "the block ends while a bulk store may still read its shared memory: commit the group and wait for it");
+  }
+  for (int i = 0; i < store_count; ++i) perform(stores[i], false);
+}
+
+const Family copy_family[] = {{"cp.async.bulk", decode_bulk}, {"prefetch.tensormap", decode_prefetch_map}, {}};
+
+}  // namespace runner::ptx::hopper
