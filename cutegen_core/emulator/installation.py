@@ -56,8 +56,8 @@ def install(cache: Path, progress: Progress) -> Installation:
         MachineError: a wheel is missing, CUTLASS is another version, or the compiler fails.
     """
     compiler = host_compiler.find()
-    # A precompiled prelude names its headers by absolute path: a moved workspace builds its own.
-    known = repr((compiler, sorted(toolchain.versions().items()), cache.absolute()))
+    # A precompiled prelude names its headers by absolute path: a moved workspace or program builds its own.
+    known = repr((compiler, sorted(toolchain.versions().items()), cache.absolute(), runtime_sources()))
     headers = cache / f"headers-{_digest(known, _header_sources())}"
     runner = cache / f"runner-{_digest(known, _runner_sources())}"
     includes = (headers / "overlay", *dict.fromkeys(toolchain.include_dirs()), *_cccl())

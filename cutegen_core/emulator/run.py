@@ -21,6 +21,7 @@ from cutegen_core.launch import Argument, Launch, TensorArgument, TensorMap, Ten
 from cutegen_core.problem import ITEMSIZE
 from cutegen_core.trial import Finding, Status
 
+_MOST_BYTES = 4 << 30
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
@@ -60,6 +61,10 @@ def _unsupported(execution: Execution) -> str:
             return f"{launch.kernel}: a cooperative launch {why}"
         if launch.cluster != (1, 1, 1):
             return f"{launch.kernel}: the emulator has no thread block clusters"
+    needed = sum(size for _, _, size, _, _, _ in _buffers(execution))
+    if needed > _MOST_BYTES:
+        most = f"the emulator gives {_MOST_BYTES / (1 << 30):g} GiB"
+        return f"tensors and scratch need {needed / (1 << 30):.1f} GiB; {most}"
     return ""
 
 

@@ -324,7 +324,8 @@ def test_the_last_block_pattern_warns(harness: Harness) -> None:
         "__global__ void main_kernel(float const* x, float* partial, float* out) {\n"
         "  if (threadIdx.x != 0) return;\n  partial[blockIdx.x] = x[blockIdx.x];\n  __threadfence();\n"
         "  if (atomicAdd(&finished, 1u) + 1 < gridDim.x) return;\n  float sum = 0.f;\n"
-        "  for (unsigned i = 0; i < gridDim.x; ++i) sum += partial[i];  // HERE\n  out[0] = sum;\n}\n"
+        "  for (unsigned i = 0; i < gridDim.x; ++i) sum += partial[i];  // HERE\n  out[0] = sum;\n"
+        "  finished = 0;\n}\n"
     )
     source = kernel("main_kernel", body)
     x = np.arange(4, dtype=np.float32)

@@ -43,6 +43,7 @@ struct Region {
   const char* name;
   size_t itemsize;
   Readers* readers;       // null where they are not kept
+  uint8_t* written;       // an element each, for every launch: null where all of it holds something from the start
 };
 
 constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
@@ -87,7 +88,7 @@ template <class T>
 T* map_cells(size_t count) {
   void* const place = mmap(nullptr, count * sizeof(T) + PAGE, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) refuse("MACHINE_ERROR", "not enough memory for the instrumented run; use a smaller workload");
+  if (place == MAP_FAILED) refuse("UNSUPPORTED", "not enough memory for the instrumented run; use a smaller workload");
   return (T*)place;
 }
 
@@ -96,7 +97,16 @@ void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32
   size_t const count = (bytes + granule - 1) / granule;
   Cell* const cells = kind == Kind::IMAGE ? nullptr : map_cells<Cell>(count);
   Readers* const readers = cells && writable && partial ? map_cells<Readers>(count) : nullptr;
-  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers};
+  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers, nullptr};
+}
+
+// Outputs and scratch hold nothing of this call until it writes there; shared, since each launch is a process.
+uint8_t* map_written(const Buffer& buffer) {
+  if (buffer.role == Role::INPUT || buffer.zero) return nullptr;
+  void* const place = mmap(nullptr, buffer.bytes / buffer.itemsize + PAGE, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) refuse("UNSUPPORTED", "not enough memory for the instrumented run; use a smaller workload");
+  return (uint8_t*)place;
 }
 
 const Region* find(uintptr_t address) {
@@ -297,6 +307,19 @@ void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address
   remember_write(cell, access);
 }
 
+// What lies in an output or in scratch before this call wrote there is another call's, or the judge's poison.
+void check_written(const Region& region, uintptr_t address, size_t bytes, Access access) {
+  size_t const first = (address - region.low) / region.itemsize, last = (address + bytes - 1 - region.low) / region.itemsize;
+  for (size_t i = first; i <= last; ++i) {
+    if (access != Access::WRITE && !region.written[i]) {
+      at_frames(access_pc, access_frame);
+      fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %zu of %s, which nothing has written in this call",
+           verb(access), i, region.name);
+    }
+    region.written[i] = 1;
+  }
+}
+
 void check_region(const Region& region, uintptr_t address, size_t bytes, Access access) {
   if (address + bytes > region.high)
     out_of_bounds(region.name, (long)(region.high - region.low), region.itemsize, region.high - region.low,
@@ -306,6 +329,7 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
     fail("INPUT_MODIFIED", "input-modified", region.name, "writes to input %s (element %ld)", region.name,
          (long)((address - region.low) / region.itemsize));
   }
+  if (region.written) check_written(region, address, bytes, access);
   if (!region.cells || bytes < region.granule) return;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
   for (size_t i = first; i <= last; ++i)
@@ -383,6 +407,7 @@ void prepare_checker() {
     const Buffer& buffer = spec.buffers[i];
     add_region((uintptr_t)buffer.data, buffer.bytes, Kind::TENSOR, buffer.name, buffer.itemsize,
                buffer.role != Role::INPUT, buffer.itemsize);
+    regions[region_count - 1].written = map_written(buffer);
   }
   size_t count = 0;
   const EmuShared* const records = shared_records(&count);

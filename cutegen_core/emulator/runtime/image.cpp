@@ -2,6 +2,7 @@
 // that no constructor runs, nothing but the names in `symbols.cpp` can be reached, and addresses are the same every time.
 #include <elf.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +21,11 @@ struct Image {
   uint32_t symbol_count = 0;
   uint8_t *shared = nullptr, *shared_end = nullptr;
   bool device_variables = false;
+  const uint8_t* file = nullptr;      // stays mapped: it says which names lie where
+  uint8_t* initial = nullptr;         // what its writable parts held before anything ran
 } image;
+
+constexpr size_t MOST_BYTES = 512 << 20;
 
 uint8_t* at(uint64_t address) { return image.base + address; }
 
@@ -45,6 +50,8 @@ void map_segments(const uint8_t* file, const Elf64_Ehdr* header) {
   for (int i = 0; i < header->e_phnum; ++i)
     if (segment[i].p_type == PT_LOAD) image.bytes = segment[i].p_vaddr + segment[i].p_memsz;
   image.bytes = (image.bytes + PAGE - 1) / PAGE * PAGE;
+  if (image.bytes > MOST_BYTES)
+    refuse("UNSUPPORTED", "the kernel file's variables take %zu MiB; the emulator gives %zu", image.bytes >> 20, MOST_BYTES >> 20);
   int const sharing = image.device_variables ? MAP_SHARED : MAP_PRIVATE;
   void* const place = mmap((void*)IMAGE_BASE, image.bytes, PROT_READ | PROT_WRITE,
                            sharing | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -117,6 +124,38 @@ void read_sections(const uint8_t* file, const Elf64_Ehdr* header, uint64_t* low,
   }
 }
 
+// Name of the variable that lies at an address of the image, "" when the file names none.
+const char* variable_at(uint64_t address) {
+  auto const* header = (const Elf64_Ehdr*)image.file;
+  auto const* section = (const Elf64_Shdr*)(image.file + header->e_shoff);
+  for (int s = 0; s < header->e_shnum; ++s) {
+    if (section[s].sh_type != SHT_SYMTAB) continue;
+    auto const* entry = (const Elf64_Sym*)(image.file + section[s].sh_offset);
+    auto const* names = (const char*)(image.file + section[section[s].sh_link].sh_offset);
+    for (size_t i = 0; i < section[s].sh_size / sizeof *entry; ++i)
+      if (ELF64_ST_TYPE(entry[i].st_info) == STT_OBJECT && address >= entry[i].st_value &&
+          address < entry[i].st_value + entry[i].st_size)
+        return names + entry[i].st_name;
+  }
+  return "";
+}
+
+template <class F>
+void each_writable_part(F visit) {
+  auto const* header = (const Elf64_Ehdr*)image.file;
+  auto const* segment = (const Elf64_Phdr*)(image.file + header->e_phoff);
+  for (int i = 0; i < header->e_phnum; ++i)
+    if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_W)) visit(segment[i]);
+}
+
+void remember_variables() {
+  if (!image.device_variables) return;
+  void* const place = mmap(nullptr, image.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) refuse("MACHINE_ERROR", "cannot map %zu bytes for the kernel's variables", image.bytes);
+  image.initial = (uint8_t*)place;
+  each_writable_part([](const Elf64_Phdr& part) { memcpy(image.initial + part.p_vaddr, at(part.p_vaddr), part.p_filesz); });
+}
+
 void* symbol(const char* name) {
   for (uint32_t i = 0; i < image.symbol_count; ++i)
     if (image.symbols[i].st_shndx != SHN_UNDEF && strcmp(image.strings + image.symbols[i].st_name, name) == 0)
@@ -147,13 +186,25 @@ void load_image(const char* path) {
   relocate((const Elf64_Rela*)at(dynamic.values[DT_RELA]), dynamic.values[DT_RELASZ]);
   relocate((const Elf64_Rela*)at(dynamic.values[DT_JMPREL]), dynamic.values[DT_PLTRELSZ]);
   protect_segments(file, header);
-  munmap((void*)file, bytes);
+  image.file = file;
+  remember_variables();
 }
 
 size_t image_bytes() { return image.bytes; }
 uint8_t* shared_begin() { return image.shared; }
 size_t shared_bytes() { return (size_t)(image.shared_end - image.shared); }
 bool has_device_variables() { return image.device_variables; }
+
+bool changed_device_variable(char* name, size_t size) {
+  uint64_t found = 0;
+  if (image.initial)
+    each_writable_part([&found](const Elf64_Phdr& part) {
+      for (uint64_t a = part.p_vaddr; !found && a < part.p_vaddr + part.p_memsz; ++a)
+        if (*at(a) != image.initial[a] && (at(a) < image.shared || at(a) >= image.shared_end)) found = a;
+    });
+  if (found) snprintf(name, size, "%s", variable_at(found));
+  return found != 0;
+}
 
 const EmuShared* shared_records(size_t* count) {
   auto* const begin = (const EmuShared*)symbol("emu_shared_records_begin");

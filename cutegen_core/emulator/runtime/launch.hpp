@@ -26,7 +26,9 @@ constexpr const char* dtype() {
 template <class T>
 constexpr EmuParameter parameter() {
   using Bare = std::remove_cv_t<T>;
-  if constexpr (std::is_pointer_v<Bare>)
+  if constexpr (std::is_pointer_v<Bare> && std::is_void_v<std::remove_pointer_t<Bare>>)
+    return {EmuParameter::POINTER, 8, 0, 0, ""};
+  else if constexpr (std::is_pointer_v<Bare>)
     return {EmuParameter::POINTER, 8, 0, 0, dtype<std::remove_cv_t<std::remove_pointer_t<Bare>>>()};
   else if constexpr (std::is_integral_v<Bare> || std::is_enum_v<Bare>)
     return {EmuParameter::INTEGER, sizeof(T), (Bare)-1 < (Bare)0 || std::is_same_v<Bare, bool>, 0, ""};

@@ -180,6 +180,15 @@ void check_canaries() {
   }
 }
 
+// A variable that outlives the call would tell the next one what this one saw.
+void check_device_variables() {
+  char name[128];
+  if (!changed_device_variable(name, sizeof name)) return;
+  say("variable %s\n", name);
+  refuse("MEMORY_ERROR kept-state", "leaves the __device__ variable %s changed: what one call leaves there reaches the "
+         "next; use [[scratch]], or put back what it held", name);
+}
+
 void write_outputs() {
   for (int i = 0; i < spec.buffer_count; ++i) {
     const Buffer& buffer = spec.buffers[i];
@@ -249,7 +258,15 @@ uint32_t check_launches() {
 
 // -- running --------------------------------------------------------------------------------------------------------
 
+// A worker executes the candidate: it keeps no way to the verdict or to the files of the outputs.
+void close_files() {
+  close(result_fd);
+  for (int i = 0; i < spec.buffer_count; ++i)
+    if (spec.buffers[i].fd >= 0) close(spec.buffers[i].fd);
+}
+
 [[noreturn]] void work(int launch, uint32_t worker, uint32_t workers) {
+  close_files();
   report = &shared->reports[worker];
   warning = &shared->warnings[worker];
   stop = &shared->stop;
@@ -354,6 +371,7 @@ int main(int count, char** words) {
   for (int launch = 0; launch < spec.launch_count; ++launch)
     if (spec.launches[launch].grid.count() > 0) run_one(launch);
   check_canaries();
+  check_device_variables();
   write_outputs();
   for (auto const& said : shared->warnings)
     if (said.raised) write_result(said, "warning-");

@@ -130,6 +130,7 @@ size_t shared_bytes();
 const EmuShared* shared_records(size_t* count);
 const EmuKernel* kernels(size_t* count);
 bool has_device_variables();
+bool changed_device_variable(char* name, size_t size);  // one that holds something else than when it was loaded
 void* resolve(const char* name);
 
 // report.cpp
