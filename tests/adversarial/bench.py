@@ -1,0 +1,109 @@
+"""Evaluators for the adversarial problems: one reference worker, one compiler and one executor for all of them.
+
+On a GPU machine the cubins come from a folder that was filled beforehand without a GPU (`Cubins`), so that the time
+held there is spent on running.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from secrets import randbits
+
+from cutegen_core import records
+from cutegen_core.candidate import Author, Candidate, content_key
+from cutegen_core.compiler.compilation import Compiler, CompileResult
+from cutegen_core.compiler.compile_server import Limits
+from cutegen_core.device import Device, target
+from cutegen_core.evaluator import Evaluator
+from cutegen_core.executor import Executor
+from cutegen_core.expressions import Number
+from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.kernel_file import KernelFile
+from cutegen_core.tools import executor_named
+from cutegen_core.trial import Trial
+from tests.adversarial.case import Case
+from tests.adversarial.problems import PROBLEMS
+
+SHORT_LIMITS = Limits(seconds=4.0, memory_bytes=1 << 30, log_bytes=1 << 20)
+"""For files that exist to run into a limit: the rule is the same, the waiting shorter."""
+RUN_TIMEOUT_S = 3.0
+ARCH = "sm_90a"
+
+
+class Cubins:
+    """Stands in for the compiler with results kept in a folder; what is missing there is compiled and kept."""
+
+    def __init__(self, compiler: Compiler, folder: Path) -> None:
+        self._compiler, self._folder = compiler, folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def limits(self) -> Limits:
+        return self._compiler.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._compiler.limits = limits
+
+    def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
+        """The kept result of this very text, or a new one."""
+        entry = self._folder / content_key(repr((self._compiler.arch, kernel.text, sorted((params or {}).items()))))
+        if entry.exists():
+            record, _, cubin = entry.read_bytes().partition(b"\n")
+            return replace(records.load(CompileResult, record.decode()), cubin=cubin, cached=True)
+        result = self._compiler.compile(kernel, params)
+        entry.write_bytes(records.dump(replace(result, cubin=b"")).encode() + b"\n" + result.cubin)
+        return result
+
+
+class Bench:
+    """All that the trials of one process share; `close` ends it.
+
+    Args:
+        executor: "cpu" or "gpu".
+        cubins: folder of compiled kernels; None compiles where it runs.
+    """
+
+    def __init__(self, executor: str, cubins: Path | None = None) -> None:
+        self.executor: Executor = executor_named(executor)
+        self.device: Device = target(None) if executor == "gpu" else target(ARCH)
+        self.compiler = Compiler(self.device.arch)
+        self._compiler = Cubins(self.compiler, cubins) if cubins else self.compiler
+        self._limits = self.compiler.limits
+        self.scratch = Path(tempfile.mkdtemp(prefix="cutegen-adversarial-"))
+        self._worker = start_worker(self.scratch)
+        self._references: dict[str, Reference] = {}
+
+    def evaluate(self, case: Case, seed: int | None = None) -> Trial:
+        """One thorough trial with a fresh seed."""
+        self.compiler.limits = SHORT_LIMITS if case.limited else self._limits
+        return self.evaluator(case.problem).evaluate(
+            Candidate(case.source, Author.PERSON), seed=randbits(31) if seed is None else seed, thorough=True
+        )
+
+    def evaluator(self, problem: str, keep: Callable[[str | bytes], str] = content_key) -> Evaluator:
+        found = PROBLEMS[problem]
+        if problem not in self._references:
+            self._references[problem] = Reference(found, self.scratch / problem, worker=self._worker)
+        return Evaluator(
+            found, self._references[problem], self.executor, self._compiler, self.device, keep,  # type: ignore[arg-type]
+            run_timeout_s=RUN_TIMEOUT_S,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self._worker.close()
+        self.compiler.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+__all__ = ["ARCH", "SHORT_LIMITS", "Bench", "Cubins"]
