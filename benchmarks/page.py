@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def session_page() -> dict[str, Any]:
-    """Milliseconds of reruns, the first (which parses and highlights) apart; three steps of four were timed on a GPU."""
+    """Milliseconds of reruns, the first (which parses and highlights) apart; three of four steps were timed."""
     story = long_gpu_story(Store(), STEPS)
     panes = {}
     for pane in ("correctness", "timing", "roofline", "profile", "resources", "sass", "log", "prompt"):
