@@ -1,0 +1,95 @@
+"""What the loop makes of measured times: who is promoted, what a sweep chooses, when a person must look."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cutegen_core import tuning
+from cutegen_core.candidate import Author, Candidate
+from cutegen_core.decision import Autonomy, DecisionKind, Gate
+from cutegen_core.evaluation.watch import Quiet
+from cutegen_core.event import Outcome, SessionState
+from cutegen_core.performance import BEST, Word
+from cutegen_core.store import Store
+from cutegen_core.trial import Stage, StageStatus, Trial
+from cutegen_core.views import session_view
+from tests.core.clockwork import Clock, TimedLoop, taking
+
+RELU = (Path(__file__).parent.parent / "data" / "relu.cu").read_text()
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    made = TimedLoop(tmp_path_factory.mktemp("timed"))
+    yield made
+    made.close()
+
+
+def trial(store: Store, step) -> Trial:
+    return store.record(Trial, step.tried.trial)
+
+
+def edited(desk, session, us):
+    return desk.decide(session, DecisionKind.EDIT, source=taking(RELU, us))
+
+
+def test_only_a_faster_kernel_becomes_the_best(desk):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    first = edited(desk, session, 40.0)
+    assert first.steps[-2].outcome is Outcome.PROMOTED
+    assert first.steps[-2].tried.latency_ms == 0.04
+    slower = edited(desk, session, 44.0).steps[-2]
+    assert (slower.outcome, slower.tried.against_best) == (Outcome.KEPT, Word.SLOWER)
+    same = edited(desk, session, 39.9).steps[-2]
+    assert (same.outcome, same.tried.against_best) == (Outcome.KEPT, Word.SAME)
+    assert "SAME" in same.note
+    faster = edited(desk, session, 30.0)
+    assert faster.steps[-2].outcome is Outcome.PROMOTED
+    assert faster.best == faster.steps[-2].candidate
+    found = trial(desk.store, faster.steps[-2])
+    assert found.performance.first.speedup(BEST).word is Word.FASTER
+    assert next(r for r in found.stages if r.stage is Stage.BENCHMARK).status is StageStatus.PASSED
+    assert "NOT_TIMED" not in found.marks
+
+
+def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(desk):
+    session = desk.start("relu", autonomy=Autonomy.AUTO, proposer="manual")
+    desk.go(session)
+    state = edited(desk, session, 2.0)
+    assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION)
+    assert "look at the kernel" in state.gate.note
+    assert "CONFIRM" in state.step.tried.marks
+    state = desk.approve(session)
+    assert state.steps[-2].outcome is Outcome.PROMOTED
+
+
+def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
+    session = desk.start("relu", proposer="manual")
+    evaluator = desk.bench(session).evaluator(session_view(desk.store, session).state)
+    times = {128: 41.0, 256: 40.0, 512: 33.0}
+
+    class ByBlock(Clock):
+        def _us(self, entry):
+            (step,) = entry.program.steps
+            return times[step.block[0]]
+
+    clock = ByBlock(desk.executor)
+    table, source = tuning.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    assert [row.latency_ms for row in table.rows] == [0.040, 0.041, 0.033]
+    assert table.rows[table.chosen].params == {"BLOCK": 512}
+    assert "default = 512" in source
+    assert "measured latency" in table.decided_by
+    assert not any(contest.baselines or contest.remeasure for contest in clock.contests)
+    times[512] = 39.9
+    table, source = tuning.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    assert (table.chosen, source) == (0, RELU)
+
+
+def test_profiling_is_for_gpus_and_says_so(desk):
+    session = desk.start("relu", proposer="manual", executor="cpu")
+    desk.go(session)
+    state = edited(desk, session, 40.0)
+    with pytest.raises(AssertionError, match="Profiling needs a GPU"):
+        desk.decide(session, DecisionKind.PROFILE, candidate=state.steps[-1].candidate or state.best)
