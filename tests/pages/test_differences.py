@@ -1,0 +1,85 @@
+"""Differences as pictures: which words are marked, what stands opposite what, and that the text stays whole."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pages.components import code_tables, diff, highlight, words
+from pages.components.code_tables import Heat, Notes
+from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS
+
+LINE = st.text(alphabet="ab x=(){};,<>&\"'\t", max_size=24)
+LINES = st.lists(LINE, max_size=8)
+
+
+def _text(markup: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", markup))
+
+
+def _marked(line: str, ranges: tuple[tuple[int, int], ...]) -> list[str]:
+    return [line[low:high] for low, high in ranges]
+
+
+def test_only_the_words_that_differ_are_marked() -> None:
+    old, new = "for (int c = x; c < cols; c += BLOCK) {", "for (int c = x; c < cols; c += BLOCK * 4) {"
+    found = words.changed(old, new)
+    assert (_marked(old, found.old), _marked(new, found.new)) == ([], [" * 4"])
+    assert words.changed("  __syncthreads();", "  return value;") == ((), ())
+
+
+@settings(max_examples=200, deadline=None)
+@given(line=LINE, ranges=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=3))
+def test_marking_words_changes_no_character(line: str, ranges: list[tuple[int, int]]) -> None:
+    pieces = highlight.pieces(line + "\n")
+    for piece in pieces:
+        assert _text(highlight.marked(piece, ranges)) == "".join(part.text for part in piece)
+
+
+@settings(max_examples=200, deadline=None)
+@given(removed=LINES, added=LINES)
+def test_every_line_stands_in_its_own_place_once(removed: list[str], added: list[str]) -> None:
+    rows = words.aligned(removed, added)
+    assert [i for i, _ in rows if i is not None] == list(range(len(removed)))
+    assert [j for _, j in rows if j is not None] == list(range(len(added)))
+    assert (None, None) not in rows
+
+
+def test_lines_that_are_alike_stand_opposite_each_other() -> None:
+    removed = ["  float sum = 0.0f;", "  for (int c = 0; c < n; ++c) sum += x[c];"]
+    added = ["  float const first = x[0];", "  // the rest", "  for (int c = 1; c < n; ++c) sum += x[c];"]
+    assert (1, 2) in words.aligned(removed, added)
+
+
+@settings(max_examples=100, deadline=None)
+@given(left=LINES, right=LINES)
+def test_both_sides_are_whole_in_every_picture(left: list[str], right: list[str]) -> None:
+    a, b = "\n".join(left) + "\n", "\n".join(right) + "\n"
+    assume(a != b)  # equal texts are folded away
+    rows = diff.rows(a, b, context=100)
+    assert [r.left for r in rows if r.left is not None] == list(range(len(diff.plain_lines(a))))
+    assert [r.right for r in rows if r.right is not None] == list(range(len(diff.plain_lines(b))))
+
+
+def test_a_hot_line_is_not_folded_away_and_says_why() -> None:
+    cold = code_tables.inline(KERNEL, ONE_PASS, Notes())
+    assert "block_reduce(float value" not in _text(cold)
+    hot = code_tables.inline(KERNEL, ONE_PASS, Notes(heat={24: Heat(0.25, "10 of 40 warp samples")}))
+    assert "25 %" in hot
+    assert "10 of 40 warp samples" in hot
+    assert "block_reduce(float value" in _text(hot)
+
+
+def test_markup_in_a_source_is_text_in_every_picture() -> None:
+    source = KERNEL + f"// {HOSTILE}\n"
+    notes = Notes({3: (HOSTILE,)}, {4: Heat(0.5, HOSTILE)})
+    for picture in (
+        code_tables.plain(source, notes),
+        code_tables.inline(KERNEL, source, notes),
+        code_tables.side_by_side(KERNEL, source, notes),
+    ):
+        assert "<img" not in picture
+        assert "&lt;img" in picture
