@@ -113,7 +113,7 @@ def suspect(performance: WorkloadPerformance) -> str:
         else f"{bound.flops / 1e9:.1f} GFLOP must be computed"
     )  # fmt: skip
     return (
-        f"workload {performance.workload}: {measured:.2f} us is less than the {bound.us:.2f} us that the device needs "
+        f"{measured:.2f} us is less than the {bound.us:.2f} us that the device needs "
         f"at its best ({what}). Either work was skipped, or the problem needs less than what was counted: then state "
         f"COMPULSORY in the problem file."
     )
@@ -129,6 +129,6 @@ def confirm(performance: WorkloadPerformance) -> str:
     if ratio <= CONFIRM_BEYOND:
         return ""
     return (
-        f"workload {performance.workload}: {ratio:.1f} times as fast as the strongest baseline "
+        f"{ratio:.1f} times as fast as the strongest baseline "
         f"({strongest.contender}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person confirms."
     )
