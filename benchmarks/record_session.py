@@ -57,7 +57,7 @@ def _create(store: Store) -> str:
 
 
 def _play(store: Store, tools: Tools, session: str) -> State:
-    person = _Person(store, tools, session)
+    person = Person(store, tools, session)
     state = person.looks()
     for _ in range(2):
         person.approves()
@@ -74,7 +74,7 @@ def _play(store: Store, tools: Tools, session: str) -> State:
     return person.decides(DecisionKind.ACCEPT, candidate=state.step.candidate)
 
 
-class _Person:
+class Person:
     """Decides on what is shown, through the store's inbox."""
 
     def __init__(self, store: Store, tools: Tools, session: str) -> None:

@@ -1,12 +1,14 @@
-"""The proposer that needs no model: the playbook's kernels in menu order, or the one a person's words ask for."""
+"""The proposer that needs no model: the playbook's kernels in menu order, or the one a person's words ask for; "sweep"
+tries every combination of the current kernel's parameters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from cutegen_core.candidate import Author, content_key
 from cutegen_core.playbook import NotInPlaybook, Variant, cute_features, propose, redirect, understood
-from cutegen_core.proposer import Answer, Declined, Finished, Proposal, ProposalRequest
+from cutegen_core.proposer import Answer, Declined, Finished, Proposal, ProposalRequest, Sweep
 
 
 class PlaybookProposer:
@@ -32,9 +34,12 @@ class PlaybookProposer:
 
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:
     base = request.base.source if request.base else ""
+    if base and re.search(r"\bsweep\b", request.instruction.lower()):
+        return Sweep("asked for: every combination of the declared parameters")
     variant = redirect(request.instruction, variants, base)
     if variant is None:
-        return Declined(f"the playbook does not know what '{request.instruction}' means; {understood(variants)}")
+        words = f"{understood(variants)}; or sweep"
+        return Declined(f"the playbook does not know what '{request.instruction}' means; {words}")
     if variant.source == base:
         return Declined(f"the current kernel is '{variant.name}' already; {understood(variants)}")
     return _proposal(variant, variants)
