@@ -30,12 +30,14 @@ from cutegen_core.gpu import health, lock
 from cutegen_core.gpu.program import FUNCTIONS, Function, program_of
 from cutegen_core.gpu.standalone import write_spec
 from cutegen_core.kernel_file import KernelFile
+from cutegen_core.measurement import sanitizer
 from cutegen_core.trial import Finding, Status
 from cutegen_core.worker import Message, Worker
 
 CUBIN = "candidate.cubin"
 _OPEN_S = 120.0
 _SLACK_S = 120.0  # beyond the kernel's own limit: copies, a second run to find out what was written
+_CHECK_VERDICTS = {"timeout": Status.TIMEOUT, "launch": Status.LAUNCH_ERROR, "fault": Status.RUNTIME_ERROR}
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.INPUT_MODIFIED, Status.TIMEOUT)
 
 
@@ -128,8 +130,6 @@ class GpuExecutor:
 
     def _check(self, execution: Execution) -> Executed:
         """The sanitizer's four tools on one run."""
-        from cutegen_core.measurement import sanitizer
-
         assert execution.built.path is not None
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="cutegen-checked-") as folder:
@@ -137,13 +137,17 @@ class GpuExecutor:
             write_spec(
                 spec, execution.built.path, program_of(execution.built, execution.plan),
                 {tensor.name: path for tensor, path in execution.inputs.items()},
-                {tensor.name: tensor.nbytes for tensor in execution.outputs},
+                {tensor.name: tensor.nbytes for tensor in execution.outputs}, uuid=self.device.uuid,
             )  # fmt: skip
             with lock.held(self.device.uuid, "checking a kernel with compute-sanitizer"):
                 findings = sanitizer.check(spec)
-        status = Status.MEMORY_ERROR if findings else Status.PASSED
-        message = findings[0].message if findings else ""
-        return Executed(status, time.monotonic() - started, message, tuple(findings))
+        seconds = time.monotonic() - started
+        if not findings:
+            return Executed(Status.PASSED, seconds)
+        first = findings[0]
+        where = f"line {first.line}: " if first.line else ""
+        status = _CHECK_VERDICTS.get(first.kind, Status.MEMORY_ERROR)
+        return Executed(status, seconds, f"{where}{first.message}", findings)
 
     def _ask(self, request: Message, timeout_s: float) -> Message:
         with self._turn:

@@ -10,6 +10,7 @@ of stdout, one JSON object: {"ended": "well" | "refused" | "unfinished" | "fault
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ def write_spec(
     inputs: Mapping[str, Path],
     outputs: Mapping[str, int],
     *,
+    uuid: str = "",
     poison: int | None = None,
     runs: int = 1,
     timeout_s: float = 60.0,
@@ -40,18 +42,21 @@ def write_spec(
     Args:
         inputs: tensor -> file of its values.
         outputs: tensor -> bytes.
+        uuid: of the GPU; the first one when empty.
         poison: outputs and unzeroed scratch are filled with it; None leaves them uninitialised, which initcheck needs.
         runs: how often the plan runs, all on the same buffers.
     """
     description = {
         "cubin": str(cubin), "program": program.plain(), "inputs": {n: str(p) for n, p in inputs.items()},
-        "outputs": dict(outputs), "poison": poison, "runs": runs, "timeout_s": timeout_s,
+        "outputs": dict(outputs), "uuid": uuid, "poison": poison, "runs": runs, "timeout_s": timeout_s,
     }  # fmt: skip
     spec.write_text(json.dumps(description))
 
 
 def main(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Runs what the spec says."""
+    if spec["uuid"]:
+        os.environ["CUDA_VISIBLE_DEVICES"] = spec["uuid"]
     driver.start()
     stream = driver.create_stream()
     program = Program.read(spec["program"])
