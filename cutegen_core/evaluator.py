@@ -19,11 +19,13 @@ from cutegen_core.device import Device
 from cutegen_core.errors import MachineError
 from cutegen_core.evaluation import preparing
 from cutegen_core.evaluation.preparing import Compiled, Planned, Refused
+from cutegen_core.evaluation.profiling import profiled
 from cutegen_core.evaluation.testing import Testing
 from cutegen_core.evaluation.timing import Contender, Timing
 from cutegen_core.evaluation.watch import Failure, Quiet, Watch, pause
 from cutegen_core.executor import Executor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.measurement import peaks
 from cutegen_core.measurement.timer import Timer
 from cutegen_core.performance import Peaks, Performance, Profile
 from cutegen_core.problem import Problem
@@ -67,7 +69,7 @@ class Evaluator:
     @property
     def peaks(self) -> Peaks | None:
         """What the device was measured to do at best, None where that was not measured."""
-        return None
+        return peaks.load(self.device) if self.executor.times else None
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         """Runs the profiler on a candidate that passed.
@@ -75,7 +77,11 @@ class Evaluator:
         Raises:
             MachineError: there is no profiler, or it may not read the counters; the message says what to do.
         """
-        raise MachineError("profiling needs a GPU")
+        if not self.can_profile:
+            raise MachineError("profiling needs a GPU")
+        return profiled(
+            candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
+        )
 
     def evaluate(
         self,

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.device import Device, detect, target
-from cutegen_core.errors import UsageError
+from cutegen_core.errors import MachineError, UsageError
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionSettings
 from cutegen_core.executor import Executor, Progress
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.measurement import peaks
 from cutegen_core.measurement.timer import Timer
 from cutegen_core.model import Model
 from cutegen_core.problem import Problem
@@ -137,6 +138,11 @@ class Tools:
         compiler.warm()
         progress("preparing the executor (the emulator takes about a minute, once per machine)")
         executor.prepare(progress)
+        if executor.times and peaks.load(device) is None:
+            try:
+                peaks.measure(device, progress)
+            except MachineError as error:  # kernels can be tried and timed without bounds, and the page says so
+                progress(f"no rooflines: {error}")
 
     def close(self) -> None:
         """Ends every worker and removes their files."""
