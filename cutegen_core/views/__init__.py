@@ -3,6 +3,7 @@
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.machine_code import Instruction, MachineCode, machine_code
+from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.session import (
     CallView,
@@ -20,15 +21,11 @@ from cutegen_core.views.session import (
 )
 from cutegen_core.views.speed import (
     MARK_WORDS,
-    ProfileDelta,
-    ProfileView,
     Share,
     SpeedRow,
     compare_speed,
     implied_peaks,
     performance_of,
-    profile_deltas,
-    profile_view,
     share,
     speed_rows,
     strongest,

@@ -1,4 +1,4 @@
-"""How fast the steps of a session are, read from their trials: latency, speedups, shares of the bound, profiles.
+"""How fast the steps of a session are, read from their trials: latency, speedups, shares of the bound.
 
 Of several workloads the first one stands for the kernel, as in `Performance.latency_us`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from cutegen_core.performance import BEST, Bound, Performance, Profile, Speedup, Timing, WorkloadPerformance
+from cutegen_core.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
 from cutegen_core.session_state import State, Step
 from cutegen_core.store import Store
 from cutegen_core.trial import Status, Trial
@@ -57,23 +57,6 @@ class SpeedRow(NamedTuple):
     share: Share | None
     bound_us: float | None
     baseline_us: float | None
-
-
-class ProfileDelta(NamedTuple):
-    """One metric of one kernel beside the parent's; `before` is None where the parent has no such number."""
-
-    kernel: str
-    name: str
-    unit: str
-    before: float | None
-    value: float
-
-
-class ProfileView(NamedTuple):
-    """What is known of a step's profile; `message` says why there is none."""
-
-    profile: Profile | None
-    message: str = ""
 
 
 def strongest(workload: WorkloadPerformance) -> Speedup | None:
@@ -166,32 +149,3 @@ def _speed_numbers(performance: Performance) -> dict[tuple[str, str], float]:
             if reached.bound.flops:
                 numbers[(f"{where}, computed", "TFLOP/s")] = reached.bound.flops / timing.median_us / 1e6
     return numbers
-
-
-def profile_view(store: Store, state: State, step: Step) -> ProfileView:
-    """The profile of a step's candidate: the one a person asked for, else the one of its trial."""
-    asked = state.profiles.get(step.candidate or "")
-    if asked and asked.profile:
-        return ProfileView(_profile(store, asked.profile))
-    performance = performance_of(store, step)
-    return ProfileView(performance.profile if performance else None, asked.message if asked else "")
-
-
-@lru_cache(maxsize=64)
-def _profile(store: Store, key: str) -> Profile:
-    return store.record(Profile, key)
-
-
-def profile_deltas(before: Profile | None, profile: Profile) -> tuple[ProfileDelta, ...]:
-    """Every metric beside the parent's of that name; kernels are paired by name, a single one with a single one."""
-    rows = []
-    for kernel in profile.kernels:
-        other = next((k for k in before.kernels if k.kernel == kernel.kernel), None) if before else None
-        if other is None and before and len(before.kernels) == len(profile.kernels) == 1:
-            other = before.kernels[0]
-        for metric in kernel.metrics:
-            old = other.metric(metric.name) if other else None
-            same = old is not None and old.unit == metric.unit
-            rows.append(ProfileDelta(kernel.kernel, metric.name, metric.unit, old.value if same and old else None,
-                                     metric.value))  # fmt: skip
-    return tuple(rows)

@@ -29,13 +29,19 @@ def render_profile(view: SessionView, shown: StepView, found: ProfileView, paren
     quiet(
         f"{profile.tool}, workload {profile.workload}{'' if parent else '; the parent has no profile to compare with'}"
     )
-    names = [kernel.kernel for kernel in profile.kernels]
-    kernel = profile.kernels[0]
-    if len(names) > 1:
-        chosen = st.selectbox("Kernel", names, key=f"profile-kernel-{shown.step.number}", label_visibility="collapsed")
-        kernel = next(k for k in profile.kernels if k.kernel == chosen)
-    _kernel(shown, kernel, [row for row in profile_deltas(parent, profile) if row.kernel == kernel.kernel])
+    index = _choose(shown, profile)
+    _kernel(shown, profile.kernels[index], profile_deltas(parent, profile, index))
     _ask(view, shown, "Profile again")
+
+
+def _choose(shown: StepView, profile: Profile) -> int:
+    """The launch to look at; a plan may launch one kernel several times."""
+    if len(profile.kernels) == 1:
+        return 0
+    return st.selectbox(
+        "Kernel", range(len(profile.kernels)), key=f"profile-kernel-{shown.step.number}", label_visibility="collapsed",
+        format_func=lambda i: f"launch {i + 1}: {profile.kernels[i].kernel}",
+    )  # fmt: skip
 
 
 def heat(profile: Profile | None) -> Mapping[int, Heat]:

@@ -73,16 +73,23 @@ def test_a_profile_that_was_asked_for_goes_before_the_trials_own(store: Store) -
     own = views.profile_view(store, state, state.steps[4]).profile
     assert asked is not None
     assert own is not None
-    assert asked.kernels[0].metric("Duration") == Metric("Duration", 152.1, "us")
+    assert asked.kernels[0].metric("duration") == Metric("duration", 152.1, "us")
     rows = {row.name: row for row in views.profile_deltas(asked, own)}
-    assert (rows["Duration"].before, rows["Duration"].value) == (152.1, 130.8)
+    assert (rows["duration"].before, rows["duration"].value) == (152.1, 130.8)
     assert views.profile_view(store, state, state.steps[0]).profile is None
+
+
+def test_launches_of_one_kernel_are_paired_in_their_order() -> None:
+    first, second = profile(100.0, 32, 80.0), profile(50.0, 32, 80.0)
+    twice = type(first)(first.tool, first.workload, (*first.kernels, *second.kernels))
+    assert [views.profile_deltas(twice, twice, i)[0].before for i in (0, 1)] == [100.0, 50.0]
+    assert views.profile_deltas(first, twice, 1)[0].before is None
 
 
 def test_metrics_of_another_unit_are_not_compared() -> None:
     before, after = profile(100.0, 32, 80.0), profile(90.0, 32, 80.0)
     kernel = before.kernels[0]
-    milliseconds = type(kernel)(kernel.kernel, (Metric("Duration", 0.1, "ms"),))
+    milliseconds = type(kernel)(kernel.kernel, (Metric("duration", 0.1, "ms"),))
     changed = type(before)(before.tool, before.workload, (milliseconds,))
     assert all(row.before is None for row in views.profile_deltas(changed, after))
 

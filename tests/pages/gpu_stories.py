@@ -100,20 +100,24 @@ def measured(median_us: float, best_us: float | None = None, *, workload: str = 
 
 def profile(duration_us: float, registers: int, reads_percent: float) -> Profile:
     metrics = (
-        Metric("Duration", duration_us, "us"), Metric("DRAM throughput", reads_percent, "%"),
-        Metric("SM throughput", 31.4, "%"), Metric("L2 hit rate", 48.9, "%"),
-        Metric("Achieved occupancy", 91.3, "%"), Metric("Registers per thread", registers, ""),
-        Metric("DRAM read", 268.6e6, "byte"), Metric("DRAM write", 261.9e6, "byte"),
-        Metric("Warp cycles per issued instruction", 23.8, "cycle"), Metric("Bank conflicts", 0, ""),
+        Metric("duration", duration_us, "us"), Metric("SM throughput", 31.4, "%"),
+        Metric("memory throughput", reads_percent, "%"), Metric("DRAM bandwidth", 48 * reads_percent, "GB/s"),
+        Metric("DRAM throughput", reads_percent, "%"), Metric("DRAM read", 268.6, "MB"),
+        Metric("DRAM written", 261.9, "MB"), Metric("L1 hit rate", 1.8, "%"), Metric("L2 hit rate", 48.9, "%"),
+        Metric("achieved occupancy", 91.3, "%"), Metric("registers", registers, "per thread"),
+        Metric("issue slots busy", 22.7, "%"), Metric("eligible warps", 0.34, "per scheduler"),
+        Metric("used of a 32-byte load", 32.0, "byte"),
+        Metric("warps wait for global or local memory", 63.8, "%"), Metric("warps wait for block barrier", 9.1, "%"),
     )  # fmt: skip
     advice = (
         "This kernel reaches more than 80 % of the available memory performance: work is likely bound by the memory.",
         "On average each warp spends 15.2 cycles waiting for a scoreboard dependency on an L1TEX operation (64 %).",
     )
+    memory = "global or local memory"
     lines = (
-        LineCost(38, 412, "long scoreboard"), LineCost(41, 388, "long scoreboard"), LineCost(44, 951, "wait"),
-        LineCost(43, 120, "math pipe throttle"), LineCost(47, 120, "barrier"), LineCost(48, 1806, "long scoreboard"),
-        LineCost(24, 31, "short scoreboard"), LineCost(28, 64, "barrier"), LineCost(26, 4),
+        LineCost(38, 412, memory), LineCost(41, 388, memory), LineCost(44, 951, "fixed latency"),
+        LineCost(43, 120, "arithmetic pipe"), LineCost(47, 120, "block barrier"), LineCost(48, 1806, memory),
+        LineCost(24, 31, "shared memory or special function"), LineCost(28, 64, "block barrier"), LineCost(26, 4),
     )  # fmt: skip
     kernel = KernelProfile("softmax<BLOCK>", metrics, advice, lines)
     return Profile("Nsight Compute 2025.3.1", "benchmark", (kernel,))

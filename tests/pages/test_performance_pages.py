@@ -90,12 +90,12 @@ def test_roofline_in_words_and_with_both_bounds(store: Store, open_page: OpenPag
 def test_profile_beside_the_parents_and_heat_in_the_source(store: Store, open_page: OpenPage) -> None:
     page = open_page("session", id=gpu_story(store).session, step=5, pane="profile", view="source")
     text = shown(page)
-    assert "Duration, us" in text
+    assert "duration, us" in text
     assert "▼ −21.3 (-14 %)" in text
     assert "likely bound by the memory" in text
     assert '<a class="cg-to-line" href="#L48">48</a>' in text
     assert 'id="L48"' in text
-    assert "1806 of 3896 warp samples, mostly waiting: long scoreboard" in text
+    assert "1806 of 3896 warp samples, mostly waiting: global or local memory" in text
     assert ">46 %</td>" in text
 
 
