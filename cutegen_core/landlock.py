@@ -18,8 +18,9 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _FS_EXECUTE, _FS_WRITE_FILE, _FS_READ_FILE, _FS_READ_DIR, _FS_TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _FS_RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
 """How many of the file rights' bits a kernel of that ABI knows; the last entry holds for newer ones."""
-_FS_FILE_RIGHTS = _FS_EXECUTE | _FS_WRITE_FILE | _FS_READ_FILE | _FS_TRUNCATE | 1 << 15
-_FS_DEVICES = 1 << 6 | 1 << 11 | 1 << 15
+_FS_IOCTL = 1 << 15
+_FS_FILE_RIGHTS = _FS_EXECUTE | _FS_WRITE_FILE | _FS_READ_FILE | _FS_TRUNCATE | _FS_IOCTL
+_FS_DEVICES = 1 << 6 | 1 << 11 | _FS_IOCTL
 _NET_TCP, _SCOPE_SOCKETS_AND_SIGNALS = 0b11, 0b11
 
 
@@ -32,8 +33,13 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def enter(*, read: Sequence[Path], write: Sequence[Path], execute: Sequence[Path]) -> bool:
+def enter(
+    *, read: Sequence[Path], write: Sequence[Path], execute: Sequence[Path], devices: Sequence[Path] = ()
+) -> bool:
     """Leaves the calling thread these files, and no TCP; False when this kernel has no Landlock.
+
+    Args:
+        devices: may be read, written and controlled (ioctl), as a driver's library does.
 
     Raises:
         MachineError: a path is missing, or the kernel refuses.
@@ -51,6 +57,7 @@ def enter(*, read: Sequence[Path], write: Sequence[Path], execute: Sequence[Path
         (read, reading),
         (write, handled & ~_FS_EXECUTE & ~_FS_DEVICES),
         (execute, reading | _FS_EXECUTE),
+        (devices, reading | _FS_WRITE_FILE | _FS_IOCTL),
     ):
         for path in paths:
             _allow(ruleset, path, rights & handled)

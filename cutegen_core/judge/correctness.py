@@ -99,7 +99,7 @@ def compare(
         inf=int((wrong & _is_inf(answer.got)).sum()),
         poison=int((wrong & answer.poison).sum()),
         first=_first(answer, wrong),
-        pattern=_pattern(answer, wrong, tolerance) if wrong.any() else "",
+        pattern=described(answer, wrong, tolerance) if wrong.any() else "",
         heatmap=heatmap(wrong) if wrong.any() else (),
     )
 
@@ -190,7 +190,8 @@ def _first(answer: Answer, wrong: Mask) -> tuple[Mismatch, ...]:
     )
 
 
-def _pattern(answer: Answer, wrong: Mask, tolerance: Tolerance) -> str:
+def described(answer: Answer, wrong: Mask, tolerance: Tolerance) -> str:
+    """What the wrong elements have in common, in words; there is at least one."""
     if answer.want.dtype.kind == "f":
         close = tolerance.atol + tolerance.rtol * np.abs(answer.want)
         if np.isfinite(answer.got).all() and bool((_finite_error(answer.got, answer.want) <= close).all()):

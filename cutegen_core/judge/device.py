@@ -177,9 +177,9 @@ class DeviceJudge(_Client):
             raise MachineError(f"the outputs cannot be judged: {answer['unfit']}; close other programs on the GPU.")
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
-    def check(self) -> str:
-        """Looks at random positions of all timed outputs; what is wrong there in one line, "" when nothing is."""
-        slips = self._ask({"operation": "check"}, _QUICK_S)["slips"]
+    def check(self, timed: Sequence[int]) -> str:
+        """Looks at random positions of these sets' outputs; what is wrong there in one line, "" when nothing is."""
+        slips = self._ask({"operation": "check", "timed": list(timed)}, _QUICK_S)["slips"]
         if not slips:
             return ""
         first = slips[0]

@@ -14,7 +14,7 @@ import torch
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.judge import device_comparison, reference_worker
-from cutegen_core.judge.correctness import EPSILON, Precision
+from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.device_comparison import Elements, Rule
 from cutegen_core.judge.device_sets import BufferSet
 from cutegen_core.judge.reference_worker import Expected
@@ -87,10 +87,12 @@ class Answers:
         torch.cuda.empty_cache()
         return found
 
-    def slips(self) -> list[Slip]:
-        """The timed sets whose outputs are wrong at the positions."""
+    def slips(self, timed: set[int]) -> list[Slip]:
+        """Which of these sets' outputs are wrong at the positions."""
         found = []
         for (index, name), sample in self._samples.items():
+            if index not in timed:
+                continue
             output = next(o for o in self._outputs if o.name == name)
             got = _flat(self._sets[index].tensors[name])[sample.positions]
             elements = Elements(got, sample.want, sample.declared)
@@ -113,10 +115,9 @@ class Answers:
                 yield output, _flat(declared), None
                 continue
             exact = expected.exact[position]
-            if output.dtype in EPSILON:
-                found = device_comparison.measure(exact, declared)
-                known = self._precision.get(output.name)
-                self._precision[output.name] = known.joined(found) if known else found
+            found = device_comparison.measure(exact, declared)
+            known = self._precision.get(output.name)
+            self._precision[output.name] = known.joined(found) if known else found
             yield output, _flat(exact), _flat(declared)
 
     def _run(self, one: BufferSet) -> Expected:

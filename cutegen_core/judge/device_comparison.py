@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from cutegen_core.judge import correctness, mismatch
-from cutegen_core.judge.correctness import EPSILON, Precision
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import EPSILON, Answer, Precision
 from cutegen_core.problem import Tolerance
 from cutegen_core.trial import Comparison, Mismatch
 
@@ -112,7 +112,7 @@ def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule,
         error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
         nan=sums.nan, inf=sums.inf, poison=sums.poison,
     )  # fmt: skip
-    return _described(found, elements, marked, poison) if sums.wrong else found
+    return _described(found, elements, marked, rule, poison) if sums.wrong else found
 
 
 def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, poison: int) -> None:
@@ -131,7 +131,7 @@ def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, pois
     sums.inf += int((bad & torch.isinf(got)).sum())
 
 
-def _described(found: Comparison, elements: Elements, marked: torch.Tensor, poison: int) -> Comparison:
+def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule: Rule, poison: int) -> Comparison:
     """Adds where the wrong elements are and what they look like, from the part of the output around the first."""
     columns = found.shape[-1] if len(found.shape) > 1 else found.total
     first = _positions(marked)
@@ -144,7 +144,7 @@ def _described(found: Comparison, elements: Elements, marked: torch.Tensor, pois
     whole = seen.stop - seen.start == found.total
     if whole:
         got, want, bad, untouched = (a.reshape(found.shape) for a in (got, want, bad, untouched))
-    text = mismatch.pattern(got, want, bad, untouched) if bad.any() else ""
+    text = correctness.described(Answer(got, want, None, untouched), bad, rule.tolerance)
     step = max(1, found.total // columns // (1 << 12))
     heatmap = correctness.heatmap(marked.reshape(-1, columns)[::step].cpu().numpy())
     return Comparison(
@@ -190,7 +190,7 @@ def _allowed(want: torch.Tensor, rule: Rule) -> torch.Tensor:
 
 
 def _untouched(got: torch.Tensor, poison: int) -> torch.Tensor:
-    raw = got.contiguous().view(torch.uint8).reshape(got.numel(), -1)
+    raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
     return (raw == poison).all(dim=1)
 
 

@@ -26,14 +26,13 @@ from cutegen_core.worker import inherited_descriptors, serve
 OWNER, COMPILER = "owner", "compiler"
 _READ = ("/usr", "/lib", "/lib64", "/opt", "/proc", "/sys", "/etc/ld.so.cache", "/etc/passwd", "/etc/localtime")
 _EXECUTE = ("/usr", "/bin", "/lib", "/lib64", "/opt")
-_WRITE = ("/dev", "/proc/self")
 
 
 def main() -> None:
     """Entry point."""
     compiles = sys.argv[1] == COMPILER
     home = Path(os.environ["HOME"])
-    os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[2]
+    os.environ |= {"CUDA_VISIBLE_DEVICES": sys.argv[2], "USER": "cutegen"}  # torch asks for a user's name
     if compiles:
         _keep_compilers_home(home)
     descriptors = inherited_descriptors()
@@ -51,7 +50,8 @@ def shut_in(home: Path, *, programs: bool) -> Level:
     sandbox.give_up_privileges()
     files = not asked and landlock.enter(
         read=_existing([*_READ, *_python()]),
-        write=_existing([*_WRITE, str(home)]),
+        write=_existing([str(home), "/proc/self", "/dev/shm"]),
+        devices=_existing(["/dev"]),
         execute=_existing([*_EXECUTE, *_python()]) if programs else (),
     )
     calls = asked != Level.NONE and syscall_filter.install(
@@ -64,7 +64,7 @@ def _keep_compilers_home(home: Path) -> None:
     """Caches of the compilers stay in the worker's own home, and compile in this process."""
     os.environ |= {
         "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"), "TRITON_CACHE_DIR": str(home / "triton"),
-        "TORCHINDUCTOR_COMPILE_THREADS": "1", "USER": "cutegen",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
     }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class Handler:
 
     def _check(self, request: Message) -> Message:
         assert self._answers is not None
-        return {"slips": [asdict(slip) for slip in self._answers.slips()]}
+        return {"slips": [asdict(slip) for slip in self._answers.slips(set(request["timed"]))]}
 
     def _guards(self, request: Message) -> Message:
         """Guard bytes that were written over, around any tensor of any set."""

@@ -44,6 +44,7 @@ def main() -> None:
     """Entry point."""
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     forks = "--fork" in sys.argv[3:]
+    os.environ.setdefault("USER", "cutegen")  # torch asks for a name, and /etc/passwd is closed
     level = shut_in(scratch, memory_bytes, processes=forks)
     from cutegen_core.judge.reference_worker import Handler  # torch comes only after the door is shut
 
@@ -67,8 +68,9 @@ def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> Level:
 
 def _readable() -> tuple[Path, ...]:
     """Python, its packages and this package; not the user's home, not the folder of the problem."""
-    python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib"]
     package = Path(__file__).resolve().parents[1]
+    installed = [p for p in sys.path if p and Path(p).resolve() not in (package.parent, Path.cwd())]
+    python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib", *installed]
     candidates = {Path(p).resolve() for p in [*python, *_SYSTEM]} | {package}
     return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
 

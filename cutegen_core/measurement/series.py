@@ -47,7 +47,7 @@ class Series:
     Args:
         sets: the timed buffer sets.
         between: called between two rounds of contenders; raises what stops the measurement.
-        after_candidate: called after each round of the candidate; raises Dropped when its outputs are wrong.
+        after_candidate: called with the sets of each round of the candidate; raises Dropped when outputs are wrong.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Series:
         sets: Sequence[int],
         monitor: Monitor,
         between: Callable[[], None],
-        after_candidate: Callable[[], None],
+        after_candidate: Callable[[Sequence[int]], None],
     ) -> None:
         self._sets, self._monitor = sets, monitor
         self._between, self._after_candidate = between, after_candidate
@@ -95,7 +95,7 @@ class Series:
         for contender in contenders:
             self._between()
             try:
-                contender.round(self._sets[:1], 1, FIRST_S)
+                contender.round(self._sets[:1], 2, FIRST_S)
                 typical[contender.name] = min(contender.round(self._sets[:1], 2, FIRST_S).us)
             except Dropped as dropped:
                 self._lose(contender, dropped, contenders[0])
@@ -107,7 +107,7 @@ class Series:
             taken = column.contender.round(share.order, share.warm_runs, share.seconds)
             column.add(number, taken, self._monitor.since(begun).throttled)
             if column is self.columns[0]:
-                self._after_candidate()
+                self._after_candidate(share.order)
         except Dropped as dropped:
             self._lose(column.contender, dropped, self.columns[0].contender)
             self.columns.remove(column)

@@ -160,8 +160,8 @@ class _Measurement:
         if wrong:
             raise Dropped(Status.INCORRECT_NUMERICAL, _described(wrong))
 
-    def _check_timed(self) -> None:
-        slip = self.timer.judge.check()
+    def _check_timed(self, timed: Sequence[int]) -> None:
+        slip = self.timer.judge.check(timed)
         if slip:
             raise Dropped(Status.INCORRECT_NUMERICAL, slip)
 
@@ -263,6 +263,7 @@ class _Measurement:
         )
 
     def _failed(self, dropped: Dropped) -> Measured:
+        self.stack.close()  # nothing of the candidate runs any more
         if dropped.status in _FAULTS:
             health.check(self.timer.device.uuid)
         message = f"workload {self.contest.workload.name}: {dropped}"
