@@ -1,4 +1,4 @@
-"""The served application: who may reach it, cold deep links, two tabs, keys and typing, and text that stays text."""
+"""The served application: who may reach it, cold deep links, two tabs, keys, links and typing, text that stays text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from cutegen_core.store import Store
 from tests.browser.conftest import Server
+from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -124,3 +125,21 @@ def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Pa
     expect(other.locator(".cg-header .cg-chip")).to_contain_text("stopped", timeout=10_000)
     expect(other.get_by_role("button", name="Resume")).to_be_enabled()
     other.context.close()
+
+
+def test_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: Page) -> None:
+    story = gpu_story(store)
+    page.goto(f"{server.url}/session?id={story.session}&step=5&pane=profile")
+    expect(page.get_by_role("button", name="Keep hunks")).to_be_enabled()
+    link = page.get_by_role("link", name="48", exact=True)
+    link.click()
+    expect(page.locator("#L48")).to_be_in_viewport()
+    page.locator(".cg-rail").click()
+    page.keyboard.press("k")
+    expect(page.get_by_role("button", name=re.compile("✓ kept · hunk 2"))).to_be_visible()
+    page.keyboard.press("2")
+    expect(page.get_by_role("button", name=re.compile("✗ dropped · hunk 2"))).to_be_visible()
+    expect(page.get_by_role("button", name="Keep 3 of 4 hunks")).to_be_enabled()
+    page.reload()
+    expect(page.get_by_role("button", name="Keep 3 of 4 hunks")).to_be_enabled()
+    assert not store.waiting(story.session)
