@@ -11,10 +11,24 @@ from cutegen_core.device import target
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel_file import parse
+from cutegen_core.performance import (
+    Bound,
+    Conditions,
+    KernelProfile,
+    Metric,
+    Peaks,
+    Performance,
+    Profile,
+    Speedup,
+    Timing,
+    Word,
+    WorkloadPerformance,
+)
 from cutegen_core.problem import Problem, Workload, WorkloadRole
 from cutegen_core.problems import load
-from cutegen_core.proposer import Attempt, ProposalRequest
+from cutegen_core.proposer import Ask, Attempt, ProposalRequest, WantsProfile
 from cutegen_core.strategies import prompting
+from cutegen_core.strategies.cutegen import CutegenStrategy
 from cutegen_core.strategies.menus import menu, open_items, profile_reason
 from cutegen_core.strategies.workload_class import WorkloadClass, classify
 from cutegen_core.trial import (
@@ -354,6 +368,37 @@ def test_the_profile_is_in_the_prompt_only_then_and_has_units(request_for):
     text = prompting.optimise(replace(request, instruction="profile it")).text
     assert "## Profile of the current kernel (the person asked for it)" in text
     assert "32 registers a thread, 16 B spilled, 1024 B static shared memory" in text
+
+
+def test_the_profiler_is_asked_once_and_only_when_its_answer_is_used(request_for):
+    base = Candidate(EXAMPLE, Author.MODEL)
+    request = replace(request_for("relu"), base=base, base_trial=passed_trial(), can_profile=True)
+    ask = CutegenStrategy().respond
+    assert isinstance(ask(request), Ask)
+    wanted = ask(replace(request, instruction="profile it"))
+    assert wanted == WantsProfile("the person asked for it")
+    slow = KernelProfile("scale<256>", (Metric("DRAM throughput", 41.5, "%"),), ("use wider loads",), ())
+    profile = Profile("Nsight Compute 2025.3", "benchmark", (slow,))
+    prompt = ask(replace(request, instruction="profile it", profile=profile)).prompt
+    assert "DRAM throughput 41.5 %" in prompt
+    assert "use wider loads" in prompt
+    refused = ask(replace(request, instruction="profile it", profile_note="ncu may not read the counters")).prompt
+    assert "ncu may not read the counters" in refused
+    assert isinstance(ask(replace(request, instruction="profile it", can_profile=False)), Ask)
+
+
+def test_measured_times_and_peaks_are_in_the_prompt(request_for):
+    conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
+    own, eager = Timing("candidate", 42.0, 41.5, 42.6, 0.004, 60), Timing("eager", 84.0, 83.0, 85.0, 0.004, 60)
+    speedup = Speedup("eager", 2.0, 1.98, 2.02, Word.FASTER)
+    bound = Bound("graph", 1 << 20, 1 << 20, "fp32", 33.6, 1.0)
+    timed = WorkloadPerformance("benchmark", (own, eager), (speedup,), (), 0.004, conditions, (bound,))
+    trial = replace(passed_trial(), performance=Performance((timed,)))
+    peaks = Peaks("H200", 4.3e12, 4.3e12, {"fp32": 51e12}, "a copy", 0.0)
+    request = replace(request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, peaks=peaks)
+    text = prompting.optimise(request).text
+    assert "benchmark: 42 us (A/A noise 0.4%); 2.00x eager (FASTER); 80% of the memory bound" in text
+    assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
 
 
 def test_what_does_not_fit_is_left_out_and_named(request_for):
