@@ -99,7 +99,7 @@ class GpuExecutor:
         """Starts the host with its first runner, so that the first trial need not wait for them."""
         if progress:
             progress(f"starting a runner on {self.device.name}")
-        self._ask({"op": "ready"}, _OPEN_S)
+        self._sandbox = str(self._ask({"op": "prepare"}, _OPEN_S)["sandbox"])
 
     def close(self) -> None:
         """Ends the host and its runners; a later trial starts them again."""
@@ -107,7 +107,7 @@ class GpuExecutor:
             self._end_host()
 
     def describe(self) -> str:
-        """What runs the kernels and under which sandbox level, once one has run."""
+        """What runs the kernels and, once a runner has said so, under which sandbox level."""
         walls = f"; sandbox: {self._sandbox}" if self._sandbox else ""
         return f"{self.device.name} (CUDA {self.device.driver}{walls})"
 

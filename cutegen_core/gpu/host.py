@@ -34,7 +34,7 @@ class Host:
     """Runs plans on files of values."""
 
     def __init__(self, uuid: str) -> None:
-        self._gpu = driver.start()
+        driver.start()
         self._uuid = uuid
         self._trials: dict[int, RunnerProcess] = {}
         self._standby = RunnerProcess(uuid)
@@ -49,6 +49,9 @@ class Host:
                     return self._execute(request)
                 case "close":
                     self._close(request["trial"])
+                case "prepare":
+                    self._standby.ready()
+                    return {"sandbox": self._standby.sandbox}
             return {}
         except MachineError as error:
             return {"machine_error": str(error)}
@@ -56,7 +59,7 @@ class Host:
     def _open(self, trial: int) -> Message:
         runner = self._take()
         self._trials[trial] = runner
-        return {"sandbox": runner.sandbox, "device": asdict(self._gpu)}
+        return {"sandbox": runner.sandbox}
 
     def _close(self, trial: int) -> None:
         if trial in self._trials:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutegen_core.errors import MachineError
+from cutegen_core.executors.gpu import GpuExecutor
 from cutegen_core.gpu import health, lock
 from cutegen_core.gpu.launching import LaunchRefused, pack
 from cutegen_core.gpu.layout import FRONT_BYTES, Layout
@@ -312,3 +313,5 @@ def test_without_a_driver_everybody_says_so():
         runner.close()
     with pytest.raises(MachineError, match="NVIDIA driver is not installed"):
         health.check("GPU-none")
+    with pytest.raises(MachineError, match="--executor cpu"):
+        GpuExecutor()
