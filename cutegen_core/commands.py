@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.device import target
-from cutegen_core.doctor import doctor
+from cutegen_core.doctor import doctor, measure
 from cutegen_core.errors import KernelFileError, UsageError
 from cutegen_core.evaluation.watch import Quiet
 from cutegen_core.evaluator import Evaluator
@@ -33,6 +34,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel_file import decode
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import ModelSettings
+from cutegen_core.measurement.timer import Timer
 from cutegen_core.problem import Problem
 from cutegen_core.session import WORKING
 from cutegen_core.store import Store
@@ -49,6 +51,8 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def show_doctor(arguments: argparse.Namespace) -> int:
+    if arguments.measure:
+        print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
     findings = doctor()
     if arguments.json:
         _print_json([records.plain(finding) for finding in findings])
@@ -91,19 +95,19 @@ def check(arguments: argparse.Namespace) -> int:
     device = target(arguments.arch)
     executor = executor_named(arguments.executor or sessions.default_executor(device))
     seed = randbits(31) if arguments.seed is None else arguments.seed
-    store, compiler = Store(), Compiler(device.arch)
-    with tempfile.TemporaryDirectory(prefix="cutegen-check-") as scratch:
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
+        store, compiler = Store(), Compiler(device.arch)
         reference = Reference(problem, Path(scratch))
+        timer = stack.enter_context(Timer(reference, device)) if executor.times else None
+        for close in (store.close, compiler.close, reference.close, executor.close):
+            stack.callback(close)
+        evaluator = Evaluator(problem, reference, executor, compiler, device, store.put, timer)
         try:
-            evaluator = Evaluator(problem, reference, executor, compiler, device, store.put)
             candidate = Candidate(decode(data), Author.IMPORT)
-            trial = evaluator.evaluate(candidate, seed=seed, watch=_Narrator(arguments.json))
+            trial = evaluator.evaluate(candidate, seed=seed, watch=_Narrator(arguments.json), thorough=True)
         except KernelFileError as error:
             trial = _unreadable(data, error)
-        finally:
-            reference.close()
-            compiler.close()
-            store.close()
     if arguments.json:
         _print_json(records.plain(trial))
     else:
@@ -281,6 +285,14 @@ def _print_trial(trial: Trial) -> None:
         spills = kernel.spill_store_bytes + kernel.spill_load_bytes
         smem = kernel.smem_static_bytes
         print(f"  {kernel.kernel}: {kernel.registers} registers, {spills} B spilled, {smem} B static shared memory")
+    for timed in trial.performance.workloads if trial.performance else ():
+        own = timed.candidate
+        print(f"  {timed.workload}: {own.median_us:.2f} us (p10 {own.p10_us:.2f}, p90 {own.p90_us:.2f}, n {own.n})")
+        for speedup in timed.speedups:
+            interval = f"{speedup.low:.3f} to {speedup.high:.3f}"
+            print(f"    {speedup.ratio:.3f}x {speedup.baseline} ({interval}): {speedup.word}")
+    if trial.marks:
+        print(f"  {', '.join(trial.marks)}")
 
 
 def _session_json(store: Store, session: str) -> Mapping[str, Any]:
