@@ -58,7 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     app = command("app", commands.serve, "serve the workbench and open the browser")
     app.add_argument("--port", type=int, default=8501)
     app.add_argument("--no-browser", action="store_true")
-    command("doctor", commands.show_doctor, "what this machine can do, with the fix for what it can't")
+    examination = command("doctor", commands.show_doctor, "what this machine can do, with the fix for what it can't")
+    examination.add_argument(
+        "--measure",
+        action="store_true",
+        help="first measure what the GPU can do at best and try the profiler out (15 s)",
+    )
     listing = command("problems", commands.list_problems, "the built-in problems, or those of a file or folder")
     listing.add_argument("--path", help="a KernelBench file or a folder of them")
     check = command("check", commands.check, "take one kernel file through the stages")

@@ -1,6 +1,7 @@
 """What this machine has of what the workbench needs, and the exact command that repairs each gap.
 
-Nothing heavy is imported or started: package versions come from metadata, the GPU from a small process.
+Nothing heavy is imported or started: package versions come from metadata, the GPU from a small process, and where
+there is one, more from its driver (`doctor_gpu`). `measure` uses the GPU for a quarter of a minute, when asked for.
 """
 
 from __future__ import annotations
@@ -9,46 +10,43 @@ import platform
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 
-from cutegen_core import device, sandbox, toolchain
+from cutegen_core import device, doctor_gpu, sandbox, toolchain
 from cutegen_core.compiler import demangle
-from cutegen_core.errors import CutegenError
+from cutegen_core.doctor_check import Check, State
+from cutegen_core.errors import CutegenError, MachineError
+from cutegen_core.measurement import peaks, profiling
 from cutegen_core.workspace import home
 
 _DISK_NEEDED_GB = 3.0
 _MEMORY_NEEDED_GB = 4.0
 
 
-class State(StrEnum):
-    """OK: as it should be; WARNING: works with less; MISSING: something will fail."""
-
-    OK = "ok"
-    WARNING = "warning"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at.
-
-    Attributes:
-        detail: what was found, with numbers.
-        fix: the command or the step that repairs it, "" when nothing needs to be done.
-    """
-
-    name: str
-    state: State
-    detail: str
-    fix: str = ""
-
-
 def doctor() -> tuple[Check, ...]:
     """All checks, in the order a person should repair them; takes about a second."""
-    return tuple(_guarded(name, check) for name, check in _CHECKS)
+    gpu = device.detect()
+    more = tuple(doctor_gpu.checks(gpu)) if gpu is not None else ()
+    return tuple(_guarded(name, check) for name, check in (*_CHECKS, *more))
+
+
+def measure(progress: Callable[[str], None] = lambda line: None) -> str:
+    """Measures what the GPU can do at best, tries the profiler out, and says what came of it, one line each.
+
+    Raises:
+        MachineError: there is no GPU, or it fails; a profiler that fails is one of the lines.
+    """
+    gpu = device.detect()
+    if gpu is None:
+        raise MachineError("there is no GPU in this machine that CUDA can use; nothing can be measured.")
+    lines = [peaks.measure(gpu, progress).how]
+    progress("trying Nsight Compute out")
+    try:
+        lines.append(profiling.try_out())
+    except MachineError as error:
+        lines.append(f"Nsight Compute does not work: {error}")
+    return "\n".join(lines)
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Check:
@@ -134,16 +132,6 @@ def _gpu() -> Check:
     )
 
 
-def _profiler() -> Check:
-    ncu = shutil.which("ncu")
-    if ncu or device.detect() is None:
-        return Check("Nsight Compute", State.OK, ncu or "not needed without a GPU")
-    return Check(
-        "Nsight Compute", State.WARNING, "ncu is not in PATH: no profiles",
-        "install Nsight Compute from developer.nvidia.com and put ncu into PATH",
-    )  # fmt: skip
-
-
 def _sandbox() -> Check:
     level = sandbox.available()
     if level is sandbox.Level.LANDLOCK_SECCOMP:
@@ -181,7 +169,6 @@ _CHECKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("C++ runtime", _runtime),
     ("PyTorch", _torch),
     ("GPU", _gpu),
-    ("Nsight Compute", _profiler),
     ("Sandbox", _sandbox),
     ("Disk", _disk),
     ("Memory", _memory),

@@ -39,6 +39,7 @@ with left:
     heading("Doctor")
     doctor.render_doctor()
     st.button("Look again", key="doctor-again", on_click=doctor.look_again)
+    doctor.render_measuring()
 with right:
     heading("Engine")
     render_engine()

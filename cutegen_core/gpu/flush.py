@@ -11,6 +11,7 @@ import ctypes
 
 from cuda.bindings import driver as cuda
 
+from cutegen_core.gpu import driver
 from cutegen_core.gpu.driver import call
 
 _FACTOR = 2
@@ -79,3 +80,9 @@ class Flush:
         call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
         pointers = ctypes.addressof(self._pointers)
         call(cuda.cuLaunchKernel, self._reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
+
+
+if __name__ == "__main__":  # a kernel for a profiler to be tried out on
+    driver.start()
+    Flush(1 << 20).enqueue(0)
+    call(cuda.cuCtxSynchronize)

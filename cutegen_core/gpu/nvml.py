@@ -106,6 +106,14 @@ class Gpu:
         """Memory of the device that somebody holds, the driver included."""
         return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).used)
 
+    def memory_total_bytes(self) -> int:
+        """Memory of the device."""
+        return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).total)
+
+    def power_limit_w(self) -> float:
+        """What the driver keeps its power under."""
+        return float(_call(pynvml.nvmlDeviceGetEnforcedPowerLimit, self._handle)) / 1000.0
+
     def close(self) -> None:
         """Lets go of the driver's library."""
         _call(pynvml.nvmlShutdown)

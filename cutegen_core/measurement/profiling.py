@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -61,6 +62,24 @@ def profile(spec: Path, workload: str, timeout_s: float = 180.0) -> Profile:
     if not kernels:
         raise MachineError("Nsight Compute profiled no kernel of the plan.")
     return Profile(f"Nsight Compute {nvidia_tools.version(ncu)}".strip(), workload, tuple(kernels))
+
+
+def try_out(timeout_s: float = 60.0) -> str:
+    """Profiles one kernel of our own and says so.
+
+    Raises:
+        MachineError: ncu is missing, may not read the counters, or failed.
+    """
+    ncu = nvidia_tools.need(nvidia_tools.NCU)
+    command = [
+        str(ncu), "--config-file", "off", "--rename-kernels", "off", "--clock-control", "none",
+        "--metrics", "dram__bytes_read.sum", sys.executable, "-m", "cutegen_core.gpu.flush",
+    ]  # fmt: skip
+    ran = nvidia_tools.run(command, timeout_s=timeout_s)
+    _refuse(ran.output)
+    if ran.limit or "dram__bytes_read.sum" not in ran.output:
+        raise MachineError(f"Nsight Compute read no counter: {ran.output.strip()[-600:] or '(no output)'}")
+    return f"Nsight Compute {nvidia_tools.version(ncu)} reads the counters"
 
 
 def may_read_counters() -> bool | None:

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import streamlit as st
 
 from cutegen_core import doctor as core
+from cutegen_core.device import detect
+from cutegen_core.errors import MachineError
 from pages.components.texts import Html, escaped, quiet, table
 
 _SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
@@ -22,6 +24,22 @@ def render_doctor(*, only_what_matters: bool = False) -> None:
     """
     ready = _findings().done()
     st.fragment(_table, run_every=None if ready else POLL_S)(only_what_matters)
+
+
+def render_measuring() -> None:
+    """On a machine with a GPU: a button that measures its peaks and tries the profiler out, and what came of it."""
+    if detect() is None:
+        return
+    hint = "Bounds and the suspicion of too fast kernels rest on it; takes about 15 s of the whole GPU."
+    if st.button("Measure what this GPU can do", key="doctor-measure", help=hint):
+        with st.status("Measuring", expanded=True) as status:
+            try:
+                st.text(core.measure(st.write))
+                status.update(label="Measured", state="complete")
+            except MachineError as error:
+                st.text(str(error))
+                status.update(label="Not measured", state="error")
+        look_again()
 
 
 def look_again() -> None:
@@ -47,7 +65,7 @@ def _table(only_what_matters: bool) -> None:
     st.html(table(("", "", "found"), rows, numbers_from=9))
 
 
-_TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "Sandbox")
+_TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Measured peaks", "Sandbox")
 
 
 def _state(check: core.Check) -> Html:
