@@ -12,7 +12,7 @@ shape = ["rows"]
 init  = "zero"
 
 [[launch]]
-kernel = "find"
+kernel = "find_largest"
 grid   = ["ceil_div(cols, 1024)", "rows"]
 block  = ["256"]
 args   = ["x", "best", "cols"]
@@ -33,7 +33,7 @@ __device__ unsigned long long packed(float value, int index) {
   return (unsigned long long)ordered << 32 | (0xffffffffu - unsigned(index));
 }
 
-__global__ __launch_bounds__(256) void find(float const* x, unsigned long long* best, int cols) {
+__global__ __launch_bounds__(256) void find_largest(float const* x, unsigned long long* best, int cols) {
   Tensor row = make_tensor(make_gmem_ptr(x + long(blockIdx.y) * cols), make_layout(cols));
   unsigned long long mine = 0;
   int const first = blockIdx.x * 1024;

@@ -22,7 +22,7 @@ __global__ __launch_bounds__(256) void conv2d(
     float const* x, float const* weight, float const* bias, float* out, int images, int channels, int filters,
     int height, int width) {
   __shared__ float tile_data[18 * 18];
-  Tensor tile = make_tensor(make_smem_ptr(tile_data), make_layout(make_shape(_18{}, _18{}), LayoutRight{}));
+  Tensor tile = make_tensor(make_smem_ptr(tile_data), make_layout(make_shape(Int<18>{}, Int<18>{}), LayoutRight{}));
   Tensor gx = make_tensor(make_gmem_ptr(x), make_shape(images, channels, height, width), LayoutRight{});
   Tensor gw = make_tensor(make_gmem_ptr(weight), make_shape(filters, channels, _3{}, _3{}), LayoutRight{});
   Tensor go = make_tensor(make_gmem_ptr(out), make_shape(images, filters, height, width), LayoutRight{});
