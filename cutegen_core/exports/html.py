@@ -17,11 +17,12 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from cutegen_core import __version__
+from cutegen_core.exports import report_speed
 from cutegen_core.exports.rendering import render
 from cutegen_core.session_state import State
 from cutegen_core.store import Store
 from cutegen_core.trial import Comparison, Trial, WorkloadVerdict
-from cutegen_core.views import CallView, SessionView, StepRow, StepView, session_view, step_view
+from cutegen_core.views import CallView, SessionView, StepRow, StepView, profile_view, session_view, step_view
 
 _LOG_CHARACTERS = 20_000
 _FINDINGS = 20
@@ -31,7 +32,7 @@ class Bar(NamedTuple):
     """One bar of the latency chart, in percent of the slowest; None where nothing was measured."""
 
     number: int
-    latency_ms: float | None
+    latency_us: float | None
     percent: float
     passed: bool
 
@@ -39,7 +40,7 @@ class Bar(NamedTuple):
 def report(store: Store, session: str) -> str:
     """The report; StoreError when there is no such session."""
     view = session_view(store, session)
-    steps = [_step(row, step_view(store, session, row.number), view.state) for row in view.steps]
+    steps = [_step(store, row, step_view(store, session, row.number), view.state) for row in view.steps]
     return render(
         "report.html.jinja",
         view=view,
@@ -55,7 +56,7 @@ def report(store: Store, session: str) -> str:
     )
 
 
-def _step(row: StepRow, view: StepView, state: State) -> dict[str, Any]:
+def _step(store: Store, row: StepRow, view: StepView, state: State) -> dict[str, Any]:
     language = _language(view.source)
     patch = "\n".join(
         difflib.unified_diff(view.base_source.splitlines(), view.source.splitlines(), "before", "after", lineterm="")
@@ -72,6 +73,8 @@ def _step(row: StepRow, view: StepView, state: State) -> dict[str, Any]:
         "cut": bool(trial and len(trial.log) > _LOG_CHARACTERS),
         "failure": trial.correctness.first_failure if trial and trial.correctness else None,
         "evidence": _evidence(trial),
+        "speeds": report_speed.speeds(trial),
+        "profiled": report_speed.profiled(profile_view(store, state, view.step).profile),
         "best": row.candidate is not None and row.candidate == state.best,
     }
 
@@ -113,10 +116,12 @@ def _bars(view: SessionView) -> list[Bar]:
     slowest = max((row.latency_ms or 0.0 for row in view.steps), default=0.0)
     if not slowest:
         return []
-    return [
-        Bar(row.number, row.latency_ms, 100.0 * (row.latency_ms or 0.0) / slowest, row.status == "PASSED")
-        for row in view.steps
-    ]
+
+    def bar(row: StepRow) -> Bar:
+        took_us = None if row.latency_ms is None else 1000 * row.latency_ms
+        return Bar(row.number, took_us, 100.0 * (row.latency_ms or 0.0) / slowest, row.status == "PASSED")
+
+    return [bar(row) for row in view.steps]
 
 
 def _language(source: str) -> str:

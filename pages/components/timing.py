@@ -7,6 +7,7 @@ import streamlit as st
 from cutegen_core.performance import Conditions, Speedup, Timing, Word, WorkloadPerformance
 from cutegen_core.trial import Stage, StageStatus, Trial
 from cutegen_core.views import share, strongest, suspect
+from cutegen_core.views.conditions import condition_rows
 from pages.components import marks, speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.speed_charts import CALLED
@@ -116,23 +117,8 @@ def _remeasured(workload: WorkloadPerformance) -> None:
 
 
 def _conditions(found: Conditions) -> str:
-    throttled, others = ", ".join(found.throttled), found.other_processes
     rows: list[tuple[object, ...]] = [
-        ("device", f"{found.device}, driver {found.driver}"),
-        ("SM clock", f"{_span(found.sm_clock_mhz)} MHz; memory {found.memory_clock_mhz} MHz"),
-        ("temperature, power", f"{_span(found.temperature_c)} °C, {_span(found.power_w)} W"),
-        ("throttled", _warned(throttled, "those samples were dropped") if throttled else "✓ no"),
-        ("other programs on the GPU", _warned(str(others), "they may have disturbed it") if others else "✓ none"),
-        ("between samples", f"L2 emptied by writing {found.flushed_bytes / 1e6:.0f} MB; {found.sets} sets of buffers"),
-        ("waited for the device", f"{found.lock_wait_s:.2f} s"),
-    ]  # fmt: skip
+        (row.name, Html(f'<span class="cg-warning">▲ {escaped(row.text)}</span>') if row.doubtful else row.text)
+        for row in condition_rows(found)
+    ]
     return table(("condition", ""), rows, numbers_from=9)
-
-
-def _warned(text: str, then: str) -> Html:
-    return Html(f'<span class="cg-warning">▲ {escaped(text)}: {escaped(then)}</span>')
-
-
-def _span(values: tuple[float, float]) -> str:
-    low, high = values
-    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"

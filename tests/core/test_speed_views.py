@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import views
+from cutegen_core.exports.html import report
 from cutegen_core.performance import BEST, Metric
 from cutegen_core.store import Store
 from cutegen_core.views.machine_code import lines_of
@@ -118,3 +119,17 @@ def test_inlined_headers_lead_to_the_candidates_line() -> None:
         ("", ".L_x_0:", 45, ""),
         ("0010", "@!P0 BRA `(.L_x_0)", 0, "cuda_fp16.hpp:7"),
     )
+
+
+def test_the_report_tells_times_with_what_they_rest_on(store: Store) -> None:
+    text = report(store, gpu_story(store).session)
+    for words in (
+        "131.2 µs, A/A noise ±0.6 %; FASTER beside eager: 1.12x; 96 % of the memory bound",
+        "1.122x [1.118, 1.127] FASTER",
+        "SM clock: 1965 to 1980 MHz",
+        "SUSPECT, no result: 71.35 µs is less than the 110.2 µs",
+        "line 48: 46 % of the samples, global or local memory",
+        "NOT_SANITIZED: compute-sanitizer has not looked at it yet",
+    ):
+        assert words in text
+    assert "2.064x" not in text
