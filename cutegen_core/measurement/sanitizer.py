@@ -31,9 +31,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 _PRINTED = 100
 _GRACE_S = 10.0
-_RECORD = re.compile(
-    r"^========= (?=\S)(?P<title>[^\n]*)\n(?P<body>(?:^========= (?: .*)?\n?|^=========\s*\n)*)", re.MULTILINE
-)
+_PREFIX = "========= "
 _NO_RECORD = re.compile(
     r"COMPUTE-SANITIZER|(?:ERROR|RACECHECK|LEAK) SUMMARY|Target application|This version|Warning:|Info:|Program hit "
 )
@@ -143,14 +141,27 @@ def findings(report: Report, spec: Mapping[str, Any], line_of: LineOf) -> tuple[
         line_of: where a place in a header was inlined.
     """
     merged: dict[tuple[str, str, int], tuple[Finding, int]] = {}
-    for match in _RECORD.finditer(report.text):
-        if _NO_RECORD.match(match["title"]):
-            continue
-        finding, count = _finding(match["title"], match["body"], spec, line_of)
+    for title, body in _records(report.text):
+        finding, count = _finding(title, body, spec, line_of)
         key = (finding.kind, finding.kernel, finding.line)
         first, before = merged.get(key, (finding, 0))
         merged[key] = (first, before + count)
     return tuple(replace(f, message=f"{f.message} ({_times(f, n)})") if n > 1 else f for f, n in merged.values())
+
+
+def _records(text: str) -> Iterator[tuple[str, str]]:
+    """First line and indented lines of each record; the tool's own remarks are left out."""
+    title, body = "", list[str]()
+    for line in (*text.splitlines(), _PREFIX + "end"):
+        words = line.removeprefix(_PREFIX)
+        if not line.startswith(_PREFIX.strip()):
+            continue
+        if words.startswith((" ", "=")) or not words.strip():
+            body.append(words.strip())
+            continue
+        if title and not _NO_RECORD.match(title):
+            yield title, "\n".join(body)
+        title, body = words, []
 
 
 def _times(finding: Finding, count: int) -> str:
@@ -159,7 +170,7 @@ def _times(finding: Finding, count: int) -> str:
 
 
 def _finding(title: str, body: str, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, int]:
-    text = f"{title}\n" + re.sub(r"^=========\s*", "", body, flags=re.MULTILINE)
+    text = f"{title}\n{body}"
     kind = next((name for pattern, name in _KINDS if pattern.search(text)), "fault")
     places = [_place(found, line_of) for found in _PLACE.finditer(text)]
     place = places[-1] if places and kind == "race" else places[0] if places else _Place("", 0)
