@@ -195,9 +195,9 @@ void poll(const Call& call) {
   check_barrier(call, address);
   bool const parity = call.at->detail[1] ? call.in<uint32_t>(2) & 1 : Barrier(call.in<uint64_t>(2)).parity;
   auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
-  arrive_loads(address);
+  if (!over()) arrive_loads(address);
   if (!over()) wait_for_change(describe(address, parity), call.pc, call.frame);
-  arrive_loads(address);
+  if (!over()) arrive_loads(address);
   bool const yes = over();
   if (yes && spec.checked) acquire_for(current.thread, order_of(address).over);
   call.out(0, (uint32_t)yes);

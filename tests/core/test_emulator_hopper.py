@@ -1,0 +1,290 @@
+"""Tensor maps, barriers that count bytes, and wgmma on the emulator: right kernels, every layout, seeded mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cutegen_core import kernel_file
+from cutegen_core.device import KNOWN
+from cutegen_core.executor import Execution
+from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.launch import (
+    Argument,
+    Launch,
+    LaunchPlan,
+    ScalarArgument,
+    TensorArgument,
+    TensorMap,
+    TensorMapArgument,
+)
+from cutegen_core.problem import Signature, TensorRole
+from cutegen_core.trial import Status
+from tests.core.emulated import BFLOAT16, Harness, Ran, from_bytes, kernel, line_of, spec, to_bytes
+
+DATA = Path(__file__).parents[1] / "data"
+BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    return Harness(CpuExecutor(), tmp_path_factory.mktemp("hopper"))
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    """To bfloat16 and back."""
+    return from_bytes(to_bytes(array, BFLOAT16), spec("x", array, TensorRole.INPUT, BFLOAT16))
+
+
+def random(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# -- whole kernel files ------------------------------------------------------------------------------------------------
+
+
+@BUILDS
+def test_a_transpose_by_tma_at_ragged_sizes(harness: Harness, checked: bool) -> None:
+    source = (DATA / "transpose_tma.cu").read_text()
+    for rows, columns in ((32, 32), (40, 76), (4, 100)):
+        x, out = random(rows, columns), np.zeros((columns, rows), np.float32)
+        signature = Signature((spec("x", x, TensorRole.INPUT),), (spec("out", out, TensorRole.OUTPUT),))
+        plan = kernel_file.parse(source).plan(signature, KNOWN["sm_90a"])
+        ran = harness.run(source, {"x": x}, {"out": out}, plan, checked=checked, order="reverse")
+        assert ran.status is Status.PASSED, ran.executed
+        np.testing.assert_array_equal(ran.outputs["out"], x.T)
+
+
+def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness, tmp_path: Path) -> None:
+    """Two blocks walk nine ragged tiles with two stages: every barrier goes round, every buffer is used again."""
+    file = kernel_file.parse((DATA / "gemm_bf16_wgmma.cu").read_text())
+    params = {"GROUPS": 1, "BN": 64, "STAGES": 2, "RASTER": 4}
+    a, b = rounded(random(130, 200)), rounded(random(136, 200, seed=1))
+    tensors = (spec("a", a, TensorRole.INPUT, BFLOAT16), spec("b", b, TensorRole.INPUT, BFLOAT16))
+    out = spec("out", np.zeros((130, 136), np.float32), TensorRole.OUTPUT, BFLOAT16)
+    plan = file.plan(Signature(tensors, (out,)), replace(KNOWN["sm_90a"], sm_count=2), params)
+    paths = {tensor: tmp_path / tensor.name for tensor in (*tensors, out)}
+    for tensor, values in zip(tensors, (a, b), strict=True):
+        paths[tensor].write_bytes(to_bytes(values, BFLOAT16))
+    built = harness.executor.build(file, params, lambda: pytest.fail("no cubin is needed"), checked=True)
+    with harness.executor.open(built) as execute:
+        for order in ("forward", "random"):
+            paths[out].write_bytes(b"")
+            given = {tensor: paths[tensor] for tensor in tensors}
+            done = execute(Execution(built, plan, given, {out: paths[out]}, order=order, seed=7))
+            assert (done.status, done.findings) == (Status.PASSED, ())
+            got = from_bytes(paths[out].read_bytes(), out)
+            np.testing.assert_allclose(got, a @ b.T, rtol=2**-7, atol=1e-5)
+
+
+# -- every layout of a tile --------------------------------------------------------------------------------------------
+
+VARIANTS = (DATA / "wgmma_variants.cu").read_text()
+KINDS = ("K_MAJOR", "MN_MAJOR", "REGISTERS", "TF32", "HALF")
+MISTAKES = (
+    "NONE", "TOO_MANY_BYTES", "TOO_FEW_BYTES", "WRONG_PARITY", "NO_WAIT", "NO_FENCE", "NO_COMMIT", "OVERWRITTEN",
+    "TOO_MANY_ARRIVALS", "NO_INIT", "READ_TOO_EARLY",
+)  # fmt: skip
+DTYPES = {"TF32": "float32", "HALF": "float16"}
+SWIZZLE = {16: "none", 32: "32B", 64: "64B", 128: "128B"}
+
+
+def tensor_map(name: str, tensor: str, array: np.ndarray, dtype: str, span: int, swizzle: str = "") -> TensorMap:
+    """Boxes `span` bytes wide and as high as the tensor, swizzled to match."""
+    lines, row = array.shape
+    item = 4 if dtype == "float32" else 2
+    return TensorMap(
+        name, tensor, dtype, 0, (row, lines), (row * item,), (span // item, lines), (1, 1), swizzle or SWIZZLE[span]
+    )
+
+
+def variant(
+    harness: Harness, kind: str, a_span: int = 128, b_span: int = 128, mistake: str = "NONE", *,
+    checked: bool = False, a_swizzle: str = "",
+) -> tuple[Ran, np.ndarray]:  # fmt: skip
+    """Runs one tile; what came out and what should have."""
+    dtype = DTYPES.get(kind, BFLOAT16)
+    k = 32 if kind == "TF32" else 64
+    a, b = random(64, k), random(16, k, seed=1)
+    if dtype == "float32":
+        a, b = ((x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b))
+    else:
+        a, b = (rounded(x) if dtype == BFLOAT16 else x.astype(np.float16) for x in (a, b))
+    want = a.astype(np.float64) @ b.astype(np.float64).T
+    if kind == "MN_MAJOR":
+        a, b = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
+    maps = tensor_map("a_map", "a", a, dtype, a_span, a_swizzle), tensor_map("b_map", "b", b, dtype, b_span)
+    numbers = (KINDS.index(kind), a_span, b_span, MISTAKES.index(mistake))
+    tensors = (TensorMapArgument("a_map"), TensorMapArgument("b_map"), TensorArgument("a", dtype))
+    args: tuple[Argument, ...] = (
+        *tensors,
+        TensorArgument("out", "float32"),
+        *(ScalarArgument(n, str(n)) for n in numbers),
+    )
+    plan = LaunchPlan((Launch("variant", (1, 1, 1), (128, 1, 1), 16384, args),), (), maps)
+    out = np.zeros((64, 16), np.float32)
+    dtypes = {"a": dtype, "b": dtype}
+    return harness.run(VARIANTS, {"a": a, "b": b}, {"out": out}, plan, checked=checked, dtypes=dtypes), want
+
+
+@BUILDS
+@pytest.mark.parametrize(
+    ("kind", "a_span", "b_span"),
+    [
+        ("K_MAJOR", 128, 128), ("K_MAJOR", 64, 32), ("K_MAJOR", 16, 16), ("K_MAJOR", 32, 64), ("MN_MAJOR", 128, 32),
+        ("MN_MAJOR", 64, 16), ("MN_MAJOR", 32, 32), ("MN_MAJOR", 16, 16), ("REGISTERS", 128, 128), ("TF32", 128, 64),
+        ("TF32", 16, 32), ("HALF", 128, 128),
+    ],
+)  # fmt: skip
+def test_a_product_in_every_layout(harness: Harness, kind: str, a_span: int, b_span: int, checked: bool) -> None:
+    ran, want = variant(harness, kind, a_span, b_span, checked=checked)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    np.testing.assert_allclose(ran.outputs["out"], want, rtol=1e-4, atol=1e-5)
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+@BUILDS
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ("TOO_MANY_BYTES", "misses 0 of 1 arrivals and 16 bytes that were announced and that no copy brings"),
+        ("TOO_FEW_BYTES", "misses 0 of 1 arrivals; copies brought 16 bytes more than were announced"),
+        ("TOO_MANY_ARRIVALS", "misses 1 of 2 arrivals"),
+    ],
+)
+def test_a_barrier_that_never_completes_is_a_deadlock_with_its_numbers(
+    harness: Harness, mistake: str, said: str, checked: bool
+) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake=mistake, checked=checked)
+    assert ran.finding.kind == "deadlock"
+    assert said in ran.finding.message
+    assert ran.finding.line == line_of(VARIANTS, "wait_barrier(barrier, mistake == WRONG_PARITY")
+
+
+@pytest.mark.parametrize("mistake", ["WRONG_PARITY", "NO_WAIT", "NO_COMMIT", "OVERWRITTEN"])
+def test_what_is_not_waited_for_gives_no_numbers(harness: Harness, mistake: str) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake=mistake)
+    assert ran.status is Status.PASSED
+    assert np.isnan(ran.outputs["out"]).any()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "first", "last"),
+    [
+        # The compiler made one call of the five asm statements.
+        ("WRONG_PARITY", "missing-wait", "case K_MAJOR:", "// Tiles lie as boxes"),
+        ("OVERWRITTEN", "missing-wait", "case K_MAJOR:", "// Tiles lie as boxes"),
+        ("NO_FENCE", "wgmma", "case K_MAJOR:", "// Tiles lie as boxes"),
+        ("READ_TOO_EARLY", "missing-wait", "// read here:", "wait_barrier(barrier, mistake == WRONG_PARITY"),
+    ],
+)
+def test_the_instrumented_build_names_the_place(
+    harness: Harness, mistake: str, kind: str, first: str, last: str
+) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake=mistake, checked=True)
+    assert ran.finding.kind == kind, ran.executed
+    assert line_of(VARIANTS, first) < ran.finding.line < line_of(VARIANTS, last)
+
+
+def test_products_nobody_waited_for_are_said(harness: Harness) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake="NO_WAIT")
+    assert "matrix products nobody waited for" in ran.finding.message
+
+
+@BUILDS
+def test_a_barrier_nobody_initialised(harness: Harness, checked: bool) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake="NO_INIT", checked=checked)
+    assert ran.finding.kind == ("uninitialised" if checked else "mbarrier")
+
+
+def test_a_swizzle_the_descriptor_does_not_know_of_gives_wrong_numbers(harness: Harness) -> None:
+    ran, want = variant(harness, "K_MAJOR", a_swizzle="none")
+    assert ran.status is Status.PASSED
+    got = ran.outputs["out"]
+    assert np.isfinite(got).all()
+    assert (np.abs(got - want) > 0.1).mean() > 0.5
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+COPIES = kernel(
+    "copies",
+    """
+#include <cutlass/arch/barrier.h>
+__global__ void copies(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to,
+                       float const* x, float* plain, int column, int mistake) {
+  __shared__ alignas(128) float box[4 * 2 * 8];
+  __shared__ alignas(128) float line[64];
+  __shared__ alignas(8) uint64_t barrier[1];
+  if (threadIdx.x == 0) initialize_barrier(barrier[0], 1);
+  __syncthreads();
+  if (cute::elect_one_sync()) {
+    if (mistake != 1) set_barrier_transaction_bytes(barrier[0], sizeof box + sizeof line);
+    SM90_TMA_LOAD_3D::copy(mistake == 2 ? (CUtensorMap const*)x : &from, barrier, 0, box, column, 1, 0);
+    SM90_BULK_COPY_G2S::copy(x, barrier, line, sizeof line);
+    wait_barrier(barrier[0], 0);
+    SM90_TMA_STORE_3D::copy(&to, box, 0, 0, 0);
+    SM90_BULK_COPY_S2G::copy(line, plain, sizeof line);
+    if (mistake != 3) tma_store_arrive();
+    if (mistake != 3) tma_store_wait<0>();
+  }
+  if (mistake == 4) asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(*(int*)line) : "l"(barrier[0]));
+  if (mistake == 5) SM90_TMA_LOAD_MULTICAST_3D::copy(&from, barrier, 3, 0, box, 0, 0, 0);
+  if (mistake == 6) asm volatile("tcgen05.fence::before_thread_sync;");
+  if (mistake == 7) asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(*(int*)line) : "r"(column), "r"(1));
+}
+""",
+)
+
+
+def copies(harness: Harness, column: int = 0, mistake: int = 0, fill: str = "zero", checked: bool = False) -> Ran:
+    """A box of 8 x 2 x 4 floats from (column, 1, 0) of x[4, 3, 20] to out[4, 2, 8], and 64 floats as they lie."""
+    x = random(4, 3, 20)
+    source = TensorMap("from", "x", "float32", 0, (20, 3, 4), (80, 240), (8, 2, 4), (1, 1, 1), oob_fill=fill)
+    target = TensorMap("to", "out", "float32", 0, (8, 2, 4), (32, 64), (8, 2, 4), (1, 1, 1))
+    tensors = TensorArgument("x", "float32"), TensorArgument("plain", "float32")
+    numbers = ScalarArgument(column, "column"), ScalarArgument(mistake, "mistake")
+    args = (TensorMapArgument("from"), TensorMapArgument("to"), *tensors, *numbers)
+    plan = LaunchPlan((Launch("copies", (1, 1, 1), (32, 1, 1), 0, args),), (), (source, target))
+    outputs = {"out": np.zeros((4, 2, 8), np.float32), "plain": np.zeros(64, np.float32)}
+    return harness.run(COPIES, {"x": x}, outputs, plan, checked=checked)
+
+
+@BUILDS
+@pytest.mark.parametrize(("column", "fill"), [(4, "zero"), (-3, "zero"), (16, "zero"), (16, "nan"), (99, "zero")])
+def test_boxes_that_leave_the_tensor_are_filled(harness: Harness, column: int, fill: str, checked: bool) -> None:
+    ran = copies(harness, column, fill=fill, checked=checked)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    x = random(4, 3, 20)
+    padded = np.full((4, 3, 220), np.nan if fill == "nan" else 0, np.float32)
+    padded[:, :, 100:120] = x
+    np.testing.assert_array_equal(ran.outputs["out"], padded[:, 1:3, 100 + column : 108 + column])
+    np.testing.assert_array_equal(ran.outputs["plain"], x.reshape(-1)[:64])
+
+
+def test_mistakes_with_copies_are_named(harness: Harness) -> None:
+    unannounced = copies(harness, mistake=1)
+    assert "copies brought 512 bytes more than were announced" in unannounced.finding.message
+    stranger = copies(harness, mistake=2)
+    assert (stranger.status, stranger.finding.kind) == (Status.RUNTIME_ERROR, "tensor-map")
+    unfinished = copies(harness, mistake=3)
+    assert unfinished.status is Status.PASSED
+    assert "a bulk store may still read its shared memory" in unfinished.finding.message
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"),
+    [
+        (4, "mbarrier.pending_count.b64"), (5, ".multicast::cluster"), (6, "tcgen05.fence::before_thread_sync"),
+        (7, "no thread block clusters"),
+    ],
+)  # fmt: skip
+def test_what_the_emulator_lacks_is_unsupported_by_name(harness: Harness, mistake: int, name: str) -> None:
+    ran = copies(harness, mistake=mistake)
+    assert ran.status is Status.UNSUPPORTED
+    assert name in ran.executed.message
