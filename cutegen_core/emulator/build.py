@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -22,7 +23,6 @@ from cutegen_core.trial import Diagnostic, Status
 
 IMAGE = "candidate.so"
 _MEMORY_BYTES = 6 << 30
-_TIMEOUT_S = 120.0
 _FILE_BYTES = 512 << 20
 _LOG_BYTES = 1 << 20
 _MOST_DIAGNOSTICS = 30
@@ -33,9 +33,18 @@ _MESSAGE = re.compile(
 
 
 def build(
-    installed: Installation, cache: Path, kernel: KernelFile, params: Mapping[str, int | float], *, checked: bool
+    installed: Installation,
+    cache: Path,
+    kernel: KernelFile,
+    params: Mapping[str, int | float],
+    *,
+    checked: bool,
+    timeout_s: float,
 ) -> Built:
     """Builds a candidate, or answers from the cache.
+
+    Args:
+        timeout_s: wall-clock limit of the compiler, and of the linker.
 
     Raises:
         MachineError: the compiler cannot be run in its sandbox.
@@ -53,7 +62,7 @@ def build(
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="build-", dir=folder.parent))
     try:
-        return _compile(installed, source, names, scratch, folder, checked, started)
+        return _compile(installed, source, names, scratch, folder, checked, started, timeout_s)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -70,6 +79,7 @@ def _compile(
     folder: Path,
     checked: bool,
     started: float,
+    timeout_s: float,
 ) -> Built:
     (scratch / "candidate.cpp").write_text(source)
     compiler = installed.compiler
@@ -77,15 +87,19 @@ def _compile(
         *compiler.compile, *compiler.candidate_flags(checked=checked), *installed.include_flags,
         "-include-pch", str(installed.prelude(checked=checked)), "-c", "candidate.cpp", "-o", "candidate.o",
     ]  # fmt: skip
-    done = _sandboxed(installed, command, scratch)
+    done = _sandboxed(installed, command, scratch, timeout_s)
     if done.limit:
-        return _failed(Status.COMPILE_LIMIT, checked, started, (), _limit_message(done.limit), done.output)
+        return _failed(Status.COMPILE_LIMIT, checked, started, (), _limit_message(done.limit, timeout_s), done.output)
     if done.returncode != 0:
         _check_prelude(done.output, installed)
         found = diagnostics(done.output, names)
         text = found[0].message if found else "the emulator's compiler failed without a message"
         return _failed(Status.COMPILE_ERROR, checked, started, found, text, done.output)
-    linked = _sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch)
+    linked = _sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
+    if linked.limit:
+        return _failed(
+            Status.COMPILE_LIMIT, checked, started, (), _limit_message(linked.limit, timeout_s), linked.output
+        )
     if linked.returncode != 0:
         return _failed(Status.COMPILE_ERROR, checked, started, (), "the kernel does not link", linked.output)
     (scratch / "kernels").write_text("\n".join(names) + "\n")
@@ -101,14 +115,14 @@ def _check_prelude(log: str, installed: Installation) -> None:
         )
 
 
-def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path) -> sandbox.Completed:
+def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float) -> sandbox.Completed:
     reads = (installed.headers, runtime_sources(), *installed.compiler.reads, *(p for p in toolchain.include_dirs()))
     policy = sandbox.Policy(
         read=tuple(dict.fromkeys(reads)), write=(scratch,), memory_bytes=_MEMORY_BYTES,
-        cpu_seconds=int(_TIMEOUT_S), file_bytes=_FILE_BYTES,
+        cpu_seconds=math.ceil(timeout_s), file_bytes=_FILE_BYTES,
     )  # fmt: skip
     return sandbox.run(
-        command, policy, cwd=scratch, env=host_compiler.environment(scratch), timeout_s=_TIMEOUT_S,
+        command, policy, cwd=scratch, env=host_compiler.environment(scratch), timeout_s=timeout_s,
         output_limit_bytes=_LOG_BYTES,
     )  # fmt: skip
 
@@ -130,9 +144,9 @@ def _failed(
     return Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
 
 
-def _limit_message(limit: str) -> str:
+def _limit_message(limit: str, timeout_s: float) -> str:
     reasons = {
-        "time": f"took more than {_TIMEOUT_S:g} s", "memory": f"needed more than {_MEMORY_BYTES >> 30} GiB",
+        "time": f"took more than {timeout_s:g} s", "memory": f"needed more than {_MEMORY_BYTES >> 30} GiB",
         "output": f"printed more than {_LOG_BYTES >> 20} MiB of messages",
     }  # fmt: skip
     return f"compiling for the emulator {reasons[limit]} and was stopped"

@@ -25,6 +25,7 @@ class CpuExecutor:
     Args:
         cache: folder for builds; the workspace's when None.
         progress: told when something takes long, such as the first build of the emulator itself.
+        build_timeout_s: wall-clock limit of compiling a candidate.
     """
 
     name = "cpu"
@@ -32,9 +33,10 @@ class CpuExecutor:
     ordered = True
     checks_every_trial = True
 
-    def __init__(self, cache: Path | None = None, progress: Progress = _silent) -> None:
+    def __init__(self, cache: Path | None = None, progress: Progress = _silent, build_timeout_s: float = 120.0) -> None:
         self._cache = cache or workspace.cache_dir("emulator")
         self._progress = progress
+        self.build_timeout_s = build_timeout_s
         self._installation: Installation | None = None
         self._lock = threading.Lock()
 
@@ -53,7 +55,7 @@ class CpuExecutor:
         self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
     ) -> Built:
         """Compiles a candidate for the emulator, instrumented when `checked`; answers from the cache where it can."""
-        return build.build(self.prepare(), self._cache, kernel, params, checked=checked)
+        return build.build(self.prepare(), self._cache, kernel, params, checked=checked, timeout_s=self.build_timeout_s)
 
     @contextmanager
     def open(self, built: Built) -> Iterator[Execute]:

@@ -172,6 +172,8 @@ def read_raw(path: Path, spec: TensorSpec) -> torch.Tensor:
     data = np.fromfile(path, dtype=np.uint8)
     if data.size != spec.nbytes:
         raise ProblemError(f"{path.name} holds {data.size} bytes, {spec.name} needs {spec.nbytes}.")
+    if not data.size:  # no bytes can be viewed as anything
+        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
     return torch.from_numpy(data).view(getattr(torch, spec.dtype)).reshape(spec.shape)
 
 
