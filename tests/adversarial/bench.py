@@ -20,6 +20,7 @@ from cutegen_core.compiler.compile_server import Limits
 from cutegen_core.device import Device, target
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.executor import Executor
+from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.expressions import Number
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel_file import KernelFile
@@ -81,6 +82,8 @@ class Bench:
     def evaluate(self, case: Case, seed: int | None = None) -> Trial:
         """One thorough trial with a fresh seed."""
         self.compiler.limits = SHORT_LIMITS if case.limited else self._limits
+        if isinstance(self.executor, CpuExecutor):
+            self.executor.build_timeout_s = SHORT_LIMITS.seconds if case.limited else self._limits.seconds
         return self.evaluator(case.problem).evaluate(
             Candidate(case.source, Author.PERSON), seed=randbits(31) if seed is None else seed, thorough=True
         )

@@ -165,9 +165,12 @@ def _bombs() -> tuple[Case, ...]:
              relu(before="__device__ char bomb[1u << 31] = {1};"), *_both(*LIMIT, line=False), limited=True),
         Case("log bomb", "a million bytes of warnings", "relu",
              relu(before=flood), *_both(Status.COMPILE_LIMIT, words=("MB of messages",), line=False), limited=True),
-        Case("nested parentheses", "recursion in the parser", "relu",
-             relu(before=f"__device__ int deep = {'(' * 100000}1{')' * 100000};"), *_both(*LIMIT, line=False),
-             limited=True),
+        Case("log bomb of one message", "the name of a type is fifty million characters long", "relu",
+             relu(before="template <class A, class B> struct P {};\n"
+                         "template <int N> struct D { using type = P<typename D<N - 1>::type, typename D<N - 1>::type>; };\n"
+                         "template <> struct D<0> { using type = int; };\n"
+                         "template <class T> struct Show;\n__device__ Show<D<22>::type> show;"),
+             *_both(*LIMIT, line=False), limited=True),
     )  # fmt: skip
 
 
