@@ -173,11 +173,11 @@ BUGS = {
         grid=1,
     ),
     "unknown PTX": Bug(
-        'asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory");  // HERE',
+        'asm volatile("tcgen05.fence::before_thread_sync;\\n" ::: "memory");  // HERE',
         Status.UNSUPPORTED,
         "unsupported-ptx",
         "",
-        "'wgmma.fence.sync.aligned'",
+        "'tcgen05.fence::before_thread_sync'",
     ),
     "writes an input": Bug(
         "const_cast<float*>(x)[3] = 0.f;  // HERE", Status.INPUT_MODIFIED, "input-modified", "x", "element 3"
@@ -302,7 +302,9 @@ def test_a_barrier_after_threads_have_ended_warns(harness: Harness) -> None:
         Bug("if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }", MEMORY, "", "")
     )
     x = np.zeros(40, np.float32)
-    ran = harness.run(source, {"x": x}, {"out": x}, one("main_kernel", 1, 64, "x:float32", "out:float32", 40), checked=True)
+    ran = harness.run(
+        source, {"x": x}, {"out": x}, one("main_kernel", 1, 64, "x:float32", "out:float32", 40), checked=True
+    )
     assert ran.status is Status.PASSED
     assert (ran.finding.kind, ran.finding.line) == ("divergent-barrier", line_of(source, MARK))
     assert "thread (40, 0, 0) has left the kernel" in ran.finding.message

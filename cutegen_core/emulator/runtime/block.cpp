@@ -142,6 +142,7 @@ bool complete(int first_thread, WarpOperation& operation) {
   if ((operation.arrived & expected) != expected) return false;
   operation.unread = operation.arrived;
   idle_spins = 0;
+  *met = 1;
   for (int lane = 0; lane < 32; ++lane)
     if (operation.arrived >> lane & 1) fibers[first_thread + lane].state = State::READY;
   if (spec.checked) checker_warp(first_thread, operation.arrived);
@@ -288,6 +289,7 @@ void open_barrier() {
   for (uint32_t t = 0; t < thread_count; ++t)
     if (fibers[t].state == State::BARRIER) fibers[t].state = State::READY, fibers[t].barrier_value = value;
   idle_spins = 0;
+  *met = 1;
   note_change();
   if (spec.checked) checker_barrier();
 }
@@ -405,6 +407,7 @@ void when_idle(bool (*hook)()) {
 void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
   Fiber& self = fibers[current.thread];
   self.what = what, self.seen_changes = changes;
+  *met = 1;
   wait_as(State::WAITING, 0, "", pc, frame);
 }
 
@@ -421,6 +424,7 @@ void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_
   if (barrier.lanes[current.thread / 32] & bit)
     fail("MEMORY_ERROR", "divergent-barrier", "", "this thread arrives a second time at named barrier %d, which has not opened", id);
   named_used = true;
+  *met = 1;
   barrier.expected = expected;
   barrier.lanes[current.thread / 32] |= bit;
   ++barrier.arrived;
@@ -435,16 +439,31 @@ void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_
   if (self.state == State::NAMED) wait_as(State::NAMED, 0, "", pc, frame);
 }
 
-// Called where a thread may be waiting for another one (atomics, volatile reads): lets the others run, and gives up
-// when nobody gets anywhere, which is what waiting for another block looks like here.
-void spin_point() {
-  if (current.thread < 0 || ++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;
-  if (++idle_spins > HOPELESS_SPINS) {
-    at_frames(EMU_CALLER, *(uintptr_t*)EMU_FRAME);
-    fail("UNSUPPORTED", "inter-block-wait", "",
-         "threads of this block wait for something no thread of this block does; the emulator runs blocks one after "
-         "another, so kernels in which blocks wait for one another cannot be executed here");
-  }
+void got_somewhere() { idle_spins = 0; }
+
+namespace {
+
+// Nobody gets anywhere. What a thread of this block could still change is shared memory; what another block could is not.
+[[noreturn]] void explain_spin(uintptr_t address) {
+  at_frames(EMU_CALLER, *(uintptr_t*)EMU_FRAME);
+  bool const alone = gridDim.count() == 1;
+  if (alone || emu_is_shared((const void*)address))
+    fail("TIMEOUT", "deadlock", spec.checked ? name_at(address) : "",
+         "threads wait in a loop for a change of %s that no thread %s makes: this never ends", alone ? "memory" : "shared memory",
+         alone ? "of the launch" : "of the block");
+  fail("UNSUPPORTED", "inter-block-wait", "",
+       "threads of this block wait for something no thread of this block does; the emulator runs blocks one after "
+       "another, so kernels in which blocks wait for one another cannot be executed here");
+}
+
+}  // namespace
+
+// Lets the others run where a thread may be waiting for them (atomics, volatile reads), and gives up when nobody gets
+// anywhere. A thread's own variables are nobody else's to change.
+void spin_point(uintptr_t address) {
+  if (current.thread < 0 || address - (uintptr_t)current.stack_low < STACK_BYTES) return;
+  if (++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;
+  if (++idle_spins > HOPELESS_SPINS) explain_spin(address);
   to_scheduler();
 }
 

@@ -287,8 +287,9 @@ void remember_write(Cell& cell, Access access) {
   at_frames(access_pc, access_frame);
   Index3 const thread = thread_coordinates(cell.writer);
   fail("MEMORY_ERROR", "missing-wait", region.name,
-       "%s element %ld of %s while an asynchronous copy of thread (%u, %u, %u) into it is under way; that thread has not waited for it",
-       verb(access), (long)((address - region.low) / region.itemsize), region.name, thread.x, thread.y, thread.z);
+       "%s element %ld of %s while an asynchronous copy of thread (%u, %u, %u) into it is under way, which has not waited for it%s",
+       verb(access), (long)((address - region.low) / region.itemsize), region.name, thread.x, thread.y, thread.z,
+       cell.writer == current.thread ? "" : "; before others touch it, that thread must wait and a barrier must follow");
 }
 
 void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address, Access access) {
@@ -329,6 +330,7 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
     fail("INPUT_MODIFIED", "input-modified", region.name, "writes to input %s (element %ld)", region.name,
          (long)((address - region.low) / region.itemsize));
   }
+  if (region.kind != Kind::IMAGE) last_access[current.thread] = epoch;
   if (region.written) check_written(region, address, bytes, access);
   if (!region.cells || bytes < region.granule) return;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
@@ -352,7 +354,6 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   if (address - (uintptr_t)current.stack_low < STACK_BYTES || current.thread < 0) return;
   access_pc = pc, access_frame = frame;
   access_address = address, access_bytes = bytes;
-  last_access[current.thread] = epoch;
   if (const Region* const region = find(address)) return check_region(*region, address, bytes, access);
   explain_stray(address, access);
 }
@@ -536,7 +537,7 @@ extern "C" {
 #define EMU_SIZE(BYTES)                                                                             \
   void __tsan_read##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::READ); }                        \
   void __tsan_write##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::WRITE); }                      \
-  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point(); EMU_CHECK(BYTES, Access::READ); } \
+  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point((uintptr_t)address); EMU_CHECK(BYTES, Access::READ); } \
   void __tsan_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }             \
   void __tsan_unaligned_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }              \
   void __tsan_unaligned_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }            \
@@ -578,7 +579,7 @@ void __tsan_atomic_thread_fence(int) { runner::note_device_fence(); }
 void __tsan_atomic_signal_fence(int) {}
 
 #define EMU_ATOMIC_ENTER \
-  runner::spin_point();  \
+  runner::spin_point((uintptr_t)address);  \
   EMU_CHECK(sizeof *address, Access::ATOMIC)
 #define EMU_FETCH(BITS, TYPE, NAME)                                                     \
   TYPE __tsan_atomic##BITS##_fetch_##NAME(volatile TYPE* address, TYPE value, int) {    \
@@ -620,7 +621,8 @@ EMU_ATOMIC_SIZE(64, uint64_t)
 
 // The prelude's atomics come through here in both builds.
 void emu_atomic(const void* address, size_t bytes) {
-  runner::spin_point();
+  runner::spin_point((uintptr_t)address);
+  *runner::met = 1;
   if (runner::spec.checked) EMU_CHECK(bytes, Access::ATOMIC);
 }
 
@@ -635,6 +637,7 @@ void emu_atomic_load(const void* address, void* result, size_t bytes) {
 }
 
 int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes) {
+  if (memcmp(expected, desired, bytes) != 0) runner::got_somewhere();
 #define EMU_CAS(TYPE)                                                                                       \
   return __atomic_compare_exchange_n((TYPE*)address, (TYPE*)expected, *(const TYPE*)desired, false,         \
                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)

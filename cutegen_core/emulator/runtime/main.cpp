@@ -28,7 +28,7 @@ namespace {
 struct Shared {
   Report reports[MAX_WORKERS];
   Report warnings[MAX_WORKERS];
-  volatile int stop;
+  volatile int stop, met;
 };
 
 Shared* shared;
@@ -330,7 +330,7 @@ void run_one(int launch) {
 
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  stop = &shared->stop;
+  stop = &shared->stop, met = &shared->met;
   for (int i = 0; i < spec.buffer_count; ++i) {
     map_buffer(spec.buffers[i]);
     fill_buffer(spec.buffers[i]);
@@ -375,6 +375,6 @@ int main(int count, char** words) {
   write_outputs();
   for (auto const& said : shared->warnings)
     if (said.raised) write_result(said, "warning-");
-  say("status PASSED\n");
+  say("met %d\nstatus PASSED\n", shared->met);
   return 0;
 }

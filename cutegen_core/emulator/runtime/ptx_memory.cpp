@@ -22,8 +22,8 @@ const Operand* element(const Operand& operand, int i) { return operand.kind == O
 void load(const Call& call) {
   auto const bytes = (size_t)call.at->detail[1];
   auto const count = (int)call.at->detail[3];
-  if (call.at->detail[5]) spin_point();
   uintptr_t const address = address_of(call, 1);
+  if (call.at->detail[5]) spin_point(address);
   access(call, address, bytes * (size_t)count, (Access)call.at->detail[4], bytes * (size_t)count);
   for (int i = 0; i < count; ++i) {
     uint64_t value = 0;
@@ -148,8 +148,8 @@ uint64_t change_one(const Call& call, uintptr_t address, uint64_t b, uint64_t c)
 void update(const Call& call) {
   auto const bytes = (size_t)call.at->detail[1];
   auto const count = (int)call.at->detail[3], first = (int)call.at->detail[4];
-  spin_point();
   uintptr_t const address = address_of(call, first);
+  spin_point(address);
   access(call, address, bytes * (size_t)count, Access::ATOMIC, bytes * (size_t)count);
   for (int i = 0; i < count; ++i) {
     uint64_t b = 0, c = 0;

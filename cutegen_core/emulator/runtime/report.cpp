@@ -14,6 +14,7 @@ namespace runner {
 Report* report;
 Report* warning;
 volatile int* stop;
+volatile int* met;
 
 namespace {
 

@@ -121,6 +121,7 @@ extern Current current;
 extern Report* report;       // of this worker
 extern Report* warning;      // of this worker: said, but not a failure
 extern volatile int* stop;   // set by any worker that found something
+extern volatile int* met;    // set when threads did something together: only then can their order matter
 
 // image.cpp
 void load_image(const char* path);
@@ -155,13 +156,15 @@ struct Clock {
 void prepare_fibers(uint32_t threads);
 void run_launch(int launch, uint32_t worker, uint32_t workers);
 Index3 thread_coordinates(int thread);
-void spin_point();
+// A point at which a thread may be waiting for another one to change `address`; may suspend it.
+void spin_point(uintptr_t address);
 uintptr_t fiber_stack_low(int thread);
 // Suspends the running thread until `note_change` was called; use it in a loop that tests the condition. When no thread of
 // the block can go on, the idle hook may bring what is under way; after that the kernel is reported as a deadlock of a
 // thread that waits for `what`.
 void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame);
 void note_change();
+void got_somewhere();  // a thread changed memory that others may be watching
 void when_idle(bool (*hook)());
 // `bar.sync id, expected` or `bar.arrive`; 0 expected: all threads of the block that have not ended.
 void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_t frame);
