@@ -16,7 +16,8 @@ import openai
 
 from cutegen_core.llm import stoppable
 from cutegen_core.llm.chat import ChatModel, Message
-from cutegen_core.llm.model_error import ModelError, ModelErrorKind, failure_of
+from cutegen_core.llm.model_error import ModelError, ModelErrorKind
+from cutegen_core.llm.model_failure import failure_of
 from cutegen_core.llm.model_settings import ModelSettings
 from cutegen_core.llm.model_wire import UnreadableAnswerError, Wire, client
 from cutegen_core.llm.secret_keys import Key

@@ -20,7 +20,8 @@ import openai
 from openai import AsyncStream
 
 from cutegen_core.llm.budget import Usage, estimate_tokens
-from cutegen_core.llm.model_error import Failure, ModelErrorKind, failure_of
+from cutegen_core.llm.model_error import Failure, ModelErrorKind
+from cutegen_core.llm.model_failure import failure_of
 from cutegen_core.llm.model_settings import ModelSettings
 from cutegen_core.llm.model_wire import UnreadableAnswerError, Wire
 from cutegen_core.llm.secret_keys import Key
