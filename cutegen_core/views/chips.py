@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 
 from cutegen_core.candidate import Author
+from cutegen_core.performance import KernelProfile, Profile
 from cutegen_core.session_state import State
-from cutegen_core.trial import Status, Trial
+from cutegen_core.store import Store
+from cutegen_core.trial import Occupancy, Status, Trial
+from cutegen_core.views.profiles import profile_view
 from cutegen_core.views.session import SessionView, StepView
 
+CONFLICTS, USED_BYTES, HOT = 10.0, 16.0, 0.3
+"""From here on: per cent of cycles, bytes of 32, and a line's share of the samples are worth an instruction."""
+FEW_WAVES, TAIL = 4.0, 0.3
 
-def chips(view: SessionView, shown: StepView | None) -> tuple[str, ...]:
+
+def chips(store: Store, view: SessionView, shown: StepView | None) -> tuple[str, ...]:
     """At most five instructions ready for a Redirect: the playbook's other kernels by name, since it knows no
     other words, else what the evidence of the shown step suggests."""
     menu = _menu(view.state)
     if menu:
         return menu[:5]
     trial = shown.trial if shown else None
-    found = [*_from_failure(trial), *_from_resources(trial)]
+    profile = profile_view(store, view.state, shown.step).profile if shown else None
+    found = [*_from_failure(trial), *_from_profile(profile), *_from_resources(trial)]
     best = view.state.step_of(view.state.best) if view.state.best else None
     if trial and not trial.passed and best and shown and best.number != shown.step.number:
         found.append(f"start again from step {best.number}")
@@ -47,6 +55,33 @@ def _from_failure(trial: Trial | None) -> list[str]:
     return words
 
 
+def _from_profile(profile: Profile | None) -> list[str]:
+    """What the profiler found to be lost, worst first by the launch that takes longest."""
+    if profile is None:
+        return []
+    kernel = max(profile.kernels, key=lambda k: _value(k, "duration"))
+    words = []
+    if (lost := _value(kernel, "shared memory cycles lost to bank conflicts")) > CONFLICTS:
+        words.append(f"bank conflicts cost {lost:.0f} % of the shared memory's cycles: add a swizzle or padding")
+    for direction in ("load", "store"):
+        used = _value(kernel, f"used of a 32-byte {direction}")
+        if 0 < used < USED_BYTES:
+            words.append(f"only {used:.0f} of 32 bytes of a {direction} are used: make neighbours access neighbours")
+    hottest = max(kernel.lines, key=lambda line: line.samples, default=None)
+    total = sum(line.samples for line in kernel.lines)
+    if hottest and hottest.stall and hottest.samples > HOT * total:
+        share = 100 * hottest.samples / total
+        words.append(
+            f"line {hottest.line} takes {share:.0f} % of the samples, waiting for {hottest.stall}: shorten that"
+        )
+    return words
+
+
+def _value(kernel: KernelProfile, name: str) -> float:
+    metric = kernel.metric(name)
+    return metric.value if metric else 0.0
+
+
 def _from_resources(trial: Trial | None) -> list[str]:
     resources = trial.resources if trial else None
     if resources is None:
@@ -58,4 +93,12 @@ def _from_resources(trial: Trial | None) -> list[str]:
     if rows:
         row = min(rows, key=lambda r: r.occupancy)
         words.append(f"occupancy {100 * row.occupancy:.0f} %, limited by {row.limiter}: use less of it")
+    largest = max(resources.occupancy, key=lambda r: r.waves, default=None)
+    if largest and _has_tail(largest):
+        words.append(f"{largest.waves:.1f} waves: the last one leaves SMs idle; try a persistent grid or another tile")
     return words
+
+
+def _has_tail(row: Occupancy) -> bool:
+    """A few blocks more than a whole number of waves, and few waves for it to vanish in."""
+    return 1 < row.waves < FEW_WAVES and 0 < row.waves % 1 < TAIL

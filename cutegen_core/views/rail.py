@@ -37,8 +37,11 @@ def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
     current = step is not None and step is state.step and step.outcome is None
     results = {r.stage: r for r in step.stages} if step else {}
     stops = [_plan_stop(state, step, current)]
+    asked = _asked_profile(state, step)
     for stage in (Stage.PATCH, Stage.COMPILE, Stage.TEST, Stage.BENCHMARK, Stage.PROFILE):
-        if stage in results:
+        if asked is not None and stage is Stage.PROFILE:
+            stops.append(asked)
+        elif stage in results:
             result = results[stage]
             stops.append(RailStop(stage.lower(), RailStatus(result.status), result.seconds, None, result.note))
         elif current and state.running_stage is stage and state.phase is Phase.TESTING:
@@ -47,6 +50,20 @@ def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
             stops.append(RailStop(stage.lower(), RailStatus.FRESH))
     stops.append(_promote_stop(state, step, current))
     return tuple(stops)
+
+
+def _asked_profile(state: State, step: Step | None) -> RailStop | None:
+    """The stop of a profile that was asked for by itself, outside the trial; None where none was."""
+    if step is None or step.candidate is None:
+        return None
+    if step.candidate == state.profile_wanted:
+        since = state.running_since if state.running_stage is Stage.PROFILE else None
+        return RailStop("profile", RailStatus.RUNNING, None, since)
+    found = state.profiles.get(step.candidate)
+    if found is None:
+        return None
+    status = RailStatus.PASSED if found.profile else RailStatus.FAILED
+    return RailStop("profile", status, None, None, found.message)
 
 
 def _plan_stop(state: State, step: Step | None, current: bool) -> RailStop:

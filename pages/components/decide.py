@@ -47,7 +47,7 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         if view.state.settings.imported:
             render_imported_bar(store, view)
             return
-        _hint_and_chips(view, shown)
+        _hint_and_chips(store, view, shown)
         left, middle, right = st.columns([3.4, 4.4, 3.1], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
             _draw(_approve(store, view, shown))
@@ -83,7 +83,7 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
     ))  # fmt: skip
 
 
-def _hint_and_chips(view: SessionView, shown: StepView | None) -> None:
+def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         quiet(_hint(view))
         waits = view.can_approve or prompt_gate.is_open(view)
@@ -94,7 +94,7 @@ def _hint_and_chips(view: SessionView, shown: StepView | None) -> None:
                 on_click=ui_state.drop_from_url,
                 args=("step",),
             )
-        for number, chip in enumerate(views.chips(view, shown)):
+        for number, chip in enumerate(views.chips(store, view, shown)):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
                 on_click=ui_state.put, args=(_answer_key(view), chip),

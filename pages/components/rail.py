@@ -25,18 +25,27 @@ def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stal
         stale: a draft differs from the tested source, so the verdicts are of another text.
         ticket: of a decision the engine has not taken yet, else 0.
     """
-    every = RUNNING_POLL_S if view.working or ticket else WAITING_POLL_S
+    every = RUNNING_POLL_S if view.working or view.state.profile_wanted or ticket else WAITING_POLL_S
     watch = st.fragment(_watch, run_every=every)
-    watch(store, view.id, view.state.meaning_seq, shown.step.number if shown else None, stale, ticket)
+    watch(store, view.id, _drawn(view), shown.step.number if shown else None, stale, ticket)
 
 
-def _watch(store: Store, session: str, drawn_seq: int, number: int | None, stale: bool, ticket: int) -> None:
+def _drawn(view: SessionView) -> tuple[int, int]:
+    """Changes with everything the page must be drawn again for. A profile arrives beside the steps and makes no
+    decision stale, so it has no part in `meaning_seq`."""
+    return view.state.meaning_seq, len(view.state.profiles)
+
+
+def _watch(
+    store: Store, session: str, drawn: tuple[int, int], number: int | None, stale: bool, ticket: int
+) -> None:  # fmt: skip
     view = views.session_view(store, session)
-    if view.state.meaning_seq != drawn_seq or (ticket and store.ticket(ticket).taken):
+    if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
-    live = _line(store, view) if view.working else "your answer waits for the engine" if ticket else ""
+    busy = view.working or view.state.profile_wanted
+    live = _line(store, view) if busy else "your answer waits for the engine" if ticket else ""
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
 
 

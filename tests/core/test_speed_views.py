@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core import views
+from cutegen_core import records, views
+from cutegen_core.decision import Decision, DecisionKind
+from cutegen_core.event import Decided, Profiled
 from cutegen_core.exports.html import report
 from cutegen_core.performance import BEST, Metric
 from cutegen_core.store import Store
 from cutegen_core.views.machine_code import lines_of
 from cutegen_core.views.speed import COMPULSORY
 from tests.pages.gpu_stories import SASS, gpu_story, measured, profile, suspect, timed
-from tests.pages.stories import softmax_story
+from tests.pages.stories import KERNEL, softmax_story
 
 
 @pytest.fixture
@@ -93,6 +95,44 @@ def test_metrics_of_another_unit_are_not_compared() -> None:
     milliseconds = type(kernel)(kernel.kernel, (Metric("duration", 0.1, "ms"),))
     changed = type(before)(before.tool, before.workload, (milliseconds,))
     assert all(row.before is None for row in views.profile_deltas(changed, after))
+
+
+def test_an_asked_profile_shows_on_the_rail_without_making_a_decision_stale(store: Store) -> None:
+    story = gpu_story(store)
+    seed = store.put(KERNEL)
+
+    def stop(number: int) -> views.RailStop:
+        state = views.session_view(store, story.session).state
+        return next(s for s in views.rail(state, state.steps[number - 1]) if s.name == "profile")
+
+    seen = views.session_view(store, story.session).state.meaning_seq
+    assert stop(3).status is views.RailStatus.PASSED
+    assert stop(1).status is views.RailStatus.SKIPPED
+    story.add(Decided(Decision(DecisionKind.PROFILE, candidate=seed)))
+    assert stop(1).status is views.RailStatus.RUNNING
+    asked = views.session_view(store, story.session).state.meaning_seq
+    story.add(Profiled(seed, "", "ncu may not read the counters"))
+    assert (stop(1).status, stop(1).note) == (views.RailStatus.FAILED, "ncu may not read the counters")
+    assert seen <= asked == views.session_view(store, story.session).state.meaning_seq
+
+
+def test_chips_say_what_the_profiler_found(store: Store) -> None:
+    story = gpu_story(store)
+    found = profile(131.0, 40, 95.0)
+    kernel = found.kernels[0]
+    metrics = (
+        Metric("duration", 131.0, "us"), Metric("shared memory cycles lost to bank conflicts", 62.5, "%"),
+        Metric("used of a 32-byte load", 4.0, "byte"), Metric("used of a 32-byte store", 32.0, "byte"),
+    )  # fmt: skip
+    slow = type(found)(found.tool, found.workload, (type(kernel)(kernel.kernel, metrics, (), kernel.lines),))
+    story.add(Profiled(store.put(KERNEL), store.put(records.dump(slow))))
+    view = views.session_view(store, story.session)
+    chips = views.chips(store, view, views.step_view(store, story.session, 1))
+    assert chips == (
+        "bank conflicts cost 62 % of the shared memory's cycles: add a swizzle or padding",
+        "only 4 of 32 bytes of a load are used: make neighbours access neighbours",
+        "line 48 takes 46 % of the samples, waiting for global or local memory: shorten that",
+    )
 
 
 def test_machine_code_knows_its_lines() -> None:
