@@ -118,6 +118,7 @@ WRONG = {
     "low_precision": Written("bfloat16 for float32", closeness.SUMS, "gemm_fp32"),
     "writes_input": Written("writes its input", closeness.EXACT, "relu"),
     "endless": Written("never ends", closeness.EXACT, "relu"),
+    "waits_for_flag": Written("waits for what never comes", closeness.EXACT, "relu"),
 }
 
 
