@@ -42,7 +42,9 @@ RELU = "if (i < n) out[i] = x[i] > 0.0f ? x[i] : 0.0f;"
 
 def kernel_file(plan: str, code: str, idea: str = "") -> str:
     head = f'idea = "{idea}"\n' if idea else ""
-    return f"/* cutegen\n{head}{plan.strip()}\n*/\n#include <cute/tensor.hpp>\nusing namespace cute;\n\n{code.strip()}\n"
+    return (
+        f"/* cutegen\n{head}{plan.strip()}\n*/\n#include <cute/tensor.hpp>\nusing namespace cute;\n\n{code.strip()}\n"
+    )
 
 
 def relu(statements: str = RELU, before: str = "", plan: str = ELEMENTS) -> str:

@@ -219,4 +219,3 @@ args = ["x", "w", "out", "x.numel"]
 
 
 ANSWERS = _cases()
-

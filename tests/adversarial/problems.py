@@ -11,7 +11,7 @@ from dataclasses import replace
 from cutegen_core import problems
 from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
 
-_TEMPLATE = '''
+_TEMPLATE = """
 import torch
 import torch.nn as nn
 
@@ -26,7 +26,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 
 def _small(name: str, **sizes: int | tuple[int, ...]) -> Workload:

@@ -1,0 +1,22 @@
+"""The corpus: every hostile kernel and every honest control, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from tests.adversarial.case import Case
+from tests.adversarial.honest import HONEST
+from tests.adversarial.hostile_answers import ANSWERS
+from tests.adversarial.hostile_memory import MEMORY_CASES
+from tests.adversarial.hostile_plan import PLAN_CASES
+from tests.adversarial.hostile_source import SOURCE_CASES
+
+HOSTILE: tuple[Case, ...] = (*SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES)
+CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST)
+
+
+def applying(executor: str) -> tuple[Case, ...]:
+    """What an executor must have an answer to."""
+    return tuple(case for case in CORPUS if case.expected(executor) is not None)
+
+
+def named(name: str) -> Case:
+    return next(case for case in CORPUS if case.name == name)
