@@ -11,6 +11,7 @@ from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import ui_state
 from pages.components.export_menu import render_export
+from pages.components.keys import render_keys
 from pages.components.texts import chip, escaped, lowered, micros, percent, ratio
 
 READ_ONLY_MARK = "⊘"
@@ -23,13 +24,15 @@ _SHAPES = {
 
 
 def render_header(store: Store, view: SessionView) -> None:
-    """The strip, and the autonomy switch and the export menu at its right."""
-    facts, switch, menu = st.columns([6, 1.15, 0.8], vertical_alignment="center")
+    """The strip, and the autonomy switch, the list of keys and the export menu at its right."""
+    facts, switch, keys, menu = st.columns([6, 1.1, 0.6, 0.75], vertical_alignment="center")
     with facts:
         speed = _speed(store, view)
         st.html(f'<div class="cg-header">{_facts(view, timed=bool(speed))}{speed}</div>')
     with switch:
         _autonomy(view)
+    with keys:
+        render_keys()
     with menu:
         render_export(store, view)
 

@@ -15,7 +15,9 @@ from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, StepStarted
 from cutegen_core.session_state import fold
 from cutegen_core.store import Draft, Store
+from pages.components.keys import KEYS
 from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
 
@@ -250,3 +252,12 @@ def test_markup_from_outside_is_text_everywhere(store: Store, open_page: OpenPag
             for button in page.button:
                 assert "[link](" not in button.label, button.label
     assert HOSTILE[:4] in store.text(store.put(HOSTILE))
+
+
+def test_every_key_of_the_page_is_in_the_list(store: Store, open_page: OpenPage) -> None:
+    page = _click(open_page("session", id=gpu_story(store).session, pane="profile", view="hunks"), "keys")
+    listed = "".join(key for key, _ in KEYS)
+    used = {button.proto.shortcut for button in page.button if button.proto.shortcut}
+    assert {"A", "E", "K", "W", "F", "S", "P", "H", "1"} <= {key.upper() for key in used}
+    assert all(key.upper() in listed or key.isdecimal() for key in used)
+    assert "keep or drop a hunk" in shown(page)
