@@ -93,7 +93,11 @@ def measure(
 
 
 def _stale(found: Record | None, record: Record) -> bool:
-    return found is None or found.of != record.of or bool(found.refused and found.refused.kind == NO_VERDICT)
+    """Whether the GPU has not seen this cubin with these inputs; another emulator changes neither."""
+    if found is None or (found.refused and found.refused.kind == NO_VERDICT):
+        return True
+    given = [[run.inputs for run in each.runs] for each in (found, record)]
+    return found.cubin != record.cubin or given[0] != given[1]
 
 
 def _candidate(record: Record, folder: Folder, kept: Results, executor: Executor, *, checked: bool) -> Record:
