@@ -35,7 +35,7 @@ KNOBS = (
     ("blocks-large", "relu_blocks.cu", "EXTRA", (0, 26, 30, 34), 4096),
     ("blocks-small", "relu_blocks.cu", "EXTRA", (0, 26, 30, 34), 512),
     ("work-large", "relu_work.cu", "WORK", (200, 206, 207), 2048),
-    ("work-small", "relu_work.cu", "WORK", (200, 206, 207), 64),
+    ("work-small", "relu_work.cu", "WORK", (200, 207, 210, 212, 214), 64),
 )
 
 

@@ -63,6 +63,7 @@ class Flush:
 
     Attributes:
         nbytes: written, and then read, each time.
+        reader: the kernel (first byte, number of 16-byte words, where it would write).
     """
 
     def __init__(self, l2_bytes: int) -> None:
@@ -71,7 +72,7 @@ class Flush:
         self._read = int(call(cuda.cuMemAlloc, self.nbytes))
         call(cuda.cuMemsetD8, self._read, 0, self.nbytes)
         module = call(cuda.cuModuleLoadData, _PTX)
-        self._reader = call(cuda.cuModuleGetFunction, module, b"cutegen_read")
+        self.reader = call(cuda.cuModuleGetFunction, module, b"cutegen_read")
         self._arguments = tuple(ctypes.c_uint64(v) for v in (self._read, self.nbytes // 16, self._written))
         self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in self._arguments))
 
@@ -79,7 +80,7 @@ class Flush:
         """Leaves the L2 full of clean lines of nobody's data."""
         call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
         pointers = ctypes.addressof(self._pointers)
-        call(cuda.cuLaunchKernel, self._reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
+        call(cuda.cuLaunchKernel, self.reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
 
 
 if __name__ == "__main__":  # a kernel for a profiler to be tried out on

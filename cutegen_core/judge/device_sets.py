@@ -26,8 +26,10 @@ ALIGNMENT = 256
 
 MOST_DESCRIPTORS = 240
 _SEED_STEP = 0x9E3779B97F4A7C15
-_PLENTY_BYTES = 12 << 30
-_COMFORTABLE_SETS = 4
+_AFFORDABLE = ((25, 2 << 30), (9, 12 << 30))
+"""So many sets while they stay within so many bytes."""
+
+_ALWAYS = 4
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,14 @@ class BufferSet:
 def count(specs: Sequence[TensorSpec], wanted: int, free_bytes: int) -> int:
     """How many sets to make, the warm-up set included; 0 where not even two fit.
 
-    Half of what is free is left for the reference in float64. A few sets are made however large they are, as long as
-    they fit; more only while they stay within a few gigabytes.
+    Half of what is free is left for the reference in float64. Many sets are made only of small tensors, which take
+    little time; a few however large they are, as long as they fit.
     """
     granularity = memory.granularity()
     one = sum(Layout.of(spec.nbytes, granularity, ALIGNMENT).mapped for spec in specs)
     fitting = free_bytes // 2 // one
-    few = min(_COMFORTABLE_SETS, fitting)
-    sets = min(wanted + 1, max(few, min(_PLENTY_BYTES // one, fitting)), max(2, MOST_DESCRIPTORS // len(specs)))
+    affordable = max(min(most, limit // one) for most, limit in _AFFORDABLE)
+    sets = min(wanted + 1, fitting, max(affordable, _ALWAYS), max(2, MOST_DESCRIPTORS // len(specs)))
     return sets if sets >= 2 else 0
 
 

@@ -45,15 +45,11 @@ class Contender(Protocol):
 
 
 class Kernel:
-    """A compiled kernel in a runner of its own, started here; `close` ends it.
+    """A compiled kernel in a runner of its own; `close` ends it."""
 
-    Args:
-        uuid: of the GPU.
-    """
-
-    def __init__(self, name: str, uuid: str) -> None:
+    def __init__(self, name: str, runner: RunnerProcess) -> None:
         self.name = name
-        self.runner = RunnerProcess(uuid, measures=True)
+        self.runner = runner
 
     def load(self, entry: Entry, sets: judge_device.Sets) -> None:
         """Gives it the kernel and the memory; Dropped when its scratch does not fit."""
@@ -74,6 +70,33 @@ class Kernel:
     def _must_pass(self, answer: Answer) -> None:
         if not answer.passed:
             raise Dropped(answer.status, answer.message)
+
+
+class Standby:
+    """Runners started before they are needed (driver, context, sandbox: a third of a second), each used once."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._runners: list[RunnerProcess] = []
+
+    def fill(self, count: int) -> None:
+        """Starts what is missing of so many; does not wait for them."""
+        while len(self._runners) < count:
+            self._runners.append(RunnerProcess(self._uuid, measures=True))
+
+    def take(self) -> RunnerProcess:
+        """One of them, or a new one."""
+        return self._runners.pop(0) if self._runners else RunnerProcess(self._uuid, measures=True)
+
+    def ready(self) -> set[int]:
+        """Waits until all are idle, so that none disturbs a measurement; their process ids."""
+        for runner in self._runners:
+            runner.ready()
+        return {runner.pid for runner in self._runners}
+
+    def close(self) -> None:
+        while self._runners:
+            self._runners.pop().close()
 
 
 class Baseline:

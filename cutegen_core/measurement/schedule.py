@@ -1,8 +1,9 @@
 """How many samples of whom, and in which order.
 
-About 0.3 s of samples for each contender, at least 4 and at most 96 of them: 30 or more for anything below 10 ms. They
-are spread over as many as 12 rounds, each contender once a round, forwards and backwards in turn (A B C, C B A, ...),
-so that drift hits all alike. A baseline far slower than the candidate sits rounds out.
+About 0.3 s of samples for each contender, at least 4 of them: 30 or more for anything below 10 ms. At most 96, or 288
+of a kernel so short that the clock's own steps (32 ns) and the launch show in each. They are spread over as many as 12
+rounds, each contender once a round, forwards and backwards in turn (A B C, C B A, ...), so that drift hits all alike. A
+baseline far slower than the candidate sits rounds out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SERIES_S = 0.3
-LEAST, MOST = 4, 96
+LEAST, MOST, MOST_SHORT = 4, 96, 288
+SHORT_US = 50.0
 MOST_ROUNDS = 12
 _WARM_S = 0.002
 _MOST_WARM_RUNS = 50
@@ -54,7 +56,8 @@ def share(us: float, count: int, sets: Sequence[int]) -> Share:
 
 def samples(us: float) -> int:
     """How many samples of that length are wanted."""
-    return min(MOST, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
+    most = MOST_SHORT if us < SHORT_US else MOST
+    return min(most, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
 
 
 def turns(shares: Mapping[str, Share], count: int) -> Iterator[tuple[int, str]]:

@@ -28,7 +28,7 @@ from cutegen_core.gpu.nvml import Monitor
 from cutegen_core.judge.device import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
 from cutegen_core.judge.reference import Reference
 from cutegen_core.measurement import statistics
-from cutegen_core.measurement.contenders import Baseline, Contender, Dropped, Kernel
+from cutegen_core.measurement.contenders import Baseline, Contender, Dropped, Kernel, Standby
 from cutegen_core.measurement.contest import NOT_TIMED, UNSTABLE, Contest, Measured, Verdict, Watcher
 from cutegen_core.measurement.library_calls import library_call
 from cutegen_core.measurement.series import Series
@@ -44,7 +44,7 @@ from cutegen_core.performance import (
 )
 from cutegen_core.trial import Comparison, Status
 
-MOST_SETS = 31
+MOST_SETS = 24
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
 
 
@@ -66,6 +66,7 @@ class Timer:
         self.device = device
         self.judge = DeviceJudge(reference.problem, device.uuid)
         self.compiled = CompiledReference(reference.problem, device.uuid)
+        self.standby = Standby(device.uuid)
         self.compile_failures: dict[str, str] = {}
 
     def measure(self, contest: Contest, watch: Watcher) -> Measured:
@@ -83,14 +84,17 @@ class Timer:
             contextlib.ExitStack() as stack,
         ):
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
+        self.standby.fill(1 + (contest.best is not None) + contest.remeasure)
         return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
-        """Starts the judge process (torch, CUDA context, 4-8 s) so that the first measurement need not wait."""
+        """Starts the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
+        self.standby.fill(2)
         self.judge.start()
 
     def close(self) -> None:
-        """Ends the judge's processes and gives their memory back."""
+        """Ends all processes and gives their memory back."""
+        self.standby.close()
         self.compiled.close()
         self.judge.close()
 
@@ -127,6 +131,7 @@ class _Measurement:
         monitor = self.stack.enter_context(Monitor(gpu))
         try:
             self._check_first(candidate, sets)
+            self.own |= self.timer.standby.ready()
             series = Series(sets.timed, monitor, self._pause, self._check_timed)
             series.untimed += self._unwanted()
             self.watch.say("timing in turns")
@@ -274,7 +279,7 @@ class _Measurement:
     # ---- small things
 
     def _kernel(self, name: str) -> Kernel:
-        kernel = Kernel(name, self.timer.device.uuid)
+        kernel = Kernel(name, self.timer.standby.take())
         self.stack.callback(kernel.close)
         self.own.add(kernel.runner.pid)
         return kernel
