@@ -36,7 +36,7 @@ def _table(found: SweepTable) -> str:
     names = list(found.rows[0].params) if found.rows else []
     timed = any(row.latency_ms is not None for row in found.rows)
     spilled = any(row.spill_bytes for row in found.rows)
-    times = ("µs", "beside default") if timed else ()
+    times = ("µs", "in a word") if timed else ()
     costs = ("registers", *(("spilled, B",) if spilled else ()), "occupancy")
 
     def cells(number: int, row: SweepRow) -> tuple[object, ...]:
