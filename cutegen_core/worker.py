@@ -73,7 +73,8 @@ class Worker:
         """Ends the child and everything it started, and removes its private home."""
         if self._process is not None:
             _kill_group(self._process)
-            self._requests.close()
+            with contextlib.suppress(BrokenPipeError):  # of a request that was never read
+                self._requests.close()
             os.close(self._answers)
             self._log.close()
             self._process = None

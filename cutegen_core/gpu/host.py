@@ -24,6 +24,7 @@ from cutegen_core.gpu.layout import Shared
 from cutegen_core.gpu.memory import Buffer
 from cutegen_core.gpu.program import Program
 from cutegen_core.gpu.runner_process import Answer, RunnerProcess
+from cutegen_core.gpu.wire import end_with
 from cutegen_core.trial import Finding, Status
 from cutegen_core.worker import Message, serve
 
@@ -177,5 +178,6 @@ class _Tensors:
 
 
 if __name__ == "__main__":
+    end_with(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))  # an engine that dies must not leave a hanging kernel
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)

@@ -5,7 +5,8 @@
 
 1. The owner allocates (`Buffer.allocate`) and offers a file descriptor (`share`); it may read and write.
 2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
-3. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
+3. Mappings lie at random addresses, in each process others.
+4. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
    leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
 
 Virtual memory management: CUDA Driver API, chapters "Virtual Memory Management".
@@ -14,6 +15,7 @@ Virtual memory management: CUDA Driver API, chapters "Virtual Memory Management"
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 
 from cuda.bindings import driver as cuda
@@ -26,6 +28,7 @@ GUARD = 0xA5
 """The byte around tensors."""
 
 _HOLE_BYTES = 64 << 20
+_WINDOW_AT, _WINDOW_BYTES, _SLOT_BYTES = 1 << 44, 512 << 30, 32 << 20  # the driver rounds hints to 32 MiB
 _FD = cuda.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -53,7 +56,7 @@ class Buffer:
         self.layout = layout
         self._handle = handle
         self._reserved = layout.mapped + _HOLE_BYTES
-        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, 0, 0))
+        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _somewhere(), 0))
         self._mapped = False
         try:
             call(cuda.cuMemMap, self._base, layout.mapped, 0, handle, 0)
@@ -127,6 +130,12 @@ class Buffer:
             cuda.cuMemAddressFree(self._base, self._reserved)
             cuda.cuMemRelease(self._handle)
             self._base = 0
+
+
+def _somewhere() -> int:
+    """A random address: where one tensor lies says nothing about the others, which a kernel could otherwise reach
+    before its time. All in a window that one page directory covers, so that it costs no longer walks."""
+    return _WINDOW_AT + secrets.randbelow(_WINDOW_BYTES // _SLOT_BYTES) * _SLOT_BYTES
 
 
 def granularity() -> int:

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +30,7 @@ from cutegen_core.gpu.layout import Layout
 from cutegen_core.gpu.measuring import Meter, Round
 from cutegen_core.gpu.memory import Buffer
 from cutegen_core.gpu.program import Program
-from cutegen_core.gpu.wire import Channel, Message
+from cutegen_core.gpu.wire import Channel, Message, end_with
 
 _LOG_BYTES = 1 << 20
 _SCRATCH_ALIGNMENT = 256
@@ -114,7 +112,7 @@ class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
 def main() -> None:
     """Serves the socket named by CUTEGEN_CHANNEL until the first fault or the owner's end."""
     channel = Channel(socket.socket(fileno=int(os.environ.pop("CUTEGEN_CHANNEL"))))
-    threading.Thread(target=_leave_with_owner, args=(channel.socket,), daemon=True).start()
+    end_with(channel.socket.fileno())
     try:
         gpu = driver.start()
         stream = driver.create_stream()
@@ -150,15 +148,6 @@ def _answer(runner: Runner, message: Message, fds: list[int]) -> Message:
         return {"ended": "fault", "name": error.name, "call": error.call, "text": error.text}
     except MachineError as error:
         return {"machine_error": str(error)}
-
-
-def _leave_with_owner(connection: socket.socket) -> None:
-    """Ends the process when its owner is gone, whatever the device is doing."""
-    watch = select.poll()
-    watch.register(connection, select.POLLRDHUP)
-    while not any(events & (select.POLLRDHUP | select.POLLHUP | select.POLLERR) for _, events in watch.poll()):
-        pass
-    os._exit(0)
 
 
 def _read(fd: int) -> bytes:

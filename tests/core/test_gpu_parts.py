@@ -172,6 +172,16 @@ def test_silence_and_a_closed_channel_are_told_apart(channels):
         theirs.send({"x": "y" * 10})
 
 
+def test_a_process_ends_with_the_other_end_even_in_the_middle_of_something():
+    code = (
+        "import time; from cutegen_core.gpu.wire import end_with; end_with(0); print('up', flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "up\n"
+    child.stdin.close()
+    assert child.wait(4.0) == 0
+
+
 # -- layouts -----------------------------------------------------------------------------------------------------------
 
 
