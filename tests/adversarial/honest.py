@@ -35,8 +35,8 @@ def _elementwise() -> tuple[Case, ...]:
         _case("very short", "one line of code", "relu", relu("if (i < n) out[i] = fmaxf(x[i], 0.f);")),
         _case("very long", "three thousand lines, most of them idle", "relu", relu(f"{LONG}  {RELU}")),
         _case("slow on purpose", "far below half the baseline's speed, and right", "relu",
-              relu("float v = i < n ? x[i] : 0.0f;\n  for (int k = 0; k < 64; ++k) v = __int_as_float(__float_as_int(v) ^ "
-                   "int(clock64() & 0));\n  if (i < n) out[i] = fmaxf(v, 0.0f);")),
+              relu("float v = i < n ? x[i] : 0.0f;\n  for (int k = 0; k < 64; ++k)\n"
+                   "    v = __int_as_float(__float_as_int(v) ^ int(clock64() & 0));\n  if (i < n) out[i] = fmaxf(v, 0.0f);")),
         _case("grid stride", "one wave of blocks walks over everything", "relu",
               relu("for (; i < n; i += long(gridDim.x) * 128) out[i] = fmaxf(x[i], 0.0f);",
                    plan=ELEMENTS.replace("ceil_div(n, 128)", "min(ceil_div(n, 128), 4)"))),
@@ -138,8 +138,8 @@ def _reductions() -> tuple[Case, ...]:
                    "  __shared__ float sums[4];\n  if (t % 32 == 0) sums[t / 32] = sum;\n  __syncthreads();\n"
                    "  if (t == 0) out[blockIdx.x] = (sums[0] + sums[1] + sums[2] + sums[3]) / cols;")),
         _case("a tree in shared memory", "half of the threads, then a quarter", "mean",
-              rows("__shared__ float sums[128];\n  float sum = 0;\n  for (int c = t; c < cols; c += 128) sum += row[c];\n"
-                   "  sums[t] = sum;\n  __syncthreads();\n"
+              rows("__shared__ float sums[128];\n  float sum = 0;\n"
+                   "  for (int c = t; c < cols; c += 128) sum += row[c];\n  sums[t] = sum;\n  __syncthreads();\n"
                    "  for (int k = 64; k; k /= 2) { if (t < k) sums[t] += sums[t + k]; __syncthreads(); }\n"
                    "  if (t == 0) out[blockIdx.x] = sums[0] / cols;")),
         _case("online softmax", "largest and sum in one pass", "softmax",
@@ -155,8 +155,9 @@ def _reductions() -> tuple[Case, ...]:
   for (int k = 64; k; k /= 2) {
     if (t < k) {
       float next = fmaxf(tops[t], tops[t + k]);
-      float mine = sums[t] > 0 ? sums[t] * expf(tops[t] - next) : 0, other = sums[t + k] > 0 ? sums[t + k] * expf(tops[t + k] - next) : 0;
-      sums[t] = mine + other; tops[t] = next;
+      float mine = sums[t] > 0 ? sums[t] * expf(tops[t] - next) : 0;
+      sums[t] = mine + (sums[t + k] > 0 ? sums[t + k] * expf(tops[t + k] - next) : 0);
+      tops[t] = next;
     }
     __syncthreads();
   }
@@ -344,7 +345,8 @@ args = ["x", "out", "m", "n"]
   for (int k = 0; k < 32; k += 8) if (r + k < m && c < n) tile[threadIdx.y + k][threadIdx.x] = x[(r + k) * n + c];
   __syncthreads();
   int to = blockIdx.y * 32 + threadIdx.x, from = blockIdx.x * 32 + threadIdx.y;
-  for (int k = 0; k < 32; k += 8) if (from + k < n && to < m) out[(from + k) * m + to] = tile[threadIdx.x][threadIdx.y + k];
+  for (int k = 0; k < 32; k += 8)
+    if (from + k < n && to < m) out[(from + k) * m + to] = tile[threadIdx.x][threadIdx.y + k];
 }""")),
         _case("a weight per row", "a parameter that is used", "scale",
               kernel_file("""[[launch]]
@@ -354,7 +356,8 @@ block = ["64"]
 args = ["x", "w", "out", "x.shape[1]"]
 """, """__global__ void f(float const* x, float const* w, float* out, int cols) {
   float const weight = w[blockIdx.x];
-  for (int c = threadIdx.x; c < cols; c += 64) out[long(blockIdx.x) * cols + c] = x[long(blockIdx.x) * cols + c] * weight;
+  long row = long(blockIdx.x) * cols;
+  for (int c = threadIdx.x; c < cols; c += 64) out[row + c] = x[row + c] * weight;
 }""")),
     )  # fmt: skip
 

@@ -150,7 +150,8 @@ args = ["x", "out", "x.numel"]
              relu("volatile int zero = 0;\n  if (i < n) out[i] = 5 / zero;  // HERE"),
              status(RUNTIME, words=("division by zero",)), status(WRONG, line=False)),
         Case("prints without end", "fills the log instead of the output", "relu",
-             relu(f'{RELU}\n  for (int k = 0; k < 2000; ++k) printf("all work and no play, {"x" * 64} %d\\n", k);  // HERE'),
+             relu(f"{RELU}\n  for (int k = 0; k < 2000; ++k)\n"
+                  f'    printf("all work and no play, {"x" * 64} %d\\n", k);  // HERE'),
              status(RUNTIME, words=("prints more than",)), None),
         Case("leaves early when it is watched", "an instrumented run is slow, and nobody looks at its result", "relu",
              relu("long begun = clock64();\n  float sum = 0;\n"

@@ -85,7 +85,8 @@ def _limits() -> tuple[Case, ...]:
         Case("a pointer for a number", "an address as a length", "relu",
              _plan('["x", "out", "n"]', '["x", "out", "x"]'), *(status(LAUNCH, words=("tensor",)),) * 2),
         Case("another width of elements", "eight bytes for four", "relu",
-             relu().replace("float const* x", "double const* x"), *(status(LAUNCH, words=("8 bytes an element",)),) * 2),
+             relu().replace("float const* x", "double const* x"),
+             *(status(LAUNCH, words=("8 bytes an element",)),) * 2),
     )  # fmt: skip
 
 

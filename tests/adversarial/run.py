@@ -1,8 +1,9 @@
-"""Tries the corpus on one executor and writes what came of it; one command, resumable, no pytest needed.
+r"""Tries the corpus on one executor and writes what came of it; one command, resumable, no pytest needed.
 
     python -m tests.adversarial.run --executor cpu --results benchmarks/results/adversarial_emulator.json
     python -m tests.adversarial.run --compile-only --cubins .gpu/adversarial          # beforehand, without a GPU
-    python -m tests.adversarial.run --executor gpu --cubins .gpu/adversarial --results benchmarks/results/adversarial_h200.json
+    python -m tests.adversarial.run --executor gpu --cubins .gpu/adversarial \
+        --results benchmarks/results/adversarial_h200.json
 
 1. Cases whose row is in the results file already, for the same text, are passed over.
 2. Each other one is a thorough trial with a fresh seed; its row is written before the next one begins.
