@@ -33,6 +33,7 @@ from cutegen_core.launch import (
     TensorMapArgument,
 )
 from cutegen_core.trial import Status
+from cutegen_core.worker import Worker
 
 MIB = 1 << 20
 
@@ -308,6 +309,13 @@ print(level, *said)
 def test_sealing_binds_threads_that_run_already():
     done = subprocess.run([sys.executable, "-c", SEALED], capture_output=True, text=True, timeout=20)
     assert done.stdout.split() == ["seccomp", "denied", "denied", "denied", "denied", "thread"], done.stderr
+
+
+def test_a_child_that_ends_before_it_reads_its_request_is_a_fault_of_the_machine():
+    worker = Worker("cutegen_core.errors", name="the host")
+    with pytest.raises(MachineError, match="the host died"):
+        worker.request({"more than": "a pipe holds" * 100_000}, 20.0)
+    worker.close()
 
 
 # -- a machine without a driver ----------------------------------------------------------------------------------------
