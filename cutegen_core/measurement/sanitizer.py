@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutegen_core.compiler.demangle import demangle
 from cutegen_core.errors import MachineError
 from cutegen_core.measurement import nvidia_tools
 from cutegen_core.measurement.sass_lines import SassLines
@@ -36,7 +35,9 @@ _NO_RECORD = re.compile(
     r"COMPUTE-SANITIZER|(?:ERROR|RACECHECK|LEAK) SUMMARY|Target application|This version|Warning:|Info:|Program hit "
 )
 _PLACE = re.compile(
-    r"\bat (?P<kernel>\S.*?)\+0x(?P<offset>[0-9a-f]+)(?: in (?P<file>[^\n]*?):(?P<line>\d+))?\s*(?:$|\[)", re.M
+    r"\b(?P<role>at |Device Frame:\s*)(?P<kernel>\S+?)[+:]0x(?P<offset>[0-9a-f]+)"
+    r"(?: in (?P<file>[^\n]*?):(?P<line>\d+))?\s*(?:$|\[)",
+    re.MULTILINE,
 )
 _WHO = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
 _DISTANCE = re.compile(r"is (\d+) bytes (before|after) the nearest allocation at 0x[0-9a-f]+ of size (\d+) bytes")
@@ -101,14 +102,15 @@ def check(spec: Path, tools: Sequence[str] = TOOLS, timeout_s: float = 60.0) -> 
 def _report(program: Path, tool: str, spec: Path, folder: Path, timeout_s: float) -> Report:
     log = folder / f"{tool}.log"
     command = [
-        str(program), "--tool", tool, "--report-api-errors", "no", "--show-backtrace", "no", "--demangle", "no",
+        str(program), "--tool", tool, "--report-api-errors", "no", "--show-backtrace", "device", "--demangle", "no",
         "--print-limit", str(_PRINTED), "--log-file", str(log), *nvidia_tools.standalone(spec),
     ]  # fmt: skip
     ran = nvidia_tools.run(command, timeout_s=timeout_s + _GRACE_S)
     text = log.read_text(errors="replace") if log.exists() else ""
-    if not ran.limit and "SUMMARY" not in text:
+    word = _last_word(ran.output)
+    if not ran.limit and word.get("ended") != "unfinished" and "SUMMARY" not in text:
         raise MachineError(f"compute-sanitizer's {tool} failed: {(text + ran.output).strip()[-800:] or '(no output)'}")
-    return Report(tool, text, _last_word(ran.output), ran.limit)
+    return Report(tool, text, word, ran.limit)
 
 
 def _last_word(output: str) -> Mapping[str, Any]:
@@ -172,16 +174,18 @@ def _times(finding: Finding, count: int) -> str:
 def _finding(title: str, body: str, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, int]:
     text = f"{title}\n{body}"
     kind = next((name for pattern, name in _KINDS if pattern.search(text)), "fault")
-    places = [_place(found, line_of) for found in _PLACE.finditer(text)]
-    place = places[-1] if places and kind == "race" else places[0] if places else _Place("", 0)
+    found = list(_PLACE.finditer(text))
+    accesses = [_place(each, line_of) for each in found if each["role"] == "at "]
+    callers = [_place(each, line_of) for each in found if each["role"] != "at "]
+    chain = [*(accesses[-1:] if kind == "race" else accesses[:1]), *callers]
     who, hazards = _WHO.search(text), _HAZARDS.search(text)
     numbers = [int(n) for n in who.groups()] if who else []
     finding = Finding(
         kind=kind,
-        message=_sentence(kind, title, text, places),
+        message=_sentence(kind, title, text, accesses),
         variable=_variable(text, spec),
-        line=place.line,
-        kernel=_kernel(place.mangled, spec),
+        line=next((place.line for place in chain if place.line), 0),
+        kernel=_kernel(chain, spec),
         block=(numbers[3], numbers[4], numbers[5]) if numbers else None,
         thread=(numbers[0], numbers[1], numbers[2]) if numbers else None,
     )
@@ -207,14 +211,18 @@ def _sentence(kind: str, title: str, text: str, places: Sequence[_Place]) -> str
     if access is None:
         return title.rstrip(".")
     memory, verb, size = access[1], access[2], access[3]
-    what = f"{verb} of {size} bytes of {memory} memory"
+    what = f"{verb} of {_bytes(size)} of {memory} memory"
     if kind == "misaligned":
         return f"{what} at an address that is no multiple of its size"
     if kind == "uninitialised":
         return f"{what} that nothing was written to"
     if distance:
-        return f"{what}, {distance[1]} bytes {distance[2]} a buffer of {distance[3]} bytes"
+        return f"{what}, {_bytes(distance[1])} {distance[2]} a buffer of {distance[3]} bytes"
     return f"{what}, outside of every buffer" if memory == "global" else f"{what}, past its end"
+
+
+def _bytes(count: str) -> str:
+    return f"{count} byte" if count == "1" else f"{count} bytes"
 
 
 def _variable(text: str, spec: Mapping[str, Any]) -> str:
@@ -228,6 +236,8 @@ def _variable(text: str, spec: Mapping[str, Any]) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _kernel(mangled: str, spec: Mapping[str, Any]) -> str:
-    names = {step["function"]: step["kernel"] for step in spec["program"].get("steps", ())}
-    return str(names.get(mangled, demangle(mangled)))
+def _kernel(chain: Sequence[_Place], spec: Mapping[str, Any]) -> str:
+    """The plan's name of the kernel; the access may be in a function that it calls."""
+    names = {step["function"]: step["kernel"] for step in spec["program"]["steps"]}
+    known = [names[place.mangled] for place in chain if place.mangled in names] or list(dict.fromkeys(names.values()))
+    return str(known[0]) if len(known) == 1 or any(place.mangled in names for place in chain) else ""

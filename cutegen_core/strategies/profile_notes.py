@@ -1,42 +1,88 @@
-"""What was measured, as text for a prompt: a few lines, always with units, the same record always the same text."""
+"""What was measured, as short text for a prompt: times beside bounds and baselines, and a profile cut to its core.
+
+Deterministic: the same records give the same text.
+"""
 
 from __future__ import annotations
 
-from cutegen_core.performance import KernelProfile, Performance, Profile, WorkloadPerformance
+from collections.abc import Iterator
 
-MAX_ADVICE, MAX_LINES = 4, 5
+from cutegen_core.performance import (
+    CANDIDATE,
+    Bound,
+    KernelProfile,
+    Metric,
+    Performance,
+    Profile,
+    Speedup,
+    WorkloadPerformance,
+)
 
-
-def text(profile: Profile) -> str:
-    """The chosen metrics of each kernel, the profiler's advice and its hottest lines."""
-    return "\n".join(_kernel(kernel) for kernel in profile.kernels)
-
-
-def timing_text(performance: Performance) -> str:
-    """Latency, what it is worth against each baseline and against the bound, a workload a line."""
-    return "\n".join(_workload(workload) for workload in performance.workloads)
-
-
-def _kernel(kernel: KernelProfile) -> str:
-    metrics = ", ".join(f"{m.name} {m.value:.4g}{' ' + m.unit if m.unit else ''}" for m in kernel.metrics)
-    lines = [f"- {kernel.kernel}: {metrics}"]
-    lines += [f"  - advice: {advice}" for advice in kernel.advice[:MAX_ADVICE]]
-    hottest = sorted(kernel.lines, key=lambda cost: -cost.samples)[:MAX_LINES]
-    lines += [
-        f"  - line {cost.line}: {cost.samples} samples{', ' + cost.stall if cost.stall else ''}" for cost in hottest
-    ]
-    return "\n".join(lines)
+MAX_LINES = 5
+_BEST = "best"
 
 
-def _workload(workload: WorkloadPerformance) -> str:
-    own = workload.candidate
-    parts = [f"{own.median_us:.4g} us (A/A noise {workload.aa_noise:.1%})"]
-    parts += [f"{s.ratio:.2f}x {s.baseline} ({s.word})" for s in workload.speedups]
-    bound = workload.bound("graph")
-    if bound:
-        parts.append(f"{bound.us / own.median_us:.0%} of the {bound.by} bound")
-    return f"{workload.workload}: {'; '.join(parts)}"
+def performance_text(performance: Performance) -> str:
+    """One line a workload: "large: 1.23 ms; 78 % of the memory bound (0.96 ms); 1.42x eager (FASTER), ..."."""
+    return "\n".join(_workload(each) for each in performance.workloads)
 
 
-def _comma(words: str) -> str:
-    return f", {words}" if words else ""
+def profile_text(profile: Profile, source: str) -> str:
+    """A dozen metrics with units for each kernel, the profiler's own advice, and the lines that warps wait at.
+
+    Args:
+        source: of the kernel file, to quote those lines.
+    """
+    head = f"{profile.tool}, workload {profile.workload}, cold caches, clocks as they were:"
+    return "\n".join([head, *(line for kernel in profile.kernels for line in _kernel(kernel, source.splitlines()))])
+
+
+def _workload(measured: WorkloadPerformance) -> str:
+    own = measured.candidate
+    parts = [f"{measured.workload}: {time_text(own.median_us)} (noise {100 * own.noise:.1f} %)"]
+    bound = measured.bound("graph")
+    if bound is not None and bound.us > 0.0:
+        parts.append(bound_text(own.median_us, bound))
+    parts += [speedup_text(s) for s in measured.speedups if s.baseline != CANDIDATE]
+    parts += [f"{u.contender} could not be timed ({u.reason})" for u in measured.untimed]
+    return "; ".join(parts)
+
+
+def bound_text(measured_us: float, bound: Bound) -> str:
+    """ "78 % of the memory bound (0.96 ms for 4.05 GB)" or "62 % of the fp32 bound (2.69 ms for 137 GFLOP)"."""
+    share = 100.0 * bound.us / max(measured_us, 1e-9)
+    if bound.by == "memory":
+        return f"{share:.0f} % of the memory bound ({time_text(bound.us)} for {_bytes(bound.moved_bytes)})"
+    return f"{share:.0f} % of the {bound.pipe} bound ({time_text(bound.us)} for {bound.flops / 1e9:.3g} GFLOP)"
+
+
+def speedup_text(speedup: Speedup) -> str:
+    """ "1.42x eager (FASTER)"."""
+    name = "the best so far" if speedup.baseline == _BEST else speedup.baseline
+    return f"{speedup.ratio:.2f}x {name} ({speedup.word})"
+
+
+def time_text(us: float) -> str:
+    """Three significant digits in the unit that fits."""
+    return f"{us / 1000.0:.3g} ms" if us >= 1000.0 else f"{us:.3g} us"
+
+
+def _kernel(kernel: KernelProfile, source: list[str]) -> Iterator[str]:
+    yield f"- {kernel.kernel}: " + ", ".join(_metric(m) for m in kernel.metrics)
+    yield from (f"  * {sentence}" for sentence in kernel.advice)
+    total = sum(cost.samples for cost in kernel.lines)
+    for cost in kernel.lines[:MAX_LINES]:
+        quoted = source[cost.line - 1].strip() if 0 < cost.line <= len(source) else ""
+        waiting = f", waiting for {cost.stall}" if cost.stall else ""
+        yield f"  line {cost.line}: {100.0 * cost.samples / total:.0f} % of the samples{waiting} | {quoted}"
+
+
+def _metric(metric: Metric) -> str:
+    value = (
+        f"{metric.value:.0f}" if metric.value >= 100.0 or metric.value == int(metric.value) else f"{metric.value:.2g}"
+    )
+    return f"{metric.name} {value} {metric.unit}".strip()
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
