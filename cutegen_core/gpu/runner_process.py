@@ -37,6 +37,9 @@ GRACE_S = 1.0
 
 START_S = 60.0
 _TAIL_BYTES = 4000
+_CRASHES = tuple(-s for s in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE))
+"""Exit codes that native code leaves behind; everything else is our own fault, or somebody's from outside."""
+
 _LEAVE_S = 0.5
 
 
@@ -106,10 +109,10 @@ class RunnerProcess:
             return
         try:
             self.sandbox = str(self._receive(timeout_s)["sandbox"])
-        except (EOFError, TimeoutError) as error:
-            self.alive = False
-            how = "was not ready in time" if isinstance(error, TimeoutError) else f"died ({self._ending()})"
-            raise MachineError(f"the GPU runner {how}. Its last output:\n{self.log() or '(none)'}") from error
+        except TimeoutError as error:
+            raise self._lost(f"was not ready within {timeout_s:g} s") from error
+        except EOFError as error:
+            raise self._lost(f"died with {_ending(self._exit_code())}") from error
 
     def load(
         self, cubin: bytes, program: Program, sets: Sequence[Sequence[Shared]], *, inputs_writable: bool = False
@@ -173,9 +176,11 @@ class RunnerProcess:
             answer = self._judged(message, timeout_s)
         except TimeoutError:
             answer = _faulty(timed_out(timeout_s))
-        except EOFError:
-            text = f"the process that ran the kernel died ({self._ending()}); its last output: {self.log() or '(none)'}"
-            answer = Answer(Status.RUNTIME_ERROR, text)
+        except EOFError as error:
+            code = self._exit_code()
+            if code not in _CRASHES:
+                raise self._lost(f"died with {_ending(code)}") from error
+            answer = Answer(Status.RUNTIME_ERROR, f"the driver crashed on this kernel ({_ending(code)})")
         self.alive = answer.passed
         return replace(answer, seconds=time.monotonic() - started)
 
@@ -203,11 +208,18 @@ class RunnerProcess:
             raise MachineError(message["machine_error"])
         return message
 
-    def _ending(self) -> str:
+    def _exit_code(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LEAVE_S)
-        code = self._process.returncode
-        return f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+        return self._process.returncode
+
+    def _lost(self, how: str) -> MachineError:
+        self.alive = False
+        return MachineError(f"the GPU runner {how}. Its last output:\n{self.log() or '(none)'}")
+
+
+def _ending(code: int | None) -> str:
+    return f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def _described(shared: Shared) -> Message:
