@@ -76,8 +76,8 @@ class Testing:
             failure = self._check(workload, inputs, scratch) if self.instrumented and smallest else None
             return failure or self._compare(workload, inputs, scratch, execute)
         finally:
-            for path in inputs.values():
-                path.unlink(missing_ok=True)
+            for folder in {path.parent for path in inputs.values()}:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> Failure | None:
         built, folder = self.compiled.checked, scratch / "checked"
