@@ -87,7 +87,6 @@ def eager(live: Live) -> Forward:
 
 def compiled(live: Live) -> Forward:
     """The reference through torch.compile with its default settings, as users write it; compiles at the first call."""
-    torch._dynamo.reset()
     model = torch.compile(live.model, dynamic=False)
 
     def forward(tensors: Mapping[str, torch.Tensor]) -> object:
