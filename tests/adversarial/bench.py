@@ -88,13 +88,19 @@ class Bench:
             Candidate(case.source, Author.PERSON), seed=randbits(31) if seed is None else seed, thorough=True
         )
 
-    def evaluator(self, problem: str, keep: Callable[[str | bytes], str] = content_key) -> Evaluator:
+    def evaluator(
+        self,
+        problem: str,
+        keep: Callable[[str | bytes], str] = content_key,
+        run_timeout_s: float = RUN_TIMEOUT_S,
+    ) -> Evaluator:
+        """What evaluates kernels of one problem; `keep` stores cubin and SASS (by default nowhere)."""
         found = PROBLEMS[problem]
         if problem not in self._references:
             self._references[problem] = Reference(found, self.scratch / problem, worker=self._worker)
         return Evaluator(
             found, self._references[problem], self.executor, self._compiler, self.device, keep,  # type: ignore[arg-type]
-            run_timeout_s=RUN_TIMEOUT_S,
+            run_timeout_s=run_timeout_s,
         )  # fmt: skip
 
     def close(self) -> None:

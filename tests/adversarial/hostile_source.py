@@ -167,7 +167,8 @@ def _bombs() -> tuple[Case, ...]:
              relu(before=flood), *_both(Status.COMPILE_LIMIT, words=("MB of messages",), line=False), limited=True),
         Case("log bomb of one message", "the name of a type is fifty million characters long", "relu",
              relu(before="template <class A, class B> struct P {};\n"
-                         "template <int N> struct D { using half = typename D<N - 1>::type; using type = P<half, half>; };\n"
+                         "template <int N> struct D {\n"
+                         "  using half = typename D<N - 1>::type; using type = P<half, half>; };\n"
                          "template <> struct D<0> { using type = int; };\n"
                          "template <class T> struct Show;\n__device__ Show<D<22>::type> show;"),
              *_both(*LIMIT, line=False), limited=True),

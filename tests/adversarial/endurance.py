@@ -1,0 +1,175 @@
+"""Hostile trials in a row, and what they leave behind: processes, files, memory.
+
+1. Ten kernels, each another way to misbehave, are tried twice: compiled, workers started, pools filled.
+2. What exists then is counted; the kernels are tried again and again, round robin; it is counted once more.
+Nothing may have come to stay: the counts of processes and files are equal, memory has not grown with the trials.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from secrets import randbits
+from typing import Any
+
+from cutegen_core import workspace
+from cutegen_core.candidate import Author, Candidate
+from tests.adversarial.bench import Bench
+from tests.adversarial.case import Case
+from tests.adversarial.corpus import named
+
+KERNELS = (
+    "far past the end", "writes inputs", "endless loop", "waits for the next block", "trap", "walks over its stack",
+    "prints without end", "divergent barrier", "eats the device heap", "keeps its result",
+)  # fmt: skip
+RUN_TIMEOUT_S = 0.25
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What there is at one moment.
+
+    Attributes:
+        processes: descendants of this process, zombies among them.
+        zombies: descendants that have ended and were not waited for.
+        orphans: runners and compilers of this workspace that are nobody's of ours.
+        files: entries below the temporary folder, the workspace and /dev/shm that are ours.
+        descriptors: open files of this process.
+        memory_mb: resident memory of this process and its descendants.
+    """
+
+    processes: int
+    zombies: int
+    orphans: int
+    files: int
+    descriptors: int
+    memory_mb: float
+
+
+@dataclass(frozen=True)
+class Endured:
+    """Before and after."""
+
+    trials: int
+    verdicts: Mapping[str, Mapping[str, int]]
+    before: Remains
+    after: Remains
+    seconds: float
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def endure(rounds: int) -> Endured:
+    """Tries every kernel `rounds` times after a warm-up."""
+    cases = [named(name) for name in KERNELS]
+    verdicts: dict[str, Counter[str]] = {case.name: Counter() for case in cases}
+    with _own_temporary_folder(), Bench("cpu") as bench:
+        for _ in range(2):
+            _round(bench, cases, {case.name: Counter() for case in cases})
+        before, begun = remains(), time.monotonic()
+        for _ in range(rounds):
+            _round(bench, cases, verdicts)
+        after = remains()
+    return Endured(rounds * len(cases), verdicts, before, after, round(time.monotonic() - begun, 1))
+
+
+@contextmanager
+def _own_temporary_folder() -> Iterator[None]:
+    """What others on this machine put into /tmp does not count."""
+    with tempfile.TemporaryDirectory(prefix="cutegen-endurance-") as folder:
+        before, tempfile.tempdir = tempfile.tempdir, folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+
+
+def _round(bench: Bench, cases: list[Case], verdicts: dict[str, Counter[str]]) -> None:
+    for case in cases:
+        evaluator = bench.evaluator(case.problem, run_timeout_s=RUN_TIMEOUT_S)
+        trial = evaluator.evaluate(Candidate(case.source, Author.PERSON), seed=randbits(31))
+        verdicts[case.name][str(trial.status)] += 1
+
+
+def remains() -> Remains:
+    """Counts now."""
+    gc.collect()
+    ours = set(_descendants(os.getpid()))
+    states = {pid: _stat(pid) for pid in ours}
+    zombies = sum(state[0] == "Z" for state in states.values() if state)
+    resident = sum(_resident(pid) for pid in {os.getpid(), *ours})
+    return Remains(
+        processes=len(ours), zombies=zombies, orphans=len(set(_of_this_workspace()) - ours - {os.getpid()}),
+        files=sum(1 for _ in _files()), descriptors=len(os.listdir("/proc/self/fd")),
+        memory_mb=round(resident / 1e6, 1),
+    )  # fmt: skip
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        state = _stat(int(entry.name))
+        if state:
+            parents.setdefault(int(state[1]), []).append(int(entry.name))
+    waiting = [pid]
+    while waiting:
+        children = parents.get(waiting.pop(), [])
+        yield from children
+        waiting += children
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent and so on; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return []
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except OSError:
+        return 0
+
+
+def _of_this_workspace() -> Iterator[int]:
+    """Processes whose command line names the workspace: the emulator's runners, compilers."""
+    home = str(workspace.home()).encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if home in (entry / "cmdline").read_bytes():
+                yield int(entry.name)
+        except OSError:
+            continue
+
+
+def _files() -> Iterator[Path]:
+    yield from Path("/dev/shm").glob("*")
+    for root in (Path(tempfile.gettempdir()), workspace.home()):
+        yield from root.rglob("*")
+
+
+def faults(endured: Endured, allowed_growth_mb: float) -> list[str]:
+    """What must not have happened."""
+    before, after = endured.before, endured.after
+    found = [
+        f"{name}: {getattr(before, name)} before, {getattr(after, name)} after"
+        for name in ("processes", "files", "descriptors")
+        if getattr(after, name) > getattr(before, name)
+    ]
+    found += [f"{after.zombies} zombies"] * (after.zombies > 0) + [f"{after.orphans} orphans"] * (after.orphans > 0)
+    growth = after.memory_mb - before.memory_mb
+    if growth > allowed_growth_mb:
+        found.append(f"memory grew by {growth:.1f} MB")
+    passed = [name for name, counts in endured.verdicts.items() if "PASSED" in counts]
+    return found + [f"{name} passed" for name in passed]
