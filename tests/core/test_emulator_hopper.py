@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import wgmma_tiles
 from cutegen_core import kernel_file
 from cutegen_core.device import KNOWN
 from cutegen_core.executor import Execution
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.launch import (
-    Argument,
     Launch,
     LaunchPlan,
     ScalarArgument,
@@ -83,22 +83,6 @@ def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness, tmp
 # -- every layout of a tile --------------------------------------------------------------------------------------------
 
 VARIANTS = (DATA / "wgmma_variants.cu").read_text()
-KINDS = ("K_MAJOR", "MN_MAJOR", "REGISTERS", "TF32", "HALF")
-MISTAKES = (
-    "NONE", "TOO_MANY_BYTES", "TOO_FEW_BYTES", "WRONG_PARITY", "NO_WAIT", "NO_FENCE", "NO_COMMIT", "OVERWRITTEN",
-    "TOO_MANY_ARRIVALS", "NO_INIT", "READ_TOO_EARLY",
-)  # fmt: skip
-DTYPES = {"TF32": "float32", "HALF": "float16"}
-SWIZZLE = {16: "none", 32: "32B", 64: "64B", 128: "128B"}
-
-
-def tensor_map(name: str, tensor: str, array: np.ndarray, dtype: str, span: int, swizzle: str = "") -> TensorMap:
-    """Boxes `span` bytes wide and as high as the tensor, swizzled to match."""
-    lines, row = array.shape
-    item = 4 if dtype == "float32" else 2
-    return TensorMap(
-        name, tensor, dtype, 0, (row, lines), (row * item,), (span // item, lines), (1, 1), swizzle or SWIZZLE[span]
-    )
 
 
 def variant(
@@ -106,39 +90,15 @@ def variant(
     checked: bool = False, a_swizzle: str = "",
 ) -> tuple[Ran, np.ndarray]:  # fmt: skip
     """Runs one tile; what came out and what should have."""
-    dtype = DTYPES.get(kind, BFLOAT16)
-    k = 32 if kind == "TF32" else 64
-    a, b = random(64, k), random(16, k, seed=1)
-    if dtype == "float32":
-        a, b = ((x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b))
-    else:
-        a, b = (rounded(x) if dtype == BFLOAT16 else x.astype(np.float16) for x in (a, b))
-    want = a.astype(np.float64) @ b.astype(np.float64).T
-    if kind == "MN_MAJOR":
-        a, b = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
-    maps = tensor_map("a_map", "a", a, dtype, a_span, a_swizzle), tensor_map("b_map", "b", b, dtype, b_span)
-    numbers = (KINDS.index(kind), a_span, b_span, MISTAKES.index(mistake))
-    tensors = (TensorMapArgument("a_map"), TensorMapArgument("b_map"), TensorArgument("a", dtype))
-    args: tuple[Argument, ...] = (
-        *tensors,
-        TensorArgument("out", "float32"),
-        *(ScalarArgument(n, str(n)) for n in numbers),
-    )
-    plan = LaunchPlan((Launch("variant", (1, 1, 1), (128, 1, 1), 16384, args),), (), maps)
-    out = np.zeros((64, 16), np.float32)
-    dtypes = {"a": dtype, "b": dtype}
-    return harness.run(VARIANTS, {"a": a, "b": b}, {"out": out}, plan, checked=checked, dtypes=dtypes), want
+    tile = wgmma_tiles.tile(kind)
+    plan = wgmma_tiles.plan(tile, kind, a_span, b_span, mistake, a_swizzle)
+    inputs, dtypes = {"a": tile.a, "b": tile.b}, {"a": tile.dtype, "b": tile.dtype}
+    out = np.zeros(tile.want.shape, np.float32)
+    return harness.run(VARIANTS, inputs, {"out": out}, plan, checked=checked, dtypes=dtypes), tile.want
 
 
 @BUILDS
-@pytest.mark.parametrize(
-    ("kind", "a_span", "b_span"),
-    [
-        ("K_MAJOR", 128, 128), ("K_MAJOR", 64, 32), ("K_MAJOR", 16, 16), ("K_MAJOR", 32, 64), ("MN_MAJOR", 128, 32),
-        ("MN_MAJOR", 64, 16), ("MN_MAJOR", 32, 32), ("MN_MAJOR", 16, 16), ("REGISTERS", 128, 128), ("TF32", 128, 64),
-        ("TF32", 16, 32), ("HALF", 128, 128),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "a_span", "b_span"), wgmma_tiles.LAYOUTS)
 def test_a_product_in_every_layout(harness: Harness, kind: str, a_span: int, b_span: int, checked: bool) -> None:
     ran, want = variant(harness, kind, a_span, b_span, checked=checked)
     assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
