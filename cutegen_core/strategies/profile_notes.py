@@ -22,16 +22,16 @@ MAX_LINES = 5
 _BEST = "best"
 
 
-def performance_text(performance: Performance) -> str:
+def timing_text(performance: Performance) -> str:
     """One line a workload: "large: 1.23 ms; 78 % of the memory bound (0.96 ms); 1.42x eager (FASTER), ..."."""
     return "\n".join(_workload(each) for each in performance.workloads)
 
 
-def profile_text(profile: Profile, source: str) -> str:
+def text(profile: Profile, source: str = "") -> str:
     """A dozen metrics with units for each kernel, the profiler's own advice, and the lines that warps wait at.
 
     Args:
-        source: of the kernel file, to quote those lines.
+        source: of the kernel file, to quote those lines; without it only their numbers are given.
     """
     head = f"{profile.tool}, workload {profile.workload}, cold caches, clocks as they were:"
     return "\n".join([head, *(line for kernel in profile.kernels for line in _kernel(kernel, source.splitlines()))])
@@ -72,9 +72,9 @@ def _kernel(kernel: KernelProfile, source: list[str]) -> Iterator[str]:
     yield from (f"  * {sentence}" for sentence in kernel.advice)
     total = sum(cost.samples for cost in kernel.lines)
     for cost in kernel.lines[:MAX_LINES]:
-        quoted = source[cost.line - 1].strip() if 0 < cost.line <= len(source) else ""
+        quoted = f" | {source[cost.line - 1].strip()}" if 0 < cost.line <= len(source) else ""
         waiting = f", waiting for {cost.stall}" if cost.stall else ""
-        yield f"  line {cost.line}: {100.0 * cost.samples / total:.0f} % of the samples{waiting} | {quoted}"
+        yield f"  line {cost.line}: {100.0 * cost.samples / total:.0f} % of the samples{waiting}{quoted}"
 
 
 def _metric(metric: Metric) -> str:

@@ -87,7 +87,8 @@ def _profile(request: ProposalRequest) -> str:
     """What the compiler spent and, where there is one, what the profiler saw."""
     trial = request.base_trial
     spent = feedback.resources_text(trial.resources) if trial and trial.resources else ""
-    seen = profile_notes.text(request.profile) if request.profile else request.profile_note
+    source = request.base.source if request.base else ""
+    seen = profile_notes.text(request.profile, source) if request.profile else request.profile_note
     return "\n".join(part for part in (seen, spent) if part)
 
 

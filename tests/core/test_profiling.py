@@ -305,13 +305,13 @@ def test_a_profile_is_short_and_quotes_the_lines():
         for r, cost in zip(rows, lines, strict=True)
     )
     profile = Profile("Nsight Compute 2025.3.1.0", "large", kernels)
-    note = profile_notes.profile_text(profile, SOURCE)
-    assert note == profile_notes.profile_text(profile, SOURCE)
+    note = profile_notes.text(profile, SOURCE)
+    assert note == profile_notes.text(profile, SOURCE)
     assert note.startswith("Nsight Compute 2025.3.1.0, workload large")
     assert "used of a 32-byte load 4 byte" in note
     assert "| out[row * width + column] = x[row * width + column] * 2.0f;" in note
     assert len(note) < 9000
-    assert "line 900:" in profile_notes.profile_text(
+    assert "line 900:" in profile_notes.text(
         Profile("t", "w", (KernelProfile("k", (), (), (LineCost(900, 3),)),)), SOURCE
     )
 
@@ -323,7 +323,7 @@ def test_a_time_stands_beside_its_bound_and_baselines():
     speedups = (Speedup("eager", 1.42, 1.40, 1.44, Word.FASTER), Speedup("best", 0.99, 0.98, 1.01, Word.SAME))
     untimed = (Untimed("torch.compile", "no compiler"),)
     workload = WorkloadPerformance("large", (timing,), speedups, untimed, 0.01, conditions, bounds)
-    assert profile_notes.performance_text(Performance((workload,))) == (
+    assert profile_notes.timing_text(Performance((workload,))) == (
         "large: 1.23 ms (noise 0.4 %); 78 % of the memory bound (959 us for 4.05 GB); 1.42x eager (FASTER); "
         "0.99x the best so far (SAME); torch.compile could not be timed (no compiler)"
     )
