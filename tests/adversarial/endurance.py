@@ -79,7 +79,8 @@ def endure(rounds: int) -> Endured:
         for _ in range(rounds):
             _round(bench, cases, verdicts)
         after = remains()
-    return Endured(rounds * len(cases), verdicts, before, after, round(time.monotonic() - begun, 1))
+    counts = {name: dict(counter) for name, counter in verdicts.items()}
+    return Endured(rounds * len(cases), counts, before, after, round(time.monotonic() - begun, 1))
 
 
 @contextmanager
