@@ -324,8 +324,8 @@ def test_a_time_stands_beside_its_bound_and_baselines():
     untimed = (Untimed("torch.compile", "no compiler"),)
     workload = WorkloadPerformance("large", (timing,), speedups, untimed, 0.01, conditions, bounds)
     assert profile_notes.timing_text(Performance((workload,))) == (
-        "large: 1.23 ms (noise 0.4 %); 78 % of the memory bound (959 us for 4.05 GB); 1.42x eager (FASTER); "
-        "0.99x the best so far (SAME); torch.compile could not be timed (no compiler)"
+        "large: 1.23 ms (A/A noise 1.0%); 1.42x eager (FASTER); 0.99x the best so far (SAME); "
+        "78% of the memory bound (959 us for 4.05 GB); torch.compile could not be timed (no compiler)"
     )
     product = Bound("graph", 200_000_000, 137_438_953_472, "fp32", 47.0, 2694.0)
-    assert profile_notes.bound_text(4345.0, product) == "62 % of the fp32 bound (2.69 ms for 137 GFLOP)"
+    assert profile_notes.bound_text(4345.0, product) == "62% of the fp32 bound (2.69 ms for 137 GFLOP)"
