@@ -73,7 +73,10 @@ class Bundle:
         for launch in self.kernel.launches:
             located += [*launch.grid, *launch.block, *launch.args, *launch.cluster]
             located += [e for e in (launch.smem, launch.when) if e is not None]
-        return frozenset().union(*(e.expression.names for e in located))
+        for spec in self.kernel.tensor_maps:
+            located += [*spec.box, *(spec.dims or ()), *(spec.strides or ()), *([spec.offset] if spec.offset else [])]
+        mapped = frozenset(spec.tensor for spec in self.kernel.tensor_maps)
+        return mapped.union(*(e.expression.names for e in located))
 
     def scalars(self) -> dict[str, Number]:
         """The plain numbers of the contract that the plan uses; bools as 0 and 1."""

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from cutegen_core.exports import tensor_maps
 from cutegen_core.exports.bundle import Bundle
 from cutegen_core.exports.translate import HELPERS_CPP, to_cpp
 from cutegen_core.plan_text import DEVICE_NAMES, LaunchSpec, Located
@@ -174,7 +175,7 @@ namespace cutegen {{
 {HELPERS_CPP}
 }}  // namespace cutegen
 
-std::size_t {name}_workspace_bytes({tensors}) {{
+{tensor_maps.encode_helper(bundle)}std::size_t {name}_workspace_bytes({tensors}) {{
 {_workspace_body(bundle)}}}
 
 cudaError_t {name}_launch({tensors}, void* workspace, cudaStream_t stream) {{
@@ -259,13 +260,29 @@ def _launch(bundle: Bundle, launch: LaunchSpec) -> str:
     )
     arguments = "".join(f", {_argument(bundle, a)}" for a in launch.args)
     body = f"""\
-    // {kernel_type(bundle, launch.kernel)}
+{_tensor_maps(bundle, launch)}    // {kernel_type(bundle, launch.kernel)}
     cudaError_t const error = cutegen::launch({qualified(launch.kernel)}, {config}, stream{arguments});
     if (error != cudaSuccess) return error;
     launched = true;
 """
     condition = f"if ({to_cpp(launch.when.expression, condition=True)}) " if launch.when else ""
     return f"  {condition}{{\n{body}  }}\n"
+
+
+def _tensor_maps(bundle: Bundle, launch: LaunchSpec) -> str:
+    """Encodes the tensor maps a launch takes; each becomes a variable of its own name."""
+    lines = ""
+    for argument in launch.args:
+        spec = tensor_maps.named(bundle, argument)
+        if spec and f" {spec.name};" not in lines:
+            listed = ", ".join(tensor_maps.numbers(bundle, spec, to_cpp))
+            lines += (
+                f"    CUtensorMap {spec.name};\n"
+                f"    long long const cutegen_{spec.name}[] = {{{listed}}};\n"
+                f"    if (cudaError_t const error = cutegen::encode({spec.name}, {spec.tensor}.data, "
+                f"cutegen_{spec.name}); error != cudaSuccess) return error;\n"
+            )
+    return lines
 
 
 def qualified(kernel: str) -> str:
@@ -279,4 +296,6 @@ def _dim3(located: tuple[Located, ...]) -> str:
 
 def _argument(bundle: Bundle, located: Located) -> str:
     text = located.expression.text.strip()
+    if tensor_maps.named(bundle, located):
+        return text
     return f"{text}.data" if text in bundle.tensor_names() else to_cpp(located.expression)

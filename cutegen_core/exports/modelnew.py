@@ -11,6 +11,7 @@ from __future__ import annotations
 import textwrap
 
 from cutegen_core.arguments import ParameterType
+from cutegen_core.exports import tensor_maps
 from cutegen_core.exports.bundle import Bundle
 from cutegen_core.exports.host_cpp import LAUNCH, device_code, kernel_type, qualified
 from cutegen_core.exports.reference_module import renamed
@@ -42,7 +43,7 @@ def modelnew_file(bundle: Bundle) -> str:
 def cuda_source(bundle: Bundle) -> str:
     """Device code and one host function per kernel: `launch_I(config, stream, arguments...)`, free of torch headers."""
     launchers = "".join(_launcher(bundle, i, k) for i, k in enumerate(bundle.kernel.kernel_names()))
-    return f"{device_code(bundle)}\n{LAUNCH}{_CONFIG_READER}{launchers}"
+    return f"{device_code(bundle)}\n{LAUNCH}{tensor_maps.encode_helper(bundle)}{_CONFIG_READER}{launchers}"
 
 
 def cpp_source(bundle: Bundle) -> str:
@@ -73,30 +74,47 @@ def _scalar_type(wanted: ParameterType) -> str:
     return "double" if wanted.base in ("float", "double") else "long long"
 
 
-def _cpp_parameters(bundle: Bundle, kernel: str, pointer: str) -> str:
-    types = bundle.types[kernel]
-    return "".join(f", {pointer if t.pointer else _scalar_type(t)} a{i}" for i, t in enumerate(types))
+def _cpp_parameters(bundle: Bundle, kernel: str, pointer: str, numbers: str = "long long const*") -> str:
+    """A tensor map comes as its tensor and the numbers of its descriptor."""
+    listed = ""
+    for i, wanted in enumerate(bundle.types[kernel]):
+        mapped = tensor_maps.is_map(wanted)
+        listed += f", {pointer if wanted.pointer or mapped else _scalar_type(wanted)} a{i}"
+        listed += f", {numbers} m{i}" if mapped else ""
+    return listed
 
 
 def _launcher(bundle: Bundle, index: int, kernel: str) -> str:
-    arguments = "".join(f", a{i}" for i in range(len(bundle.types[kernel])))
+    types = bundle.types[kernel]
+    maps = [i for i, t in enumerate(types) if tensor_maps.is_map(t)]
+    encoded = "".join(
+        f"  CUtensorMap t{i};\n"
+        f"  if (cudaError_t const error = cutegen::encode(t{i}, a{i}, m{i}); error != cudaSuccess) return error;\n"
+        for i in maps
+    )
+    arguments = "".join(f", t{i}" if i in maps else f", a{i}" for i in range(len(types)))
     parameters = f"long long const* config, cudaStream_t stream{_cpp_parameters(bundle, kernel, 'void*')}"
     return f"""
 // {kernel_type(bundle, kernel)}
 cudaError_t cutegen_launch_{index}({parameters}) {{
-  return cutegen::launch({qualified(kernel)}, cutegen_config(config), stream{arguments});
+{encoded}  return cutegen::launch({qualified(kernel)}, cutegen_config(config), stream{arguments});
 }}
 """
 
 
 def _binding(bundle: Bundle, index: int, kernel: str) -> str:
     types = bundle.types[kernel]
-    arguments = "".join(f", a{i}.data_ptr()" if t.pointer else f", a{i}" for i, t in enumerate(types))
-    first = next((i for i, t in enumerate(types) if t.pointer), None)
+    passed = {True: ", a{0}.data_ptr(), m{0}.data()", False: ", a{0}.data_ptr()"}
+    arguments = "".join(
+        passed[tensor_maps.is_map(t)].format(i) if t.pointer or tensor_maps.is_map(t) else f", a{i}"
+        for i, t in enumerate(types)
+    )
+    first = next((i for i, t in enumerate(types) if t.pointer or tensor_maps.is_map(t)), None)
+    taken = _cpp_parameters(bundle, kernel, "at::Tensor const&", "std::vector<long long> const&")
     guard = f"  c10::cuda::CUDAGuard const guard(a{first}.device());\n" if first is not None else ""
     return f"""
 cudaError_t cutegen_launch_{index}(long long const*, cudaStream_t{_cpp_parameters(bundle, kernel, "void*")});
-void launch_{index}(std::vector<long long> const& config{_cpp_parameters(bundle, kernel, "at::Tensor const&")}) {{
+void launch_{index}(std::vector<long long> const& config{taken}) {{
 {guard}  auto const stream = c10::cuda::getCurrentCUDAStream();
   cutegen_check(cutegen_launch_{index}(config.data(), stream{arguments}), "{_escaped(kernel)}");
 }}
@@ -126,7 +144,7 @@ def plan_function(bundle: Bundle) -> str:
     lines.append("cutegen_launches = []")
     tensors = bundle.tensor_names() | scratch_names
     for index, launch in bundle.launches():
-        made = textwrap.indent(_made(index, launch, tensors), "    " if launch.when else "")
+        made = textwrap.indent(_made(bundle, index, launch, tensors), "    " if launch.when else "")
         lines += [f"if {to_python(launch.when.expression, condition=True)}:"] if launch.when else []
         lines.append(made)
     lines.append("return cutegen_scratch, cutegen_launches")
@@ -138,13 +156,19 @@ _PLAN_DOC = '''\
 '''
 
 
-def _made(index: int, launch: LaunchSpec, tensors: frozenset[str]) -> str:
+def _passed(bundle: Bundle, argument: Located, tensors: frozenset[str]) -> str:
+    """A tensor by its name; a tensor map as its tensor's name and its numbers, which are two arguments."""
+    text = argument.expression.text.strip()
+    if spec := tensor_maps.named(bundle, argument):
+        return f"{spec.tensor!r}, [{', '.join(tensor_maps.numbers(bundle, spec, to_python))}]"
+    return repr(text) if text in tensors else to_python(argument.expression)
+
+
+def _made(bundle: Bundle, index: int, launch: LaunchSpec, tensors: frozenset[str]) -> str:
     cluster, smem = (_tuple(launch.cluster) if launch.cluster else "()"), "0"
     if launch.smem:
         smem = to_python(launch.smem.expression)
-    arguments = ", ".join(
-        repr(text) if (text := a.expression.text.strip()) in tensors else to_python(a.expression) for a in launch.args
-    )
+    arguments = ", ".join(_passed(bundle, a, tensors) for a in launch.args)
     return (
         f"# {launch.kernel}\n"
         f"cutegen_launches.append(\n"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
-from cutegen_core.arguments import check_arguments
+from cutegen_core import problems
+from cutegen_core.arguments import check_arguments, parameter_types
 from cutegen_core.device import KNOWN
 from cutegen_core.errors import KernelFileError
+from cutegen_core.exports import nvcc
+from cutegen_core.exports.bundle import Bundle
+from cutegen_core.exports.cu import cu_file
+from cutegen_core.exports.modelnew import cuda_source, modelnew_file, plan_function
 from cutegen_core.kernel_file import KernelFile, parse
 from cutegen_core.launch import Launch, LaunchPlan, TensorArgument, TensorMap, TensorMapArgument
 from cutegen_core.problem import Signature, TensorRole, TensorSpec
@@ -173,3 +180,45 @@ def test_a_copied_tensor_map_is_refused_before_the_compiler() -> None:
     assert screened("template <class T> __global__ void g(T x, __grid_constant__ const CUtensorMap m) {}") == []
     for copied in ("CUtensorMap m", "const cute::TmaDescriptor m", "int n, CUtensorMap const m, int k"):
         assert len(screened(f"__global__ void g({copied}) {{}}")) == 1
+
+
+# -- exports -----------------------------------------------------------------------------------------------------------
+
+
+def bundle() -> Bundle:
+    kernel = parse(GOOD)
+    types = parameter_types("k(cute::TmaDescriptor, cute::TmaDescriptor, void*)")
+    problem = problems.load("relu")
+    return Bundle(
+        "k", problem, kernel, kernel.defaults(), problem.workloads[0], signature(), {"k": types}, "sm_90a", "c" * 64,
+        "a test",
+    )  # fmt: skip
+
+
+def test_an_exported_plan_in_python_describes_the_same_tensor_maps() -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile(modelnew_file(bundle()), "<modelnew>", "exec"), namespace)
+    for given in (signature(), signature(7, 1024)):
+        tensors = {t.name: namespace["cutegen_facts"](t.shape, getattr(torch, t.dtype)) for t in given.tensors}
+        _, launches = namespace["cutegen_plan"](tensors, {})
+        a, part, last = launches[0].arguments[:2], launches[0].arguments[2:4], launches[0].arguments[4:]
+        assert last == ["a"]
+        for (tensor, numbers), want in zip((a, part), plan(GOOD, given).tensor_maps, strict=True):
+            assert tensor == want.tensor
+            listed = (*want.dims, *want.strides_bytes, *want.box)
+            assert numbers == [*want.codes, want.offset_bytes, want.rank, *listed]
+    assert "'partial', [7, 0, 0, 0, 0, 16 * 4, 3," in plan_function(bundle())
+
+
+def test_an_exported_launcher_encodes_through_the_driver() -> None:
+    text = cu_file(bundle())
+    assert text.count("cutegen::encode(a_map, a.data, cutegen_a_map)") == 1
+    assert "long long const cutegen_part[] = {7ll, 0ll, 0ll, 0ll, 0ll, (16ll * 4ll), 3ll, 16ll, 8ll, 4ll," in text
+    assert "stream, a_map, part, a.data);" in text
+
+
+@pytest.mark.skipif(nvcc.find() is None, reason="there is no nvcc here")
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [cuda_source, cu_file])
+def test_exported_tensor_maps_compile(source: Any) -> None:
+    assert nvcc.check(source(bundle()), "sm_90a").compiled
