@@ -22,6 +22,8 @@ class DecisionKind(StrEnum):
     STANDING = "standing"
     MEMORY = "memory"
     PROFILE = "profile"
+    ABLATE = "ablate"
+    BRANCH = "branch"
 
 
 class Autonomy(StrEnum):
@@ -56,6 +58,8 @@ _NEEDS: Mapping[DecisionKind, tuple[str, ...]] = {
     DecisionKind.BUDGET: ("max_steps",),
     DecisionKind.MEMORY: ("step",),
     DecisionKind.PROFILE: ("candidate",),
+    DecisionKind.ABLATE: ("candidate",),
+    DecisionKind.BRANCH: ("step",),
 }
 
 UNBOUND = frozenset(
@@ -67,6 +71,7 @@ UNBOUND = frozenset(
         DecisionKind.STANDING,
         DecisionKind.MEMORY,
         DecisionKind.PROFILE,
+        DecisionKind.ABLATE,
     }
 )
 """Kinds that are right whatever has happened since the page was drawn."""
@@ -81,7 +86,7 @@ class Decision:
         gate, candidate: what is approved: the open gate and the hash of the source that was shown.
         text: a reason, an instruction, a pasted reply, what to remember of a step; at the prompt gate the prompt as the
             person changed it.
-        step: where to rewind to (0: before the first step).
+        step: where to rewind to or to branch from (0: before the first step), or what to remember is about.
         by: who decided, "person" or "policy".
     """
 

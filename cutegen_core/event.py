@@ -36,6 +36,8 @@ class Outcome(StrEnum):
     REWOUND = "rewound"
     UNANSWERED = "unanswered"
     KEPT = "passed, not promoted"
+    ADVANCED = "passed, tip of its branch"
+    BRANCHED = "branched"
 
 
 class Role(StrEnum):
@@ -245,8 +247,19 @@ class Profiled:
 
 
 @dataclass(frozen=True)
+class Ablated:
+    """The hunks of a candidate's change were tried apart; `rows` is the blob of an `ablation.AblationTable`, "" where
+    that could not be done, and `message` says why."""
+
+    candidate: str
+    rows: str
+    message: str = ""
+    kind: Literal["ablated"] = "ablated"
+
+
+@dataclass(frozen=True)
 class StepClosed:
-    """The step is over; PROMOTED makes its candidate the best and the base of the next step."""
+    """The step is over; PROMOTED makes its candidate the best and the base of the next step, ADVANCED only the base."""
 
     step: int
     outcome: Outcome
@@ -265,7 +278,7 @@ class StateChanged:
 
 Event = (
     SessionCreated | StepStarted | ModelCalled | ModelAnswered | Swept | Proposed | GateOpened | Decided | TrialStarted
-    | StageStarted | StageEnded | Tried | Profiled | StepClosed | StateChanged
+    | StageStarted | StageEnded | Tried | Profiled | Ablated | StepClosed | StateChanged
 )  # fmt: skip
 
 

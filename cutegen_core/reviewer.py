@@ -15,6 +15,7 @@ _CLOSES = {
     DecisionKind.REJECT: Outcome.REJECTED,
     DecisionKind.REDIRECT: Outcome.REDIRECTED,
     DecisionKind.REWIND: Outcome.REWOUND,
+    DecisionKind.BRANCH: Outcome.BRANCHED,
 }
 
 
@@ -25,24 +26,31 @@ def check(state: State, decision: Decision) -> None:
         raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
     if kind is DecisionKind.PROFILE:
         _check_profile(state, decision)
+    if kind is DecisionKind.ABLATE and not _has_parent(state, decision):
+        raise StaleDecisionError("Only a change to another kernel has hunks that can be tried apart.")
     if kind in UNBOUND:
         return
     if decision.seen < state.meaning_seq:
         raise StaleDecisionError("The session has moved on since this was shown. Look again and decide anew.")
     if state.status is SessionState.RUNNING:
         raise StaleDecisionError("The session is running. Stop it or wait for the step to end, then decide.")
-    if state.status is SessionState.ACCEPTED and kind is not DecisionKind.REWIND:
+    if state.status is SessionState.ACCEPTED and kind not in (DecisionKind.REWIND, DecisionKind.BRANCH):
         raise StaleDecisionError("The session is accepted. Rewind to a step to go on from there.")
     if kind in (DecisionKind.APPROVE, DecisionKind.REPLY):
         _check_gate(state, decision)
     if kind is DecisionKind.ACCEPT and not state.passed(decision.candidate or ""):
         raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
     if (
-        kind is DecisionKind.REWIND
+        kind in (DecisionKind.REWIND, DecisionKind.BRANCH)
         and decision.step
         and not any(s.number == decision.step and s.candidate for s in state.steps)
     ):
         raise StaleDecisionError(f"Step {decision.step} has no kernel to go back to.")
+
+
+def _has_parent(state: State, decision: Decision) -> bool:
+    step = state.step_of(decision.candidate or "")
+    return step is not None and bool(step.parent)
 
 
 def _check_profile(state: State, decision: Decision) -> None:

@@ -16,7 +16,7 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 
-from cutegen_core import __version__, reviewer, step_context, tuning
+from cutegen_core import __version__, reviewer, step_context, studies
 from cutegen_core.candidate import Author, content_key
 from cutegen_core.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.errors import BudgetError, MachineError, ProblemError, StaleDecisionError, StoppedError, UsageError
@@ -26,7 +26,6 @@ from cutegen_core.event import (
     ModelAnswered,
     ModelCalled,
     Outcome,
-    Profiled,
     Proposed,
     SessionState,
     StageEnded,
@@ -34,7 +33,6 @@ from cutegen_core.event import (
     StateChanged,
     StepClosed,
     StepStarted,
-    Swept,
     TrialStarted,
 )
 from cutegen_core.model import ModelReply
@@ -103,7 +101,14 @@ class Session:
     def step(self) -> bool:
         """One transition; False when the session waits for a decision or is over."""
         if self.state.profile_wanted:
-            self._profile(self.state.profile_wanted)
+            self._append(
+                studies.profiled(self._store, self.state, self._bench, self.state.profile_wanted, _Watch(self))
+            )
+            return True
+        if self.state.ablation_wanted:
+            self._append(
+                studies.ablated(self._store, self.state, self._bench, self.state.ablation_wanted, _Watch(self))
+            )
             return True
         if self.state.status not in WORKING:
             return False
@@ -151,10 +156,10 @@ class Session:
         if isinstance(answer, Ask):
             self._ask(answer, step)
         elif isinstance(answer, Sweep):
-            self._sweep(step)
+            self._append(*studies.swept(self._store, self.state, self._bench, step, _Watch(self)))
         elif isinstance(answer, WantsProfile):
             assert step.base is not None
-            self._profile(step.base)
+            self._append(studies.profiled(self._store, self.state, self._bench, step.base, _Watch(self)))
         else:
             self._append(*self._answered(answer, step, time.monotonic() - begun))
 
@@ -174,37 +179,6 @@ class Session:
             self._append(*self._replied(step, ask, prompt, reply))
             if reply.stopped:
                 raise StoppedError(reply.error)
-
-    def _sweep(self, step: Step) -> None:
-        assert step.base is not None
-        evaluator = self._bench.evaluator(self.state)
-        begun = time.monotonic()
-        table, source = tuning.sweep(
-            evaluator, step_context.candidate(self._store, self.state, step.base), secrets.randbits(31), _Watch(self)
-        )
-        generated = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, "sweep")
-        self._append(
-            Swept(step.number, self._store.put_record(table)),
-            Proposed(
-                step.number,
-                self._store.put(source),
-                Author.PLAYBOOK,
-                tuning.describe(table),
-                table.decided_by,
-                step.base,
-            ),
-            StageEnded(step.number, generated),
-        )
-
-    def _profile(self, candidate: str) -> None:
-        """Profiles a candidate; that it could not be done is an answer, too."""
-        watch = _Watch(self)
-        try:
-            kernel = step_context.candidate(self._store, self.state, candidate)
-            profile = self._bench.evaluator(self.state).profile(kernel, seed=secrets.randbits(31), watch=watch)
-            self._append(Profiled(candidate, self._store.put_record(profile)))
-        except (MachineError, UsageError) as error:
-            self._append(Profiled(candidate, "", str(error)))
 
     def _replied(self, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
         answered = ModelAnswered(
@@ -321,10 +295,20 @@ class Session:
             self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate, note=doubt))
         elif step.passed:
             kept = self._not_faster(step) if Gate.PROMOTION not in self.state.gates_passed else ""
-            self._append(StepClosed(step.number, Outcome.KEPT if kept else Outcome.PROMOTED, kept))
+            self._append(StepClosed(step.number, self._outcome(step, kept), kept))
         else:
             assert step.tried is not None
             self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
+
+    def _outcome(self, step: Step, kept: str) -> Outcome:
+        """What becomes of a kernel that passed; `kept` says why it is not the new best."""
+        if not kept:
+            return Outcome.PROMOTED
+        tip = self.state.step_of(self.state.base) if self.state.branched and self.state.base else None
+        took = step.tried.latency_ms if step.tried else None
+        least = tip.tried.latency_ms if tip and tip.tried else None
+        advances = self.state.branched and took is not None and (least is None or took < least)
+        return Outcome.ADVANCED if advances else Outcome.KEPT
 
     def _not_faster(self, step: Step) -> str:
         """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""

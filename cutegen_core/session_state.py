@@ -15,6 +15,7 @@ from cutegen_core.candidate import Author
 from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.errors import StoreError
 from cutegen_core.event import (
+    Ablated,
     Decided,
     Event,
     GateOpened,
@@ -132,6 +133,9 @@ class State:
         accepting: the candidate whose acceptance is being tested.
         profile_wanted: the candidate the person wants profiled.
         profiles: what the profiler said, by candidate.
+        ablation_wanted: the candidate whose hunks the person wants tried apart.
+        ablations: what came of that, by candidate.
+        branched: the person went on from another kernel than the best; steps move the branch's tip, `base`.
         lost_call: a model was called and its answer never arrived.
     """
 
@@ -160,6 +164,9 @@ class State:
     acceptance: Tried | None = None
     profile_wanted: str | None = None
     profiles: Mapping[str, Profiled] = field(default_factory=dict)
+    ablation_wanted: str | None = None
+    ablations: Mapping[str, Ablated] = field(default_factory=dict)
+    branched: bool = False
     created_at: float = 0.0
     updated_at: float = 0.0
 
@@ -292,6 +299,9 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C9
         case Profiled():
             profiles = {**state.profiles, event.candidate: event}
             return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
+        case Ablated():
+            ablations = {**state.ablations, event.candidate: event}
+            return replace(state, ablation_wanted=None, ablations=ablations, running_stage=None)
         case StepClosed():
             return _closed(state, event)
         case StateChanged():
@@ -319,11 +329,17 @@ def _decided(state: State, decision: Decision) -> State:
             target = next((s for s in state.steps if s.number == decision.step), None)
             candidate = target.candidate if target else None
             best = candidate if target is None or target.passed else state.best
-            return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best)
+            return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best,
+                           branched=False)  # fmt: skip
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
         case DecisionKind.PROFILE:
             return replace(state, profile_wanted=decision.candidate)
+        case DecisionKind.ABLATE:
+            return replace(state, ablation_wanted=decision.candidate)
+        case DecisionKind.BRANCH:
+            tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
+            return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
         case _:  # STOP and RESUME: a StateChanged follows where they change anything
             return state
 
@@ -390,8 +406,8 @@ def _closed(state: State, event: StepClosed) -> State:
     state = _with_step(state, outcome=event.outcome, note=event.note)
     state = replace(state, phase=Phase.IDLE, gate=None, gates_passed=frozenset(), running_stage=None)
     if event.outcome is Outcome.PROMOTED:
-        return replace(state, best=step.candidate, base=step.candidate)
-    return state
+        return replace(state, best=step.candidate, base=step.candidate, branched=False)
+    return replace(state, base=step.candidate) if event.outcome is Outcome.ADVANCED else state
 
 
 def _with_step(state: State, **changes: object) -> State:

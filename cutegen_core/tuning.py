@@ -8,15 +8,16 @@ fewest spills, then highest occupancy, then fewest registers decide. The default
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 
 from cutegen_core.candidate import Candidate
-from cutegen_core.evaluation.watch import Quiet, Watch
+from cutegen_core.evaluation.watch import Watch
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.kernel_file import KernelFile, parse
-from cutegen_core.performance import BEST, Word
-from cutegen_core.trial import Status, Trial
+from cutegen_core.performance import Word
+from cutegen_core.trial import Status
+from cutegen_core.variant import OnlyStops, spent
 
 MAX_COMBINATIONS = 16
 _UNTIMED = "correctness and resources only: nothing is timed without a GPU"
@@ -25,13 +26,7 @@ _TIMED = "measured latency, each timed in turns with the defaults"
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One combination.
-
-    Attributes:
-        occupancy: the lowest over all workloads' launches, 0 to 1.
-        latency_ms: median on the problem's own size, None where nothing was timed.
-        word: against the defaults, timed in turns with them.
-    """
+    """One combination, with the numbers of `variant.Spent`; `word` is against the defaults."""
 
     params: Mapping[str, int | float]
     status: Status
@@ -73,8 +68,8 @@ def sweep(evaluator: Evaluator, base: Candidate, seed: int, watch: Watch) -> tup
         watch.say(f"combination {number} of {len(tried)}: {_words(params)}")
         candidate = Candidate(with_params(kernel, params), base.author, base.key)
         defaults = base if number > 1 and rows[0].status is Status.PASSED else None
-        trial = evaluator.evaluate(candidate, seed=seed, watch=_OnlyStops(watch), best=defaults, rough=True)
-        rows.append(_row(params, trial))
+        trial = evaluator.evaluate(candidate, seed=seed, watch=OnlyStops(watch), best=defaults, rough=True)
+        rows.append(SweepRow(params, **asdict(spent(trial))))
     chosen, timed = _choose(rows), any(row.latency_ms is not None for row in rows)
     left_out = len(combinations) + 1 - len(tried)
     table = SweepTable(tuple(rows), chosen, left_out, _TIMED if timed else _UNTIMED)
@@ -111,33 +106,5 @@ def _merit(row: SweepRow) -> tuple[bool, int, float, int]:
     return (row.status is Status.PASSED, -row.spill_bytes, row.occupancy, -row.registers)
 
 
-def _row(params: Mapping[str, int | float], trial: Trial) -> SweepRow:
-    resources = trial.resources
-    if resources is None:
-        return SweepRow(params, trial.status, trial.message)
-    timed = trial.performance.first if trial.passed and trial.performance else None
-    beside = timed.speedup(BEST) if timed else None
-    return SweepRow(
-        params,
-        trial.status,
-        trial.message,
-        registers=max((k.registers for k in resources.kernels), default=0),
-        spill_bytes=resources.spill_bytes,
-        occupancy=min((o.occupancy for o in resources.occupancy), default=0.0),
-        latency_ms=timed.candidate.median_us / 1000 if timed else None,
-        word=beside.word if beside else None,
-    )
-
-
 def _words(params: Mapping[str, int | float]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())
-
-
-class _OnlyStops(Quiet):
-    """The stages of a combination are not the step's own; only stopping is passed on."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def stopped(self) -> bool:
-        return self._watch.stopped()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import tuning
+from cutegen_core.ablation import AblationTable
 from cutegen_core.candidate import Author, Candidate
 from cutegen_core.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.evaluation.watch import Quiet
@@ -93,3 +94,45 @@ def test_profiling_is_for_gpus_and_says_so(desk):
     state = edited(desk, session, 40.0)
     with pytest.raises(AssertionError, match="Profiling needs a GPU"):
         desk.decide(session, DecisionKind.PROFILE, candidate=state.steps[-1].candidate or state.best)
+
+
+def test_the_hunks_of_a_change_are_tried_apart_and_timed_beside_what_it_changed(desk):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    edited(desk, session, 40.0)
+    wider = taking(RELU, 30.0).replace("default = 256", "default = 512")
+    state = desk.decide(session, DecisionKind.EDIT, source=wider)
+    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
+    found = state.ablations[state.best]
+    table = desk.store.record(AblationTable, found.rows)
+    assert table.titles == ("line 8, +1 -1", "line 26, +1 -1")
+    took = {row.kept: row.spent.latency_ms for row in table.rows}
+    assert took == {(): 0.040, (1, 2): 0.030, (2,): 0.030, (1,): 0.040}
+    assert [table.row(*kept).spent.word for kept in ((1, 2), (2,), (1,))] == [Word.FASTER, Word.FASTER, Word.SAME]
+
+
+def test_what_has_one_hunk_is_not_taken_apart_and_says_so(desk):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    edited(desk, session, 40.0)
+    state = edited(desk, session, 30.0)
+    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
+    assert "fewer than two hunks" in state.ablations[state.best].message
+
+
+def test_a_branch_goes_on_from_its_own_tip_until_it_beats_the_best(desk):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    state = edited(desk, session, 40.0)
+    number, first = state.steps[-2].number, state.best
+    best = edited(desk, session, 30.0).best
+    state = desk.decide(session, DecisionKind.BRANCH, step=number)
+    assert (state.base, state.best, state.steps[-2].outcome) == (first, best, Outcome.BRANCHED)
+    state = edited(desk, session, 35.0)
+    tip = state.steps[-2]
+    assert (tip.outcome, tip.parent, state.base, state.best) == (Outcome.ADVANCED, first, tip.candidate, best)
+    state = edited(desk, session, 38.0)
+    assert (state.steps[-2].outcome, state.base) == (Outcome.KEPT, tip.candidate)
+    state = edited(desk, session, 20.0)
+    assert (state.steps[-2].outcome, state.best) == (Outcome.PROMOTED, state.steps[-2].candidate)
+    assert state.base == state.best

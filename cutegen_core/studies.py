@@ -1,0 +1,57 @@
+"""Longer looks at a kernel that was written already: the sweep of its parameters, its profile, its hunks apart.
+
+Each gives the events to append; that a look is impossible is an answer, too.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from cutegen_core import ablation, step_context, tuning
+from cutegen_core.candidate import Author
+from cutegen_core.errors import MachineError, UsageError
+from cutegen_core.evaluation.watch import Watch
+from cutegen_core.event import Ablated, Event, Profiled, Proposed, StageEnded, Swept
+from cutegen_core.session_state import State, Step
+from cutegen_core.step_context import Bench
+from cutegen_core.store import Store
+from cutegen_core.trial import Stage, StageResult, StageStatus
+
+
+def swept(store: Store, state: State, bench: Bench, step: Step, watch: Watch) -> list[Event]:
+    """The sweep of the parameters that the step's base declares, and the kernel it chose."""
+    assert step.base is not None
+    begun = time.monotonic()
+    base = step_context.candidate(store, state, step.base)
+    table, source = tuning.sweep(bench.evaluator(state), base, secrets.randbits(31), watch)
+    idea, plan = tuning.describe(table), table.decided_by
+    took = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, "sweep")
+    return [
+        Swept(step.number, store.put_record(table)),
+        Proposed(step.number, store.put(source), Author.PLAYBOOK, idea, plan, step.base),
+        StageEnded(step.number, took),
+    ]
+
+
+def profiled(store: Store, state: State, bench: Bench, candidate: str, watch: Watch) -> Event:
+    """What the profiler says about a candidate."""
+    try:
+        kernel = step_context.candidate(store, state, candidate)
+        profile = bench.evaluator(state).profile(kernel, seed=secrets.randbits(31), watch=watch)
+        return Profiled(candidate, store.put_record(profile))
+    except (MachineError, UsageError) as error:
+        return Profiled(candidate, "", str(error))
+
+
+def ablated(store: Store, state: State, bench: Bench, candidate: str, watch: Watch) -> Event:
+    """What each hunk of a candidate's change is worth."""
+    step = state.step_of(candidate)
+    assert step is not None
+    assert step.parent is not None
+    try:
+        before, after = store.text(step.parent), store.text(candidate)
+        table = ablation.ablate(bench.evaluator(state), before, after, secrets.randbits(31), watch)
+        return Ablated(candidate, store.put_record(table))
+    except (ValueError, MachineError, UsageError) as error:
+        return Ablated(candidate, "", str(error))
