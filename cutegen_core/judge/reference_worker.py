@@ -182,14 +182,16 @@ def _facts(source: str, origin: str) -> problem_lint.Facts:
 
 
 def expect(live: Live) -> Expected:
-    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type."""
+    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type and in place of
+    every narrower type that it converts to."""
     try:
         declared = _run(live, {name: t.clone() for name, t in live.tensors.items()})
     except Exception as error:
         raise ProblemError(values.describe(error, live.origin)) from error
     try:
         torch.set_default_dtype(torch.float64)
-        exact = _run(live, {name: values.upcast(t) for name, t in live.tensors.items()})
+        with values.Exact():
+            exact = _run(live, {name: values.upcast(t) for name, t in live.tensors.items()})
     except Exception as error:  # noqa: BLE001 - the file may insist on its precision; lint says so
         return Expected(declared, None, values.describe(error, live.origin))
     finally:

@@ -20,7 +20,7 @@ import linecache
 import random
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.problem import ITEMSIZE, TensorRole, TensorSpec, Values
@@ -38,6 +39,7 @@ _MODULE_NAME = "cutegen_reference"
 _RESERVED = frozenset(
     ("out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2")
 )
+_NARROWER = (torch.float32, torch.float16, torch.bfloat16)
 _LARGE_MEAN = 100.0
 _LARGE_SCALE = 1000.0
 _DENORMAL_FRACTION = 0.125
@@ -147,6 +149,23 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
     if tensor.device.type not in ("cpu", "meta"):
         raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
     return TensorSpec(name, dtype, tuple(int(d) for d in tensor.shape), role)
+
+
+class Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While this is on, whatever a reference makes in a narrower type, such as by `.float()`, it makes in float64: else
+    a file that converts would be compared with rounded values, and would seem to make no error of its own."""
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        given = dict(kwargs or {})
+        if given.get("dtype") in _NARROWER:
+            given["dtype"] = torch.float64
+        return func(*args, **given)
 
 
 def upcast(tensor: torch.Tensor) -> torch.Tensor:
