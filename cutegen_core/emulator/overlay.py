@@ -46,6 +46,11 @@ _VECTORS: Mapping[str, tuple[int, str]] = {
     "short2": (2, "short"), "ushort2": (2, "unsigned short"),
 }  # fmt: skip
 VECTOR_HEADER = "vector_types.h"
+# Headers of CUDA that the prelude's own take the place of.
+_STAND_INS: Mapping[str, str] = {
+    name: "cooperative_groups.hpp"
+    for name in ("cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h")
+}
 
 
 def headers() -> tuple[str, ...]:
@@ -93,6 +98,14 @@ def generate_vectors(cuda_include: Path, target: Path) -> None:
     (target / VECTOR_HEADER).write_text(text)
 
 
+def generate_stand_ins(target: Path) -> None:
+    """Writes headers that only lead to one of the prelude's."""
+    runtime = resources.files("cutegen_core.emulator").joinpath("runtime")
+    for name, own in _STAND_INS.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(f'#include "{runtime.joinpath(own)}"\n')
+
+
 def count_statements(include: Path) -> dict[str, int]:
     """Counts as `asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
     counts = {}
@@ -138,3 +151,4 @@ def _with_assembly(include: Path) -> list[str]:
 if __name__ == "__main__":
     generate(Path(sys.argv[1]), Path(sys.argv[3]))
     generate_vectors(Path(sys.argv[2]), Path(sys.argv[3]))
+    generate_stand_ins(Path(sys.argv[3]))

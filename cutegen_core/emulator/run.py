@@ -89,9 +89,6 @@ def _unsupported(execution: Execution) -> str:
         if tensor_map.interleave != "none":
             return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
     for launch in execution.plan.launches:
-        if launch.cooperative:
-            why = "lets blocks wait for one another; the emulator runs them one after another"
-            return f"{launch.kernel}: a cooperative launch {why}"
         if launch.cluster != (1, 1, 1):
             return f"{launch.kernel}: the emulator has no thread block clusters"
     needed = sum(size for _, _, size, _, _, _ in _buffers(execution))
@@ -152,7 +149,14 @@ def _tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
 
 
 def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], maps: dict[str, int]) -> str:
-    words = [kernels[launch.kernel], *launch.grid, *launch.block, launch.smem_bytes, len(launch.args)]
+    words = [
+        kernels[launch.kernel],
+        int(launch.cooperative),
+        *launch.grid,
+        *launch.block,
+        launch.smem_bytes,
+        len(launch.args),
+    ]
     return " ".join(["launch", *map(str, words), *(_argument(a, buffers, maps) for a in launch.args)])
 
 

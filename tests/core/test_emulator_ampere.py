@@ -129,7 +129,9 @@ MISTAKES = {
         "out-of-bounds", "a", "// COPY",
     ),
     "copy out of bounds of the stage": Mistake("sA[3][32 * PITCH]", "sA[3][24 * PITCH]", "", "", "// COPY"),
-    "rows nobody has filled": Mistake("if (t >= 96) return;", "if (t >= 95) return;", "uninitialised", "sB", "", "reads"),
+    "rows nobody has filled": Mistake(
+        "if (t >= 96) return;", "if (t >= 95) return;", "uninitialised", "sB", "", "reads"
+    ),
 }  # fmt: skip
 
 
@@ -150,7 +152,7 @@ def test_mistakes_in_the_gemm_are_named(harness: Harness, rng: np.random.Generat
 @pytest.mark.parametrize("name", ["missing wait", "overwritten too early"])
 @pytest.mark.parametrize("order", ["forward", "reverse"])
 def test_plain_runs_compute_something_else(harness: Harness, rng: np.random.Generator, name: str, order: str) -> None:
-    """Without instrumentation a copy that arrives late leaves NaN behind; one that arrives at once may hide the mistake."""
+    """Uninstrumented, a copy that arrives late leaves NaN behind; one that arrives at once may hide the mistake."""
     mistake = MISTAKES[name]
     ran, error = run_gemm(harness, rng, GEMM.replace(mistake.old, mistake.new), checked=False, order=order)
     assert ran.status is Status.PASSED
@@ -464,7 +466,7 @@ HANDOVERS: Mapping[str, Mistake] = {
         "waits for ever at named barrier 1, where 64 of 96 threads have come",
     ),
     "another number of threads": Mistake(
-        "sync(1 + k % 2);  // FULL", 'asm volatile("bar.sync %0, 64;" ::"r"(1 + k % 2));  // FULL', "divergent-barrier", "",
+        "sync(1 + k % 2);  // FULL", 'asm volatile("bar.sync %0, 64;" ::"r"(1 + k % 2));', "divergent-barrier", "",
         "", "asks for",
     ),
     "half a warp": Mistake(

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from cutegen_core.executors.cpu import CpuExecutor
-from cutegen_core.launch import LaunchPlan
 from cutegen_core.trial import Status
-from tests.core.emulated import Harness, kernel, launch, line_of, one
+from tests.core.emulated import Harness, kernel, line_of, one
 
 MARK = "// HERE"
 
@@ -311,13 +310,37 @@ def test_a_barrier_after_threads_have_ended_warns(harness: Harness) -> None:
     assert (ran.outputs["out"] == 1).all()
 
 
-def test_a_cooperative_launch_is_unsupported(harness: Harness) -> None:
-    source = kernel("main_kernel", "__global__ void main_kernel() {}\n")
-    plan = LaunchPlan((launch("main_kernel", 1, 32),))
-    cooperative = LaunchPlan(tuple(type(item)(**{**vars(item), "cooperative": True}) for item in plan.launches))
-    ran = harness.run(source, {}, {}, cooperative)
-    assert ran.status is Status.UNSUPPORTED
-    assert "cooperative" in ran.executed.message
+SPINS = {
+    "a thread's own variable": (
+        "volatile int left = 40000000;\n  while (left > 0) left = left - 1000;\n  out[threadIdx.x] = left;",
+        Status.PASSED, "",
+    ),
+    "a flag in shared memory": (
+        "__shared__ int flag;\n  if (threadIdx.x == 0) flag = 0;\n  __syncthreads();\n"
+        "  if (threadIdx.x == 63) { for (int i = 0; i < 9; ++i) __syncwarp(1u << 31); atomicExch(&flag, 1); }\n"
+        "  else while (atomicAdd(&flag, 0) == 0) {}\n  __syncthreads();\n  out[threadIdx.x] = flag;",
+        Status.PASSED, "",
+    ),
+    "a flag nobody sets": (
+        "__shared__ int flag;\n  if (threadIdx.x == 0) flag = 0;\n  __syncthreads();\n"
+        "  while (atomicAdd(&flag, 0) == 0) {}  // HERE\n  out[threadIdx.x] = flag;",
+        Status.TIMEOUT, "deadlock",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPINS)
+def test_what_a_block_can_wait_for(harness: Harness, name: str) -> None:
+    body, status, kind = SPINS[name]
+    source = source_of(Bug(body, status, kind, ""))
+    x = np.zeros(64, np.float32)
+    plan = one("main_kernel", 2, 64, "x:float32", "out:float32", 64)
+    if status is Status.PASSED:
+        plan = one("main_kernel", 1, 64, "x:float32", "out:float32", 64)
+    ran = harness.run(source, {"x": x}, {"out": x}, plan, checked=True)
+    assert ran.status is status, ran.executed.message
+    if kind:
+        assert (ran.finding.kind, ran.finding.variable, ran.finding.line) == (kind, "flag", line_of(source, MARK))
 
 
 def test_the_last_block_pattern_warns(harness: Harness) -> None:

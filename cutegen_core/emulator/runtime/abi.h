@@ -55,7 +55,11 @@ void emu_warp_exchange(uint32_t mask, const void* mine, void* result, uint32_t b
                        const char* file);
 // Same, for every lane at once: `all` holds 32 values. Returns the mask of lanes that are there.
 uint32_t emu_warp_gather(uint32_t mask, const void* mine, void* all, uint32_t bytes, int line, const char* file);
-uint32_t emu_active_mask();
+// The lanes of the warp that are at this place together.
+uint32_t emu_active_mask(int line, const char* file);
+// The barrier of all blocks of a cooperative launch.
+void emu_grid_sync(int line, const char* file);
+int emu_is_cooperative();
 void emu_atomic(const void* address, size_t bytes);
 void emu_atomic_load(const void* address, void* result, size_t bytes);
 int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes);

@@ -46,6 +46,15 @@ EMU_ATOMIC(atomicInc, old >= value ? T(0) : T(old + 1))
 EMU_ATOMIC(atomicDec, old == 0 || old > value ? value : T(old - 1))
 #undef EMU_ATOMIC
 
+// Vectors of floats, each element an update of its own.
+inline float2 atomicAdd(float2* address, float2 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+}
+inline float4 atomicAdd(float4* address, float4 value) {
+  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
+          atomicAdd(&address->w, value.w)};
+}
+
 template <class T>
 inline T atomicCAS(T* address, typename emu::identity<T>::type compare, typename emu::identity<T>::type value) {
   return emu::read_modify_write(address, [&](T old) -> T { return memcmp(&old, &compare, sizeof(T)) == 0 ? value : old; });

@@ -43,7 +43,8 @@ Current current = {-1, {}, nullptr, 0, nullptr};
 namespace {
 
 // NAMED: at a barrier of some warps; WAITING: for something that `note_change` may have brought.
-enum class State : uint8_t { READY, BARRIER, WARP, NAMED, WAITING, DONE };
+// GATHER: to be told which lanes are here with it.
+enum class State : uint8_t { READY, BARRIER, WARP, NAMED, WAITING, GATHER, DONE };
 
 // A warp operation in flight: lanes hand in a value, wait for the others, take what they came for.
 struct WarpOperation {
@@ -68,6 +69,7 @@ struct Fiber {
   const char* what;      // NAMED, WAITING: what it waits for, in words
   int named;             // NAMED: number of the barrier
   uint64_t seen_changes; // WAITING: as many changes have been looked at
+  uint32_t grid_syncs;
 };
 
 // bar.sync and bar.arrive of some warps of the block.
@@ -99,10 +101,11 @@ IdleHook idle_hooks[4];  // bring what is under way when nobody can go on; false
 constexpr int NAMED_BARRIERS = 16;
 Named named[NAMED_BARRIERS];
 bool named_used;         // by this block
+uint32_t grid_syncs;     // barriers of the grid this block has passed
 const EmuArgument* arguments;
 
 constexpr uint32_t SPINS_PER_TURN = 64;
-constexpr uint64_t HOPELESS_SPINS = 200000;
+constexpr uint64_t HOPELESS_SPINS = 200000, NAP_SPINS = 2000;
 constexpr size_t STACK_STRIDE = STACK_BYTES + PAGE;
 
 uint32_t random_below(uint32_t limit) {
@@ -325,6 +328,7 @@ void begin_block(Index3 block) {
   idle_spins = 0;
   if (named_used) memset(named, 0, sizeof named);
   named_used = false;
+  grid_syncs = 0;
   for (uint32_t t = 0; t < thread_count; ++t) start_fiber(t);
   for (uint32_t w = 0; w < (thread_count + 31) / 32; ++w) {
     uint32_t const lanes = thread_count - w * 32;
@@ -337,7 +341,34 @@ void begin_block(Index3 block) {
   ptx::hopper::begin_block();
 }
 
+// Lanes that ask for the active mask learn of one another once none of the block can go on, or the whole warp is there.
+bool tell_lanes(uint32_t warp, bool everybody_only) {
+  Fiber* const lanes = fibers + warp * 32;
+  uint32_t const there = warps[warp].present & ~warps[warp].ended;
+  bool told = false;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(there >> lane & 1) || lanes[lane].state != State::GATHER) continue;
+    uint32_t same = 0;
+    for (int l = 0; l < 32; ++l)
+      if ((there >> l & 1) && lanes[l].state == State::GATHER && same_place(lanes[l], lanes[lane]) &&
+          (lanes[lane].line || lanes[l].pc == lanes[lane].pc))
+        same |= 1u << l;
+    if (everybody_only && same != there) return false;
+    for (int l = 0; l < 32; ++l)
+      if (same >> l & 1) lanes[l].state = State::READY, lanes[l].barrier_value = (int)same;
+    told = true;
+  }
+  return told;
+}
+
+bool tell_all_lanes() {
+  bool told = false;
+  for (uint32_t w = 0; w < (thread_count + 31) / 32; ++w) told |= tell_lanes(w, false);
+  return told;
+}
+
 bool brought_something() {
+  if (tell_all_lanes()) return true;
   for (IdleHook hook : idle_hooks)
     if (hook && hook()) return true;
   return false;
@@ -376,7 +407,7 @@ void prepare_fibers(uint32_t threads) {
   for (uint32_t t = 0; t < threads; ++t) mprotect(stacks + t * STACK_STRIDE, PAGE, PROT_NONE);
 }
 
-// Blocks are dealt out like cards; with one worker they run in the chosen order.
+// Blocks are dealt out like cards, or each to a process of its own (a cooperative launch); with one worker they run in the chosen order.
 void run_launch(int index, uint32_t worker, uint32_t workers) {
   Launch const& launch = spec.launches[index];
   size_t count = 0;
@@ -439,6 +470,15 @@ void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_
   if (self.state == State::NAMED) wait_as(State::NAMED, 0, "", pc, frame);
 }
 
+uint32_t active_mask_at(int line, const char* file, uintptr_t pc, uintptr_t frame) {
+  Fiber& self = fibers[current.thread];
+  self.state = State::GATHER;
+  self.line = line, self.file = file, self.pc = pc;
+  *met = 1;
+  if (!tell_lanes((uint32_t)current.thread / 32, true)) wait_as(State::GATHER, line, file, pc, frame);
+  return (uint32_t)self.barrier_value;
+}
+
 void got_somewhere() { idle_spins = 0; }
 
 namespace {
@@ -463,7 +503,8 @@ namespace {
 void spin_point(uintptr_t address) {
   if (current.thread < 0 || address - (uintptr_t)current.stack_low < STACK_BYTES) return;
   if (++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;
-  if (++idle_spins > HOPELESS_SPINS) explain_spin(address);
+  if (++idle_spins > NAP_SPINS && emu_is_cooperative()) nap();
+  else if (idle_spins > HOPELESS_SPINS) explain_spin(address);
   to_scheduler();
 }
 
@@ -548,9 +589,26 @@ uint32_t emu_warp_gather(uint32_t mask, const void* mine, void* all, uint32_t by
   return there;
 }
 
-uint32_t emu_active_mask() {
-  Warp const& warp = warps[current.thread / 32];
-  return warp.present & ~warp.ended;
+uint32_t emu_active_mask(int line, const char* file) { return active_mask_at(line, file, EMU_CALLER, EMU_FRAME); }
+
+int emu_is_cooperative() { return spec.launches[current.launch].cooperative; }
+
+void emu_grid_sync(int line, const char* file) {
+  if (!emu_is_cooperative()) {
+    at_line(line, file);
+    at_frames(EMU_CALLER, EMU_FRAME);
+    fail("RUNTIME_ERROR", "grid-sync", "", "grid.sync() in a launch that is not cooperative; set `cooperative = true` in the plan");
+  }
+  wait_as(State::BARRIER, line, file, EMU_CALLER, EMU_FRAME);
+  // The first thread to go on waits for the other blocks in the name of all.
+  if (fibers[current.thread].grid_syncs++ == grid_syncs) {
+    at_line(line, file);
+    at_frames(EMU_CALLER, EMU_FRAME);
+    ++grid_syncs;
+    if (spec.checked)
+      warn("race-unproven", "", "blocks of a cooperative launch are watched one by one: races between them are not judged");
+    wait_for_grid();
+  }
 }
 
 uint32_t emu_dynamic_smem_bytes() { return spec.launches[current.launch].smem_bytes; }

@@ -27,6 +27,18 @@ inline To saturate(From value) {
   return (To)value;
 }
 
+// x with erfc(-x / sqrt 2) / 2 = p: a first guess (Hastings, in Abramowitz and Stegun 26.2.22), then Newton steps.
+inline double normal_quantile(double p) {
+  if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+  double const tail = p < 0.5 ? p : 1 - p, t = sqrt(-2 * log(tail));
+  double x = -(t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t)));
+  for (int step = 0; step < 6; ++step) {
+    double const error = 0.5 * erfc(-x * 0.70710678118654752440) - tail;
+    x -= error / (0.39894228040143267794 * exp(-0.5 * x * x));
+  }
+  return p < 0.5 ? x : -x;
+}
+
 }  // namespace emu
 
 #define EMU_UNARY(NAME, EXPRESSION) inline float NAME(float x) { return EXPRESSION; }
@@ -48,6 +60,9 @@ EMU_UNARY(rcbrtf, 1.f / cbrtf(x))
 EMU_UNARY(sinpif, sinf(x * 3.14159265358979323846f))
 EMU_UNARY(cospif, cosf(x * 3.14159265358979323846f))
 EMU_UNARY(erfcxf, expf(x * x) * erfcf(x))
+EMU_UNARY(normcdfinvf, (float)emu::normal_quantile(x))
+EMU_UNARY(erfinvf, (float)(emu::normal_quantile((x + 1.0) / 2) * 0.70710678118654752440))
+EMU_UNARY(erfcinvf, (float)(-emu::normal_quantile(x / 2.0) * 0.70710678118654752440))
 EMU_UNARY(normcdff, 0.5f * erfcf(-x * 0.70710678118654752440f))
 #ifndef _GNU_SOURCE
 EMU_UNARY(exp10f, powf(10.f, x))
@@ -59,6 +74,20 @@ inline double rcbrt(double x) { return 1.0 / cbrt(x); }
 inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return sqrt(x); }
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sin(x * 3.14159265358979323846), *c = cos(x * 3.14159265358979323846); }
+inline double sinpi(double x) { return sin(x * 3.14159265358979323846); }
+inline double cospi(double x) { return cos(x * 3.14159265358979323846); }
+inline double erfinv(double x) { return emu::normal_quantile((x + 1) / 2) * 0.70710678118654752440; }
+inline double normcdfinv(double x) { return emu::normal_quantile(x); }
+inline float norm3df(float x, float y, float z) { return (float)sqrt((double)x * x + (double)y * y + (double)z * z); }
+inline float rnorm3df(float x, float y, float z) { return 1.f / norm3df(x, y, z); }
+inline float norm4df(float x, float y, float z, float w) {
+  return (float)sqrt((double)x * x + (double)y * y + (double)z * z + (double)w * w);
+}
+inline float rnorm4df(float x, float y, float z, float w) { return 1.f / norm4df(x, y, z, w); }
+inline float rhypotf(float x, float y) { return 1.f / hypotf(x, y); }
+inline double rhypot(double x, double y) { return 1 / hypot(x, y); }
 inline void __sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
 
 #define EMU_BINARY(NAME, EXPRESSION) inline float NAME(float x, float y) { return EXPRESSION; }
@@ -73,6 +102,7 @@ EMU_BINARY(__powf, powf(x, y))
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dsub_rn(double x, double y) { return x - y; }
 inline double __dmul_rn(double x, double y) { return x * y; }
 inline double __ddiv_rn(double x, double y) { return x / y; }
 
@@ -103,6 +133,14 @@ inline float __ll2float_rn(long long x) { return (float)x; }
 inline float __ull2float_rn(unsigned long long x) { return (float)x; }
 inline float __double2float_rn(double x) { return (float)x; }
 inline double __int2double_rn(int x) { return x; }
+inline double __uint2double_rn(unsigned x) { return x; }
+inline double __ll2double_rn(long long x) { return (double)x; }
+inline double __ull2double_rn(unsigned long long x) { return (double)x; }
+inline int __double2hiint(double x) { return (int)(emu::bits<unsigned long long>(x) >> 32); }
+inline int __double2loint(double x) { return (int)emu::bits<unsigned long long>(x); }
+inline double __hiloint2double(int high, int low) {
+  return emu::bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
+}
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -114,6 +152,18 @@ inline unsigned __brev(unsigned x) {
   unsigned r = 0;
   for (int i = 0; i < 32; ++i) r |= (x >> i & 1u) << (31 - i);
   return r;
+}
+inline unsigned long long __brevll(unsigned long long x) {
+  return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
+}
+// Position of the n-th set bit at or above `base` (n > 0), at or below it (n < 0); all ones when there is none.
+inline unsigned __fns(unsigned mask, unsigned base, int offset) {
+  if (offset == 0) return mask >> base & 1 ? base : ~0u;
+  int const step = offset > 0 ? 1 : -1;
+  int left = offset > 0 ? offset : -offset;
+  for (int at = (int)base; at >= 0 && at < 32; at += step)
+    if ((mask >> at & 1) && --left == 0) return (unsigned)at;
+  return ~0u;
 }
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   unsigned long long const all = (unsigned long long)b << 32 | a;
@@ -134,6 +184,9 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 }
 inline unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? (unsigned)a - b : (unsigned)b - a); }
 inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
+inline int __rhadd(int a, int b) { return (int)(((long long)a + b + 1) >> 1); }
+inline unsigned __uhadd(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a + b) >> 1); }
+inline unsigned __urhadd(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a + b + 1) >> 1); }
 inline int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
 inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n) {
   return (unsigned)(((unsigned long long)hi << 32 | lo) << (n & 31) >> 32);
@@ -141,14 +194,38 @@ inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n) {
 inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned n) {
   return (unsigned)(((unsigned long long)hi << 32 | lo) >> (n & 31));
 }
-inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 32; i += 8) c += (int8_t)(a >> i) * (int8_t)(b >> i);
-  return c;
+inline unsigned __funnelshift_lc(unsigned lo, unsigned hi, unsigned n) {
+  return n >= 32 ? lo : (unsigned)(((unsigned long long)hi << 32 | lo) << n >> 32);
 }
-inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
-  for (int i = 0; i < 32; i += 8) c += (uint8_t)(a >> i) * (uint8_t)(b >> i);
-  return c;
+inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned n) {
+  return n >= 32 ? hi : (unsigned)(((unsigned long long)hi << 32 | lo) >> n);
 }
+
+// Dot products of bytes with bytes (dp4a) or with 16-bit numbers (dp2a); the sum wraps.
+namespace emu {
+
+template <class A, class B, class Sum>
+inline Sum dot(unsigned a, unsigned b, Sum c) {
+  auto sum = (unsigned)c;
+  for (int i = 0; i < 4 / (int)sizeof(A); ++i)
+    sum += (unsigned)((int)(A)(a >> 8 * sizeof(A) * i) * (int)(B)(b >> 8 * sizeof(B) * i));
+  return (Sum)sum;
+}
+
+}  // namespace emu
+
+inline int __dp4a(int a, int b, int c) { return emu::dot<int8_t, int8_t>((unsigned)a, (unsigned)b, c); }
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) { return emu::dot<uint8_t, uint8_t>(a, b, c); }
+inline int __dp2a_lo(int a, int b, int c) { return emu::dot<int16_t, int8_t>((unsigned)a, (unsigned)b, c); }
+inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) { return emu::dot<uint16_t, uint8_t>(a, b, c); }
+inline int __dp2a_hi(int a, int b, int c) { return emu::dot<int16_t, int8_t>((unsigned)a, (unsigned)b >> 16, c); }
+inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return emu::dot<uint16_t, uint8_t>(a, b >> 16, c); }
+inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(emu::bits<int>(a), emu::bits<int>(b), c); }
+inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) { return __dp4a(emu::bits<unsigned>(a), emu::bits<unsigned>(b), c); }
+inline int __dp2a_lo(short2 a, char4 b, int c) { return __dp2a_lo(emu::bits<int>(a), emu::bits<int>(b), c); }
+inline int __dp2a_hi(short2 a, char4 b, int c) { return __dp2a_hi(emu::bits<int>(a), emu::bits<int>(b), c); }
+inline unsigned __dp2a_lo(ushort2 a, uchar4 b, unsigned c) { return __dp2a_lo(emu::bits<unsigned>(a), emu::bits<unsigned>(b), c); }
+inline unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) { return __dp2a_hi(emu::bits<unsigned>(a), emu::bits<unsigned>(b), c); }
 
 // Caching hints change nothing here.
 #define EMU_LOAD(NAME) \

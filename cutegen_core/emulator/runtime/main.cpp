@@ -26,9 +26,10 @@ Spec spec;
 namespace {
 
 struct Shared {
-  Report reports[MAX_WORKERS];
-  Report warnings[MAX_WORKERS];
+  Report reports[MAX_TOGETHER];
+  Report warnings[MAX_TOGETHER];
   volatile int stop, met;
+  Grid grid;
 };
 
 Shared* shared;
@@ -82,9 +83,9 @@ void read_tensor_map(FILE* file) {
 void read_launch(FILE* file) {
   Launch& launch = spec.launches[spec.launch_count++];
   Index3 &g = launch.grid, &b = launch.block;
-  int const got = fscanf(file, "%d %u %u %u %u %u %u %u %d", &launch.kernel, &g.x, &g.y, &g.z, &b.x, &b.y, &b.z,
+  int const got = fscanf(file, "%d %d %u %u %u %u %u %u %u %d", &launch.kernel, &launch.cooperative, &g.x, &g.y, &g.z, &b.x, &b.y, &b.z,
                          &launch.smem_bytes, &launch.argument_count);
-  if (got != 9 || launch.argument_count > MAX_ARGUMENTS) refuse("MACHINE_ERROR", "malformed launch in the spec");
+  if (got != 10 || launch.argument_count > MAX_ARGUMENTS) refuse("MACHINE_ERROR", "malformed launch in the spec");
   for (int i = 0; i < launch.argument_count; ++i) {
     char kind;
     EmuArgument& argument = launch.arguments[i];
@@ -251,6 +252,12 @@ uint32_t check_launches() {
       refuse("LAUNCH_ERROR", "%s: a block of %lu threads (1 to %d are possible)", kernel.name, block, MAX_THREADS);
     if (launch.smem_bytes > DYNAMIC_BYTES - PAGE)
       refuse("LAUNCH_ERROR", "%s: %u bytes of dynamic shared memory are more than any device has", kernel.name, launch.smem_bytes);
+    if (launch.cooperative && launch.grid.count() > MAX_TOGETHER)
+      refuse("UNSUPPORTED", "%s: a cooperative launch of %lu blocks; the emulator runs up to %d together", kernel.name,
+             launch.grid.count(), MAX_TOGETHER);
+    if (launch.cooperative && has_device_variables())
+      refuse("UNSUPPORTED", "%s: the emulator has no cooperative launches of kernels with __device__ variables; use [[scratch]]",
+             kernel.name);
     if (block > threads) threads = (uint32_t)block;
   }
   return threads;
@@ -277,6 +284,7 @@ void close_files() {
   timer.it_value.tv_usec = left_s > 0 ? (suseconds_t)((left_s - (double)(time_t)left_s) * 1e6) + 1 : 1;
   setitimer(ITIMER_REAL, &timer, nullptr);
   run_launch(launch, worker, workers);
+  if (spec.launches[launch].cooperative) leave_grid();
   _exit(0);
 }
 
@@ -301,9 +309,10 @@ void write_result(const Report& found, const char* prefix) {
   _exit(3);
 }
 
-// One worker a core where blocks are independent of `__device__` variables; one in all in the checked run, whose
+// One worker a block where blocks must be there together; one a core where blocks are independent of `__device__` variables; one in all in the checked run, whose
 // bookkeeping is not shared.
 uint32_t worker_count(const Launch& launch) {
+  if (launch.cooperative) return (uint32_t)launch.grid.count();
   if (spec.checked || has_device_variables()) return 1;
   uint64_t const blocks = launch.grid.count();
   uint32_t const most = spec.workers < MAX_WORKERS ? spec.workers : MAX_WORKERS;
@@ -312,6 +321,7 @@ uint32_t worker_count(const Launch& launch) {
 
 void run_one(int launch) {
   uint32_t const workers = worker_count(spec.launches[launch]);
+  shared->grid = {workers, 0, 0, 0};
   for (uint32_t w = 0; w < workers; ++w) {
     pid_t const child = fork();
     if (child < 0) refuse("MACHINE_ERROR", "cannot start a worker process: %s", strerror(errno));
@@ -330,7 +340,7 @@ void run_one(int launch) {
 
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  stop = &shared->stop, met = &shared->met;
+  stop = &shared->stop, met = &shared->met, grid = &shared->grid;
   for (int i = 0; i < spec.buffer_count; ++i) {
     map_buffer(spec.buffers[i]);
     fill_buffer(spec.buffers[i]);
@@ -374,7 +384,10 @@ int main(int count, char** words) {
   check_device_variables();
   write_outputs();
   for (auto const& said : shared->warnings)
-    if (said.raised) write_result(said, "warning-");
+    if (said.raised) {
+      write_result(said, "warning-");
+      break;
+    }
   say("met %d\nstatus PASSED\n", shared->met);
   return 0;
 }

@@ -46,6 +46,8 @@
 #include "threads.hpp"
 #include "atomics.hpp"
 #include "intrinsics.hpp"
+#include "packed_integers.hpp"
+#include "rounding.hpp"
 #include "small_floats.hpp"
 
 #include <cute/tensor.hpp>
@@ -67,6 +69,7 @@
 #include "qualifiers.hpp"
 
 #define clock() ((int)clock64())  // the C library has a function of that name
+#define __assume(x) __builtin_assume(x)
 #define __noinline__ __attribute__((noinline))
 #define __CUDA_ARCH__ 900
 #define __CUDA_ARCH_FEAT_SM90_ALL 1

@@ -114,7 +114,7 @@ Execute decode_reduce(Instruction& i) {
   return nullptr;
 }
 
-void active_mask(const Call& call) { call.out(0, emu_active_mask()); }
+void active_mask(const Call& call) { call.out(0, active_mask_at(0, "", call.pc, call.frame)); }
 Execute decode_active_mask(Instruction& i) { return i.count == 1 ? active_mask : nullptr; }
 
 // -- barriers --------------------------------------------------------------------------------------------------------------

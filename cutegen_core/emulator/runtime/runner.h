@@ -24,6 +24,7 @@ constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_LAUNCHES = 256;
 constexpr int MAX_TENSOR_MAPS = 64;
 constexpr int MAX_WORKERS = 16;
+constexpr int MAX_TOGETHER = 512;                     // blocks of a cooperative launch, a process each
 
 enum class Role : int { INPUT, OUTPUT, SCRATCH };
 
@@ -65,6 +66,7 @@ struct Launch {
   int kernel;
   Index3 grid, block;
   uint32_t smem_bytes;
+  int cooperative;
   int argument_count;
   EmuArgument arguments[MAX_ARGUMENTS];
   int argument_buffer[MAX_ARGUMENTS];      // -1 for a number
@@ -123,6 +125,18 @@ extern Report* warning;      // of this worker: said, but not a failure
 extern volatile int* stop;   // set by any worker that found something
 extern volatile int* met;    // set when threads did something together: only then can their order matter
 
+// What the blocks of a cooperative launch meet in; lies in memory all their processes share.
+struct Grid {
+  uint32_t blocks, arrived, ended;
+  uint32_t generation;       // of the barrier; a futex
+};
+extern Grid* grid;
+
+// grid.cpp
+void wait_for_grid();        // this block has come to the barrier of the grid
+void leave_grid();           // this block has ended
+void nap();                  // a moment for other processes
+
 // image.cpp
 void load_image(const char* path);
 size_t image_bytes();
@@ -167,6 +181,8 @@ void note_change();
 void got_somewhere();  // a thread changed memory that others may be watching
 void when_idle(bool (*hook)());
 // `bar.sync id, expected` or `bar.arrive`; 0 expected: all threads of the block that have not ended.
+// Lanes of the running thread's warp that are at the place named by line and file (or by `pc`) when none can go further.
+uint32_t active_mask_at(int line, const char* file, uintptr_t pc, uintptr_t frame);
 void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_t frame);
 
 // checker.cpp

@@ -61,6 +61,15 @@ struct narrow<__nv_bfloat16> {
 EMU_SMALL(__half, __half2)
 EMU_SMALL(__nv_bfloat16, __nv_bfloat162)
 #undef EMU_SMALL
+// a * b + c of complex numbers.
+#define EMU_SMALL_COMPLEX(T2)                                                                   \
+  inline T2 __hcmadd(T2 a, T2 b, T2 c) {                                                        \
+    auto const real = __hfma(a.x, b.x, c.x), imaginary = __hfma(a.x, b.y, c.y);                 \
+    return T2(__hfma(__hneg(a.y), b.y, real), __hfma(a.y, b.x, imaginary));                     \
+  }
+EMU_SMALL_COMPLEX(__half2)
+EMU_SMALL_COMPLEX(__nv_bfloat162)
+#undef EMU_SMALL_COMPLEX
 #undef EMU_SMALL_FMA
 #undef EMU_SMALL_UNARY
 

@@ -16,7 +16,8 @@ inline int __syncthreads_count(int predicate, EMU_HERE) { return emu_barrier_red
 inline int __syncthreads_and(int predicate, EMU_HERE) { return emu_barrier_reduce(1, predicate, line, file); }
 inline int __syncthreads_or(int predicate, EMU_HERE) { return emu_barrier_reduce(2, predicate, line, file); }
 inline void __syncwarp(unsigned mask = 0xffffffffu, EMU_HERE) { emu_warp_sync(mask, line, file); }
-inline unsigned __activemask() { return emu_active_mask(); }
+inline unsigned __activemask(EMU_HERE) { return emu_active_mask(line, file); }
+inline void __prof_trigger(int) {}
 
 inline void __threadfence_block() { emu_fence(0); }
 inline void __threadfence() { emu_fence(1); }
@@ -32,6 +33,7 @@ inline size_t __cvta_generic_to_global(const void* address) { return (size_t)add
 inline void* __cvta_global_to_generic(size_t address) { return (void*)address; }
 inline unsigned __isShared(const void* address) { return emu_is_shared(address); }
 inline unsigned __isGlobal(const void* address) { return emu_is_global(address); }
+inline unsigned __isLocal(const void* address) { return !emu_is_global(address) && !emu_is_shared(address); }
 
 namespace emu {
 
