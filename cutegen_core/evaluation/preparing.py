@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from cutegen_core.arguments import check_arguments
+from cutegen_core.compiler import symbols
 from cutegen_core.compiler.compilation import Compiler, CompileResult
 from cutegen_core.compiler.occupancy import occupancy
 from cutegen_core.device import Device
@@ -25,6 +26,13 @@ from cutegen_core.launch import LaunchPlan
 from cutegen_core.problem import Problem
 from cutegen_core.screening import screen
 from cutegen_core.trial import Diagnostic, Occupancy, Resources, Status
+
+
+_HEAP_TEXT = (
+    "the kernel uses the device heap (malloc, new). It outlives launches, so results could be kept there and handed out "
+    "later, and nobody can check its bounds; declare the memory as [[scratch]] instead"
+)
+_HEAP = Failure(Status.REJECTED, _HEAP_TEXT, (Diagnostic(0, "error", _HEAP_TEXT, "plan"),))
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,8 @@ def compiled(
     if machine.status is not Status.PASSED:
         return Refused(Failure(machine.status, machine.message), machine.log, machine.diagnostics)
     resources = _resources(machine, plan.plans, device, keep)
+    if symbols.external(machine.cubin) & symbols.HEAP:
+        return Refused(_HEAP, machine.log, machine.diagnostics, resources)
     doubts, failure = _arguments(plan.plans, resources)
     hints = (*machine.diagnostics, *doubts)
     if failure:

@@ -1,0 +1,16 @@
+"""What a cubin asks the driver for by name: printf's and assert's plumbing, and the device heap."""
+
+from __future__ import annotations
+
+import io
+
+from elftools.elf.elffile import ELFFile
+
+HEAP = frozenset({"malloc", "free"})
+
+
+def external(cubin: bytes) -> frozenset[str]:
+    """Names of the functions a cubin calls and does not hold."""
+    table = ELFFile(io.BytesIO(cubin)).get_section_by_name(".symtab")
+    symbols = table.iter_symbols() if table is not None else ()
+    return frozenset(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name and not s.name.startswith("."))
