@@ -26,7 +26,7 @@ ALIGNMENT = 256
 
 MOST_DESCRIPTORS = 240
 _SEED_STEP = 0x9E3779B97F4A7C15
-_AFFORDABLE = ((25, 2 << 30), (9, 12 << 30))
+_AFFORDABLE = ((29, 2 << 30), (10, 12 << 30))
 """So many sets while they stay within so many bytes."""
 
 _ALWAYS = 4

@@ -1,19 +1,39 @@
-"""Interleaved rounds of several contenders, and the record that comes of them."""
+"""Interleaved rounds of several contenders, and the record that comes of them.
+
+Some buffer sets are held back until the candidate's last round. A kernel that finds results of earlier rounds again
+(the device's heap outlives a module) is slower on them than on those it has seen: that is SUSPECT.
+
+Where the device reaches its power limit, each round is preceded by a rest: what the contender before it drew from the
+budget would otherwise be charged to the next (bf16 products of 8192 on an H200: 1.38 or 1.54 ms).
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
+from typing import Protocol
 
-from cutegen_core.gpu.nvml import Monitor
+from cutegen_core.gpu.nvml import POWER_CAP, Period
 from cutegen_core.measurement import schedule, statistics
 from cutegen_core.measurement.contenders import Contender, Dropped, Taken
 from cutegen_core.measurement.schedule import Share
 from cutegen_core.performance import Speedup, Timing, Untimed
+from cutegen_core.trial import Status
 
 FIRST_S = 150.0
 """Wall-clock limit of a contender's first round; torch.compile compiles in it."""
+
+REST_S = 0.05
+SLOWER_UNSEEN = 1.1
+_HELD_SHARE = 6
+
+
+class Looks(Protocol):
+    """What has seen the device's state: `nvml.Monitor`."""
+
+    def since(self, begun: float) -> Period: ...
 
 
 @dataclass
@@ -45,7 +65,7 @@ class Series:
     """Measures contenders side by side; the first is the candidate, whose failure ends it.
 
     Args:
-        sets: the timed buffer sets.
+        sets: the buffer sets, the warm-up set left out; a sixth of them is held back.
         between: called between two rounds of contenders; raises what stops the measurement.
         after_candidate: called with the sets of each round of the candidate; raises Dropped when outputs are wrong.
     """
@@ -53,11 +73,13 @@ class Series:
     def __init__(
         self,
         sets: Sequence[int],
-        monitor: Monitor,
+        monitor: Looks,
         between: Callable[[], None],
         after_candidate: Callable[[Sequence[int]], None],
     ) -> None:
-        self._sets, self._monitor = sets, monitor
+        held = max(len(sets) // _HELD_SHARE, min(1, len(sets) // 2))
+        self._sets, self._held, self._monitor = sets[: len(sets) - held], sets[len(sets) - held :], monitor
+        self._rest_s = 0.0
         self._between, self._after_candidate = between, after_candidate
         self.columns: list[Column] = []
         self.untimed: list[Untimed] = []
@@ -73,6 +95,7 @@ class Series:
             column = next((c for c in self.columns if c.contender.name == name), None)
             if column is not None:
                 self._take(column, number, shares[name])
+        self._look_at_held(shares[contenders[0].name])
         for column in self.columns:
             column.rounds += [()] * (count - len(column.rounds))
         self._drop_empty()
@@ -102,15 +125,32 @@ class Series:
         return typical
 
     def _take(self, column: Column, number: int, share: Share) -> None:
+        time.sleep(self._rest_s)
         begun = time.monotonic()
         try:
             taken = column.contender.round(share.order, share.warm_runs, share.seconds)
-            column.add(number, taken, self._monitor.since(begun).throttled)
+            period = self._monitor.since(begun)
+            column.add(number, taken, period.throttled)
+            self._rest_s = REST_S if POWER_CAP in period.reasons else self._rest_s
             if column is self.columns[0]:
                 self._after_candidate(share.order)
         except Dropped as dropped:
             self._lose(column.contender, dropped, self.columns[0].contender)
             self.columns.remove(column)
+
+    def _look_at_held(self, share: Share) -> None:
+        """The candidate on values it has never seen, among others it has."""
+        if not self._held:
+            return
+        taken = self.columns[0].contender.round((*share.order, *self._held), share.warm_runs, share.seconds)
+        self._after_candidate((*share.order, *self._held))
+        seen, unseen = median(taken.us[: len(share.order)]), median(taken.us[len(share.order) :])
+        if unseen > SLOWER_UNSEEN * seen:
+            raise Dropped(
+                Status.SUSPECT,
+                f"it takes {seen:.4g} µs on values it was timed on before and {unseen:.4g} µs on values it has never "
+                "seen: it seems to find earlier results again",
+            )
 
     def _lose(self, contender: Contender, dropped: Dropped, candidate: Contender) -> None:
         if contender is candidate:

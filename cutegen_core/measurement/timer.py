@@ -44,7 +44,7 @@ from cutegen_core.performance import (
 )
 from cutegen_core.trial import Comparison, Status
 
-MOST_SETS = 24
+MOST_SETS = 28
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
 
 

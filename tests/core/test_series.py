@@ -1,0 +1,113 @@
+"""Interleaved rounds of contenders with synthetic clocks: who is dropped, who is suspect, when to rest."""
+
+import random
+
+import pytest
+
+from cutegen_core.gpu.nvml import Period, State
+from cutegen_core.measurement import series
+from cutegen_core.measurement.contenders import Dropped, Taken
+from cutegen_core.measurement.series import Series
+from cutegen_core.performance import Word
+from cutegen_core.trial import Status
+
+COOL, HOT, CAPPED = 0x0, 0x40, 0x4
+SETS = tuple(range(1, 10))
+
+
+class Clocked:
+    """A contender whose samples take `us`, a little noise beside; it may fail, remember, or be slow at times."""
+
+    def __init__(self, name, us, *, fails_at=None, unseen_us=None):
+        self.name, self.us, self.fails_at, self.unseen_us = name, us, fails_at, unseen_us
+        self.rounds, self.seen, self.random = 0, set(), random.Random(name)
+
+    def round(self, order, warm_runs, seconds):
+        self.rounds += 1
+        if self.rounds == self.fails_at:
+            raise Dropped(Status.RUNTIME_ERROR, f"{self.name} failed")
+        taken = [self.us if self.unseen_us is None or i in self.seen else self.unseen_us for i in order]
+        self.seen |= set(order)
+        return Taken(tuple(us * self.random.gauss(1, 0.002) for us in taken), "graph replay")
+
+
+class Thermometer:
+    """Says the reasons it was given, one period after another, and then the last for ever."""
+
+    def __init__(self, *reasons):
+        self.reasons = list(reasons)
+
+    def since(self, begun):
+        now = self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0]
+        return Period((State(begun, 1980, 3201, 40, 300.0, now),))
+
+
+def measured(*contenders, looks=None, checked=None):
+    checked = [] if checked is None else checked
+    found = Series(SETS, looks or Thermometer(COOL), lambda: None, checked.append)
+    found.run(contenders)
+    return found
+
+
+def test_contenders_are_timed_and_compared():
+    found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), Clocked("torch.compile", 100.0))
+    assert [t.contender for t in found.timings()] == ["candidate", "eager", "torch.compile"]
+    words = {s.baseline: s.word for s in found.speedups(0.005)}
+    assert words == {"eager": Word.FASTER, "torch.compile": Word.SAME}
+    assert not found.untimed
+
+
+def test_every_round_of_the_candidate_is_checked_and_unseen_sets_come_last():
+    checked = []
+    candidate = Clocked("candidate", 100.0)
+    measured(candidate, Clocked("eager", 150.0), checked=checked)
+    assert len(checked) == candidate.rounds - 2  # the first two only say how long it takes
+    held = set(SETS) - set(checked[0])
+    assert held
+    assert set(checked[-1]) == set(SETS)
+    assert all(not held & set(order) for order in checked[:-1])
+
+
+def test_a_kernel_that_finds_earlier_results_again_is_suspect():
+    with pytest.raises(Dropped, match="never seen") as dropped:
+        measured(Clocked("candidate", 50.0, unseen_us=100.0))
+    assert dropped.value.status is Status.SUSPECT
+
+
+def test_the_candidates_failure_ends_it_anothers_is_noted():
+    with pytest.raises(Dropped, match="candidate failed"):
+        measured(Clocked("candidate", 100.0, fails_at=5), Clocked("eager", 150.0))
+    for fails_at in (1, 5):
+        found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0, fails_at=fails_at))
+        assert [(u.contender, u.reason) for u in found.untimed] == [("eager", "eager failed")]
+        assert [t.contender for t in found.timings()] == ["candidate"]
+
+
+def test_samples_taken_in_heat_are_dropped_and_counted():
+    (timing, _) = measured(
+        Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=Thermometer(HOT, COOL, COOL, HOT, COOL)
+    ).timings()
+    assert timing.dropped == 16
+    assert timing.n == 96 - 16
+
+
+def test_a_baseline_that_was_always_hot_has_no_time():
+    always = Thermometer(*([COOL, HOT, HOT, COOL] * 6))
+    found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=always)
+    assert [u.contender for u in found.untimed] == ["eager"]
+
+
+def test_it_rests_between_rounds_once_the_power_limit_was_met(monkeypatch):
+    rests = []
+    monkeypatch.setattr(series.time, "sleep", rests.append)
+    measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=Thermometer(COOL, COOL, CAPPED, COOL))
+    assert rests[:3] == [0.0] * 3
+    assert set(rests[3:]) == {series.REST_S}
+
+
+def test_a_slow_baseline_sits_rounds_out():
+    slow = Clocked("eager", 1e6)
+    found = measured(Clocked("candidate", 100.0), slow)
+    assert slow.rounds - 2 == 4
+    assert found.timings()[1].n == 4
+    assert found.speedups(0.005)[0].word is Word.FASTER
