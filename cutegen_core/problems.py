@@ -1,6 +1,6 @@
 """Problems by name or path: the built-in catalogue, and any file or folder in KernelBench's shape.
 
-1. The file is parsed, never run: WORKLOADS, TOLERANCE, ALLOW and TITLE are module-level literals.
+1. The file is parsed, never run: WORKLOADS, TOLERANCE, ALLOW, COMPULSORY and TITLE are module-level literals.
 2. A file without WORKLOADS gets them derived from its sizes; each reduction is tried on fake tensors in the sandboxed
    reference worker (`reduction`), which also finds out whether the file loads at all.
 3. What cannot be loaded or reduced raises ProblemError with the reason; a folder reports one entry per file.
@@ -46,6 +46,7 @@ def read_problem(path: Path, origin: str = "") -> Problem:
     tree = problem_source.parse(source, where)
     literals = _Literals(tree, where)
     workloads = literals.workloads(problem_source.size_slots(tree))
+    literals.check_compulsory()
     title = literals.title() or problem_source.docstring(tree) or path.stem.replace("_", " ")
     return Problem(path.stem, title, source, origin or where, workloads, literals.tolerance(), literals.allow())
 
@@ -77,6 +78,15 @@ class _Literals:
         if not all(isinstance(item, str) for item in value):
             raise self._wrong('ALLOW is a tuple of words such as ("tf32",)')
         return tuple(value)
+
+    def check_compulsory(self) -> None:
+        """COMPULSORY is evaluated where bounds are made (`measurement.work`); here a wrong form is found early."""
+        given = self._value("COMPULSORY", dict)
+        numbers = all(isinstance(v, int | float | str) and not isinstance(v, bool) for v in (given or {}).values())
+        if given is not None and (not given or set(given) - {"bytes", "flops"} or not numbers):
+            raise self._wrong(
+                'COMPULSORY has "bytes", "flops" or both: numbers, or expressions over the sizes as texts'
+            )
 
     def tolerance(self) -> Mapping[str, Tolerance]:
         given = self._value("TOLERANCE", dict) or {}

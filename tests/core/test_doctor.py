@@ -1,14 +1,20 @@
 """The doctor on this machine, and on broken ones."""
 
+import os
+import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
-from cutegen_core import doctor, sandbox, toolchain
+from cutegen_core import device, doctor, doctor_gpu, records, sandbox, toolchain
 from cutegen_core.doctor import State
 from cutegen_core.errors import MachineError
+from cutegen_core.gpu import lock
+from cutegen_core.measurement import nvidia_tools, peaks, profiling
+from cutegen_core.performance import Peaks
 
 
 @pytest.fixture
@@ -68,3 +74,78 @@ def test_a_weaker_sandbox_is_a_warning(home, monkeypatch):
 def test_a_file_missing_from_a_package_is_the_machines_fault():
     with pytest.raises(MachineError, match="--force-reinstall --no-deps"):
         toolchain._find("nvidia-cutlass", "cutlass_library/no/such/header")
+
+
+# -- a machine with a GPU: what can be asked without one ---------------------------------------------------------------
+
+H200 = replace(device.KNOWN["sm_90a"], name="NVIDIA H200", present=True, uuid="GPU-of-a-test", driver="13.0")
+
+
+def test_every_gap_of_a_gpu_machine_has_its_fix(home, monkeypatch, tmp_path):
+    monkeypatch.setattr(nvidia_tools, "_USUAL", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    checks = {name: doctor._guarded(name, check) for name, check in doctor_gpu.checks(H200)}
+    assert all(c.fix for c in checks.values() if c.state is not State.OK)
+    assert "developer.nvidia.com/nsight-compute" in checks["Nsight Compute"].fix
+    assert "CUDA Toolkit" in checks["compute-sanitizer"].fix
+    assert "cutegen doctor --measure" in checks["Measured peaks"].fix
+
+
+@pytest.mark.skipif(device.detect() is not None, reason="this machine's driver answers")
+def test_a_driver_that_does_not_answer_is_said(home):
+    check = doctor._guarded("GPU now", dict(doctor_gpu.checks(H200))["GPU now"])
+    assert check.state is State.MISSING
+    assert "NVIDIA driver did not answer nvmlInit" in check.detail
+    with pytest.raises(MachineError, match="no GPU in this machine"):
+        doctor.measure()
+
+
+@pytest.mark.skipif("+cpu" not in toolchain.installed_version("torch"), reason="torch with CUDA")
+@pytest.mark.parametrize(("driver", "wheel"), [("13.0", "cu130"), ("12.8", "cu128"), ("12.4", "cu126")])
+def test_a_torch_without_cuda_is_repaired_for_this_driver(driver, wheel):
+    check = doctor_gpu.torch_cuda(replace(H200, driver=driver))
+    assert check.state is State.WARNING
+    assert check.fix.endswith(f"torch --index-url https://download.pytorch.org/whl/{wheel}")
+
+
+def test_counters_for_administrators_only_name_the_remedy(monkeypatch, tmp_path):
+    ncu, params = tmp_path / "ncu", tmp_path / "params"
+    ncu.touch()
+    ncu.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(profiling, "PARAMETERS", params)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    params.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
+    check = doctor_gpu.profiler()
+    assert check.state is State.WARNING
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
+    params.write_text("RmProfilingAdminOnly: 0\n")
+    assert doctor_gpu.profiler().state is State.OK
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    params.write_text("RmProfilingAdminOnly: 1\n")
+    assert doctor_gpu.profiler().state is State.OK
+
+
+def test_who_holds_the_gpu_is_named():
+    assert "free" in doctor_gpu.device_lock(H200).detail
+    with lock.held(H200.uuid, "timing relu"):
+        detail = doctor_gpu.device_lock(H200).detail
+    assert f"process {os.getpid()}" in detail
+    assert "timing relu" in detail
+    lock.path(H200.uuid).unlink()
+
+
+def test_peaks_are_kept_per_device_and_a_broken_record_is_measured_again(home):
+    assert peaks.load(H200) is None
+    found = Peaks(H200.name, 4.2e12, 4.6e12, {"fp32": 51e12}, "a copy", time.time() - 3 * 86400, {"fp32": 66e12})
+    peaks._path(H200).write_text(records.dump(found))
+    assert peaks.load(H200) == found
+    assert peaks.load(replace(H200, uuid="GPU-another")) is None
+    check = doctor_gpu.measured_peaks(H200)
+    assert check.state is State.OK
+    assert "copy 4.20 TB/s" in check.detail
+    assert "3 days ago" in check.detail
+    peaks._path(H200).write_text("{}")
+    assert peaks.load(H200) is None
+    with pytest.raises(MachineError, match="not in this machine"):
+        peaks.measure(device.KNOWN["sm_80"])

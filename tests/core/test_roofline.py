@@ -275,6 +275,16 @@ def test_a_wrong_statement_names_its_line(literal):
         stated(f"n = 3\nCOMPULSORY = {literal}\n")
 
 
+@pytest.mark.parametrize("literal", ['{"byte": 3}', "{}", "7", '{"bytes": [1]}', '{"flops": True}'])
+def test_a_wrong_form_is_found_when_the_file_is_read(tmp_path, literal):
+    file = tmp_path / "it.py"
+    file.write_text(GOOD["elementwise"] + f"\nCOMPULSORY = {literal}\n")
+    with pytest.raises(ProblemError, match=r"it\.py:\d+: COMPULSORY"):
+        problems.read_problem(file)
+    file.write_text(GOOD["elementwise"] + '\nCOMPULSORY = {"bytes": "8 * batch_size * dim"}\n')
+    assert problems.read_problem(file).title
+
+
 def performance(us, source, **baselines):
     def timing(name, median):
         return Timing(name, median, median, median, 0.01, 50)
