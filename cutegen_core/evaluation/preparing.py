@@ -27,10 +27,9 @@ from cutegen_core.problem import Problem
 from cutegen_core.screening import screen
 from cutegen_core.trial import Diagnostic, Occupancy, Resources, Status
 
-
 _HEAP_TEXT = (
-    "the kernel uses the device heap (malloc, new). It outlives launches, so results could be kept there and handed out "
-    "later, and nobody can check its bounds; declare the memory as [[scratch]] instead"
+    "the kernel uses the device heap (malloc, new), which outlives launches: results could be kept there and handed "
+    "out later, and nobody can check its bounds; declare the memory as [[scratch]] instead"
 )
 _HEAP = Failure(Status.REJECTED, _HEAP_TEXT, (Diagnostic(0, "error", _HEAP_TEXT, "plan"),))
 
