@@ -30,6 +30,7 @@ from cutegen_core.gpu.layout import Layout
 from cutegen_core.gpu.measuring import Meter, Round
 from cutegen_core.gpu.memory import Buffer
 from cutegen_core.gpu.program import Program
+from cutegen_core.gpu.shared_memory import SharedMemory
 from cutegen_core.gpu.wire import Channel, Message, end_with
 
 _LOG_BYTES = 1 << 20
@@ -38,9 +39,10 @@ _SCRATCH_ALIGNMENT = 256
 
 @dataclass
 class Runner:
-    """What is loaded now."""
+    """What is loaded now, and what was made ready before."""
 
     stream: int
+    shared: SharedMemory
     meter: Meter | None
     cubin: bytes = b""
     program: Program = field(default_factory=lambda: Program(()))
@@ -68,6 +70,7 @@ class Runner:
         """One run of the plan on one set; its scratch must be intact afterwards."""
         with self._loaded() as loaded:
             loaded.poison(self.stream, message["set"], message["poison"])
+            self.shared.fill(message["poison"], self.stream)
             loaded.run(self.stream, message["set"])
             driver.finish(self.stream, time.monotonic() + message["timeout_s"])
         for name, buffer in self.scratch.items():
@@ -116,7 +119,7 @@ def main() -> None:
     try:
         gpu = driver.start()
         stream = driver.create_stream()
-        runner = Runner(stream, Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
+        runner = Runner(stream, SharedMemory(gpu), Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
         driver.finish(stream, time.monotonic() + 10.0)
         channel.send({"sandbox": sandbox.seal(_LOG_BYTES)})
     except MachineError as error:
