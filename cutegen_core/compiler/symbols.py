@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 HEAP = frozenset({"malloc", "free"})
 
@@ -12,5 +13,5 @@ HEAP = frozenset({"malloc", "free"})
 def external(cubin: bytes) -> frozenset[str]:
     """Names of the functions a cubin calls and does not hold."""
     table = ELFFile(io.BytesIO(cubin)).get_section_by_name(".symtab")
-    symbols = table.iter_symbols() if table is not None else ()
+    symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
     return frozenset(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name and not s.name.startswith("."))
