@@ -142,6 +142,7 @@ def shots(made: Sessions) -> Mapping[str, str]:
         "session-replies": f"/session?id={made.repair}&pane=prompt&view=split",
         "session-prompt": f"/session?id={made.prompt}",
         "compare": f"/compare?a={made.playbook}.1&b={made.playbook}.2",
+        "layouts": "/layouts",
         "problems": "/problems?name=softmax",
         "setup": "/setup",
     }

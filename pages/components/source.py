@@ -11,7 +11,7 @@ from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import code_tables, hunk_view, marks, profile, ui_state
+from pages.components import code_tables, hunk_view, marks, places, profile, ui_state
 from pages.components.code_tables import Notes
 from pages.components.texts import dims, escaped, lowered, micros, quiet
 
@@ -48,6 +48,9 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
             st.html(code_tables.side_by_side(store.text(other.candidate), shown.source, notes))
     if launch := _launch(shown.trial):
         quiet(launch)
+    if "cute/" in shown.source:
+        st.page_link(places.layouts(), label="Draw its layouts",
+                     query_params={"id": view.id, "step": str(shown.step.number)})  # fmt: skip
 
 
 def _notes(store: Store, view: SessionView, shown: StepView) -> Notes:

@@ -1,0 +1,94 @@
+"""The CuTe layouts and partitions of a kernel, drawn as they really are. `?id=` the session, `?step=`, `?name=`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.errors import KernelFileError
+from cutegen_core.kernel_file import parse
+from cutegen_core.layouts import Declared, find
+from cutegen_core.store import Store
+from cutegen_core.views import StepView
+from pages.components import data, layout_view, places, ui_state
+from pages.components.texts import heading, note, quiet
+
+EXAMPLE = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
+TYPED = "layout-typed"
+
+
+def shown_step(store: Store) -> StepView | None:
+    """The step in the URL; None where none is named."""
+    session, step = st.query_params.get("id", ""), st.query_params.get("step", "")
+    if not session:
+        return None
+    view = views.session_view(store, session)
+    number = int(step) if step.isdecimal() else view.state.step.number if view.state.step else 0
+    return views.step_view(store, session, number) if number else None
+
+
+def declared(source: str) -> tuple[Declared, ...]:
+    """What can be drawn of a kernel; nothing of a text that is no kernel file."""
+    try:
+        return find(source, parse(source).defaults())
+    except KernelFileError:
+        return ()
+
+
+def choose(found: tuple[Declared, ...]) -> Declared | None:
+    """One of the kernel's, in the URL."""
+    names = [f"{d.name}, line {d.line}" for d in found]
+    if not found:
+        quiet("This kernel declares no layout, tiled copy or tiled MMA of its own. Type an expression below.")
+        return None
+    wanted = st.query_params.get("name", "")
+    key = "layout-name"
+    ui_state.put(key, next((n for n, d in zip(names, found, strict=True) if d.name == wanted), names[0]))
+    st.radio("In this kernel", names, key=key, on_change=_chosen, label_visibility="collapsed")
+    return found[names.index(ui_state.text(key))]
+
+
+def _chosen() -> None:
+    st.query_params["name"] = ui_state.text("layout-name").split(",")[0]
+    ui_state.put(TYPED, "")
+
+
+def same_of_the_parent(store: Store, shown: StepView, chosen: Declared) -> tuple[str, Declared] | None:
+    """The parent's declaration of that name, with the parent's title, where it is another one."""
+    if not shown.base_source or shown.base_source == shown.source:
+        return None
+    other = next((d for d in declared(shown.base_source) if d.name == chosen.name), None)
+    changed = other is not None and (other.before, other.expression) != (chosen.before, chosen.expression)
+    return ("the parent's", other) if other is not None and changed else None
+
+
+store = data.store()
+shown = shown_step(store)
+left, right = st.columns([1, 2.4], gap="medium")
+with left:
+    heading(f"Layouts of step {shown.step.number}: {shown.step.idea}" if shown else "A layout of your own")
+    chosen = choose(declared(shown.source)) if shown else None
+    if shown:
+        st.page_link(places.session(), label="Back to the step",
+                     query_params={"id": st.query_params["id"], "step": str(shown.step.number)})  # fmt: skip
+    with st.form("layout-form", border=False):
+        heading("An expression")
+        ui_state.put_once(TYPED, "" if chosen else EXAMPLE)
+        st.text_area("CuTe expression", key=TYPED, height=110, label_visibility="collapsed", placeholder=EXAMPLE)
+        st.form_submit_button("Evaluate", key="layout-evaluate", shortcut="Ctrl+Enter")
+    quiet(
+        "Evaluated by compiling it for the emulator and asking CuTe for every coordinate. It may use the names of the "
+        "kernel that are known at compile time; write numbers for the others."
+    )
+    access = layout_view.choose_access()
+with right:
+    typed = ui_state.text(TYPED).strip()
+    if typed:
+        context = chosen.before if chosen else ()
+        layout_view.render(typed, typed, context, access)
+    elif chosen:
+        layout_view.render(chosen.name, chosen.expression, chosen.before, access)
+        if shown and (other := same_of_the_parent(store, shown, chosen)):
+            layout_view.render(f"{other[0]} {chosen.name}", other[1].expression, other[1].before, access)
+    else:
+        note("info", "Type an expression, or open this page from a step of a session.")

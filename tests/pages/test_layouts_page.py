@@ -1,0 +1,57 @@
+"""The layouts page: a kernel's layouts, an expression of one's own, and what cannot be drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.store import Store
+from tests.pages.conftest import OpenPage, shown
+from tests.pages.stories import HOSTILE, KERNEL, Story
+
+SWIZZLED = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
+WITH_LAYOUT = KERNEL.replace("  float largest", f"  auto tile = {SWIZZLED};\n  float largest")
+
+
+@pytest.fixture
+def with_emulator(store: Store, workspace_home: Path) -> Store:
+    """The test's own store beside the emulator that all tests share."""
+    (workspace_home / "cache").mkdir(exist_ok=True)
+    (store.path.parent / "cache").symlink_to(workspace_home / "cache")
+    return store
+
+
+def _session(store: Store, source: str) -> str:
+    story = Story(store).begin()
+    story.promote(
+        story.propose(source.replace(SWIZZLED, "make_layout(make_shape(_8{}, _64{}), LayoutRight{})"), "rows")
+    )
+    story.propose(source, "swizzled")
+    return story.session
+
+
+def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: OpenPage) -> None:
+    page = open_page("layouts", id=_session(with_emulator, WITH_LAYOUT), step=2)
+    text = shown(page)
+    assert "✓ no bank conflict: a warp down a column, 8 elements a thread" in text
+    assert "✗ 8-way bank conflict: a warp down a column, 8 elements a thread" in text
+    assert "(1, 0): offset 72, bank 4" in text
+    assert "the parent" in text
+    assert page.radio(key="layout-name").options == ["tile, line 37"]
+
+
+def test_an_expression_of_ones_own(with_emulator: Store, open_page: OpenPage) -> None:
+    page = open_page("layouts")
+    assert "512 places in 512" in shown(page)
+    page.text_area(key="layout-typed").input("make_layout(make_shape(n, _8{}))")
+    page.button(key="layout-evaluate").click().run()
+    assert "n is known only at run time" in shown(page)
+
+
+def test_a_kernel_without_layouts_and_markup(store: Store, open_page: OpenPage) -> None:
+    page = open_page("layouts", id=_session(store, KERNEL + f"// {HOSTILE}\n"), step=2)
+    assert "declares no layout" in shown(page)
+    page.text_area(key="layout-typed").input(HOSTILE + ";")
+    page.button(key="layout-evaluate").click().run()
+    assert "<img" not in shown(page)
