@@ -103,7 +103,7 @@ def _unsupported(execution: Execution) -> str:
 
 def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
     assert execution.built.path is not None
-    yield f"image {execution.built.path}"
+    yield f"image {_word(execution.built.path)}"
     yield f"checked {int(execution.built.checked)}"
     yield f"order {_ORDERS[setting.order]}"
     yield f"eager {int(setting.eager)}"
@@ -127,12 +127,17 @@ def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
 def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, str]]:
     for role, tensors in (("input", execution.inputs), ("output", execution.outputs)):
         for tensor, path in tensors.items():
-            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, str(path)
+            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, _word(path)
     for scratch in execution.plan.scratch:
         size = ITEMSIZE[scratch.dtype]
         for extent in scratch.shape:
             size *= extent
         yield "scratch", scratch.name, size, ITEMSIZE[scratch.dtype], scratch.zero, "-"
+
+
+def _word(path: Path) -> str:
+    """A path without spaces and line breaks."""
+    return re.sub(r"[%\s]", lambda match: f"%{ord(match[0]):02x}", str(path), flags=re.ASCII)
 
 
 def _kernel_order(execution: Execution) -> list[str]:

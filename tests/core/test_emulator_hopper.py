@@ -46,6 +46,13 @@ def random(*shape: int, seed: int = 0) -> np.ndarray:
 # -- whole kernel files ------------------------------------------------------------------------------------------------
 
 
+def test_folders_may_have_spaces(harness: Harness, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, 100 %25 full"
+    folder.mkdir()
+    ran = copies(Harness(harness.executor, folder))
+    assert ran.status is Status.PASSED
+
+
 @BUILDS
 def test_a_transpose_by_tma_at_ragged_sizes(harness: Harness, checked: bool) -> None:
     source = (DATA / "transpose_tma.cu").read_text()

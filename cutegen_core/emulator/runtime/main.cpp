@@ -53,12 +53,25 @@ void say(const char* format, ...) {
 
 // -- the spec -------------------------------------------------------------------------------------------------------
 
+// Words hold no spaces; those of a path are written %20, and % is %25.
+void decode(char* path) {
+  char* out = path;
+  for (const char* in = path; *in; ++out) {
+    unsigned code = 0;
+    bool const coded = *in == '%' && sscanf(in + 1, "%2x", &code) == 1;
+    *out = coded ? (char)code : *in;
+    in += coded ? 3 : 1;
+  }
+  *out = 0;
+}
+
 void read_buffer(FILE* file) {
   Buffer& buffer = spec.buffers[spec.buffer_count++];
   char path[4096];
   int role, zero;
   if (fscanf(file, "%d %95s %zu %u %d %4095s", &role, buffer.name, &buffer.bytes, &buffer.itemsize, &zero, path) != 6)
     refuse("MACHINE_ERROR", "malformed buffer in the spec");
+  decode(path);
   buffer.role = (Role)role;
   buffer.zero = zero;
   buffer.fd = buffer.role == Role::SCRATCH ? -1 : open(path, (buffer.role == Role::INPUT ? O_RDONLY : O_RDWR) | O_CLOEXEC);
@@ -114,7 +127,7 @@ void read_spec(const char* path) {
   char word[64];
   while (fscanf(file, "%63s", word) == 1) {
     int fields = 1, number = 0;
-    if (strcmp(word, "image") == 0) fields = fscanf(file, "%4095s", spec.image);
+    if (strcmp(word, "image") == 0) fields = fscanf(file, "%4095s", spec.image), decode(spec.image);
     else if (strcmp(word, "checked") == 0) fields = fscanf(file, "%d", &number), spec.checked = number;
     else if (strcmp(word, "order") == 0) fields = fscanf(file, "%d", &number), spec.order = (Order)number;
     else if (strcmp(word, "seed") == 0) fields = fscanf(file, "%lu", &spec.seed);
