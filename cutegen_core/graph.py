@@ -63,9 +63,11 @@ class InputFacts:
     Attributes:
         nonzero: where its last two dimensions may differ from zero: "upper", "lower", "diagonal" or "" (anywhere).
         symmetric: equal to its transpose in the last two dimensions.
+        sparse: exact zeros are more than chance among its values: what they are multiplied with may be skipped.
         matters: the outputs change when it does.
     """
 
     nonzero: str = ""
     symmetric: bool = False
+    sparse: bool = False
     matters: bool = True

@@ -1,8 +1,8 @@
 """What the values of a reference's inputs always look like: the roofline must count nothing an honest kernel may skip.
 
-A triangular or diagonal matrix drawn by `get_inputs`, a symmetric one, an input that changes nothing: none of these is
-visible in the traced graph. They are looked for at a small workload under two seeds. What looks special there by chance
-only lowers a lower bound.
+A triangular or diagonal matrix drawn by `get_inputs`, a symmetric one, a mask of zeros and ones, an input that changes
+nothing or repeats another: none of these is visible in the traced graph. They are looked for at a small workload under
+two seeds. What looks special there by chance only lowers a lower bound.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 from cutegen_core.errors import ProblemError
 from cutegen_core.graph import InputFacts
 from cutegen_core.judge.values import Live, describe, instantiate
+
+_RARE = 64
 
 
 def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
@@ -29,12 +31,17 @@ def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
     if {n: t.shape for n, t in first.tensors.items()} != {n: t.shape for n, t in second.tensors.items()}:
         return {}
     base = _outputs(first, first.tensors)
-    facts = {}
+    facts: dict[str, InputFacts] = {}
     for name, tensor in first.tensors.items():
         pair = (tensor, second.tensors[name])
         other = _outputs(first, {**first.tensors, name: pair[1]})
+        again = any(_repeats(pair, (first.tensors[n], second.tensors[n])) for n in facts)
+        nonzero = _nonzero(pair)
         facts[name] = InputFacts(
-            nonzero=_nonzero(pair), symmetric=all(_symmetric(t) for t in pair), matters=not _same(base, other)
+            nonzero=nonzero,
+            symmetric=all(_symmetric(t) for t in pair),
+            sparse=not nonzero and any(_sparse(t) for t in pair),
+            matters=not again and not _same(base, other),
         )
     return facts
 
@@ -63,6 +70,17 @@ def _nonzero(pair: tuple[torch.Tensor, torch.Tensor]) -> str:
     upper = all(bool((t.triu() == t).all()) for t in pair)
     lower = all(bool((t.tril() == t).all()) for t in pair)
     return "diagonal" if upper and lower else "upper" if upper else "lower" if lower else ""
+
+
+def _sparse(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.bool or int((tensor == 0).sum()) > max(1, tensor.numel() // _RARE)
+
+
+def _repeats(pair: tuple[torch.Tensor, torch.Tensor], earlier: tuple[torch.Tensor, torch.Tensor]) -> bool:
+    """Equal to an earlier input, under both seeds."""
+    return all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(pair, earlier, strict=True)
+    )
 
 
 def _symmetric(tensor: torch.Tensor) -> bool:

@@ -1,7 +1,6 @@
 """Which elements of each tensor of a graph any implementation must look at, found by walking from the outputs back.
 
-1. Forward: where values are zero whatever the inputs are (a triangle, a diagonal), from `triu`, `tril`, `diag` and from
-   what was seen in the inputs (`InputFacts`).
+1. Forward: where values are zero whatever the inputs are (`structure`).
 2. Backward: every result's region becomes regions of its operands (`regions`). An operation that is not known demands
    nothing of them, so a count taken from the result is a lower bound.
 """
@@ -14,16 +13,15 @@ from math import prod
 
 from cutegen_core.graph import Graph, InputFacts, Node
 from cutegen_core.measurement import operations as ops
+from cutegen_core.measurement import windows
 from cutegen_core.measurement.operations import tensor
 from cutegen_core.measurement.regions import Box, Region, Shape, Triangle
+from cutegen_core.measurement.structure import TRIANGLES, Zeros, permutation, sparse, zeros
 
 Demand = Mapping[str, Region]
-Zeros = Mapping[str, str]
 Push = tuple[str, Region]
 
-TRIANGLES = {"upper": Triangle(lower=False), "lower": Triangle(lower=True)}
 _SPLITS = ("chunk", "split", "split_with_sizes", "unbind", "tensor_split", "unsafe_chunk", "unsafe_split")
-_KEEPS_ZEROS = ops.words("relu abs neg dropout sqrt square tanh sin sign mul div") | ops.COPIES
 _PRODUCTS = ops.words("matmul mm bmm mv dot linear addmm baddbmm addmv addbmm")
 _LHS = {"addmm": 1, "baddbmm": 1, "addmv": 1, "addbmm": 1}
 _WINDOWS = ops.words("conv1d conv2d conv3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d")
@@ -41,73 +39,14 @@ def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = Fa
         generous: what a straightforward kernel reads, for display: as many rows of a gathered table as there are
             indices (otherwise one, since all indices may be the same), all operands of an operation that is not known.
     """
-    return _Walk(graph, zeros(graph, facts), generous).run()
-
-
-def zeros(graph: Graph, facts: Mapping[str, InputFacts]) -> Zeros:
-    """Node -> "upper", "lower" or "diagonal", where only that part may differ from zero."""
-    found: dict[str, str] = {}
-    for node in graph.nodes:
-        kind = _nonzero_of(node, found, facts, ops.by_name(graph) if node.op != "input" else {})
-        if kind:
-            found[node.name] = kind
-    return found
-
-
-def _nonzero_of(node: Node, found: Zeros, facts: Mapping[str, InputFacts], nodes: Mapping[str, Node]) -> str:
-    operation = ops.name(node)
-    if operation == "input":
-        return facts[node.name].nonzero if node.name in facts else ""
-    first = found.get(tensor(node, 0), "")
-    if operation in ("triu", "tril"):
-        own = "upper" if operation == "triu" else "lower"
-        exact = ops.number(node, 1, "diagonal", 0) == 0
-        return "diagonal" if first not in ("", own) and exact else own if exact else first
-    if operation in ("diag", "diag_embed") and len(nodes[tensor(node, 0)].shape) < len(node.shape):
-        return "diagonal"
-    if operation in ops.PERMUTES and _swaps_last_two(node, nodes):
-        return {"upper": "lower", "lower": "upper"}.get(first, first)
-    if operation in ("matmul", "mm", "bmm"):
-        second = found.get(tensor(node, 1), "")
-        return first if first == second else second if first == "diagonal" else first if second == "diagonal" else ""
-    if operation in _KEEPS_ZEROS and nodes[tensor(node, 0)].shape == node.shape:
-        second = tensor(node, 1)
-        aligned = operation == "mul" and second and nodes[second].shape[-2:] == node.shape[-2:]
-        return first or (found.get(second, "") if aligned else "")
-    if operation == "mul" and tensor(node, 1) and nodes[tensor(node, 1)].shape == node.shape:
-        return found.get(tensor(node, 1), "")
-    return ""
-
-
-def _swaps_last_two(node: Node, nodes: Mapping[str, Node]) -> bool:
-    rank = len(node.shape)
-    order = permutation(node, nodes[tensor(node, 0)].shape)
-    return rank >= 2 and order == (*range(rank - 2), rank - 1, rank - 2)
-
-
-def permutation(node: Node, shape: Shape) -> tuple[int, ...]:
-    """Where each dimension of the operand goes; the identity for an operation that is no permutation."""
-    operation, rank = ops.name(node), len(shape)
-    order = list(range(rank))
-    if operation in ("t", "numpy_T", "matrix_H", "adjoint", "mT") and rank >= 2:
-        if operation == "numpy_T":
-            order.reverse()
-        else:
-            order[-1], order[-2] = order[-2], order[-1]
-    elif operation in ("transpose", "swapaxes"):
-        a, b = ops.number(node, 1, "dim0", 0) % rank, ops.number(node, 2, "dim1", 0) % rank
-        order[a], order[b] = order[b], order[a]
-    elif operation == "permute":
-        sources = [d % rank for d in ops.numbers(ops.argument(node, 1, "dims"), rank, 0)]
-        order = [sources.index(k) for k in range(rank)]
-    return tuple(order)
+    return _Walk(graph, zeros(graph, facts), sparse(graph, facts), generous).run()
 
 
 class _Walk:
     """One backward walk."""
 
-    def __init__(self, graph: Graph, found: Zeros, generous: bool) -> None:
-        self._graph, self._zeros, self._generous = graph, found, generous
+    def __init__(self, graph: Graph, found: Zeros, masks: frozenset[str], generous: bool) -> None:
+        self._graph, self._zeros, self._masks, self._generous = graph, found, masks, generous
         self._nodes = ops.by_name(graph)
         self._found: dict[str, Region] = {}
 
@@ -160,14 +99,30 @@ class _Walk:
             yield from ((name, Region.all(self._shape(name))) for name in ops.operands(node))
 
     def _pointwise(self, node: Node, region: Region) -> Iterator[Push]:
-        """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there."""
+        """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there, one
+        with zeros anywhere may spare all of it."""
         names = list(ops.operands(node))
+        if ops.name(node) in ops.SELECTIONS and not self._generous:
+            yield from self._selection(node, region, names)
+            return
         for position, name in enumerate(names):
             part = region
             if ops.name(node) == "mul":
+                if not self._generous and any(n in self._masks for k, n in enumerate(names) if k != position):
+                    continue
                 others = [self._zeros.get(n, "") for k, n in enumerate(names) if k != position]
                 part = reduce(Region.within, [TRIANGLES[o] for o in others if o in TRIANGLES], region)
             yield name, part.projected(self._shape(name))
+
+    def _selection(self, node: Node, region: Region, names: list[str]) -> Iterator[Push]:
+        """The condition; of two alternatives as many elements together as there are results, of a single one none."""
+        condition = 0 if ops.name(node) == "where" else 1
+        for position, name in enumerate(names):
+            shape = self._shape(name)
+            if position == condition:
+                yield name, region.projected(shape)
+            elif ops.name(node) == "where" and len(names) == 3 and shape == region.shape:
+                yield name, Region.some(shape, region.count // 2)
 
     def _rows(self, node: Node, region: Region) -> Iterator[Push]:
         """All of every operand where all of the result is needed; otherwise as many elements as that many rows hold."""
@@ -199,6 +154,8 @@ class _Walk:
         Args:
             side: the result's dimension that this operand has, too.
         """
+        if other in self._masks and not self._generous:
+            return Region.none(shape)
         hidden = self._zeros.get(other, "") and len(set(self._shape(other)[-2:])) > 1
         if region.full or _touches_all(region):
             return Region.some(shape, prod(shape) // 2) if hidden else Region.all(shape)
@@ -219,26 +176,28 @@ class _Walk:
         for name in indices:
             yield name, Region.all(self._shape(name)) if region.full else Region.some(self._shape(name), 1)
         shape = self._shape(table)
-        rows = operation in ("embedding", "index_select", "index")
-        unit = prod(shape) // max(1, shape[0]) if rows and shape else 1
+        dim = {"embedding": 0, "index_select": ops.number(node, 1, "dim", 0)}.get(operation)
+        unit = 1 if dim is None or not shape else prod(shape) // max(1, shape[dim])
         yield table, Region.some(shape, min(prod(shape), region.count) if self._generous else min(unit, region.count))
 
     def _windows(self, node: Node, region: Region) -> Iterator[Push]:
         """Strides larger than the window skip elements."""
         source = tensor(node, 0)
         shape, rank = self._shape(source), int(ops.name(node)[-2])
-        pooling = "pool" in ops.name(node)
+        pooling, given = "pool" in ops.name(node), windows.windows(node, rank, self._nodes)
+        sides = list(zip(shape[-rank:], node.shape[-rank:], given, strict=True))
         if not pooling:
-            for name in list(ops.operands(node))[1:]:
-                yield name, Region.all(self._shape(name))
+            weights, *bias = list(ops.operands(node))[1:]
+            taps = [
+                windows.taps(e, out, *w) for e, out, w in zip(shape[-rank:], node.shape[-rank:], given, strict=True)
+            ]
+            yield weights, Region.some(self._shape(weights), prod(self._shape(weights)[:-rank]) * prod(taps))
+            yield from ((name, Region.all(self._shape(name))) for name in bias)
         if not region.full:
             yield source, Region.some(shape, region.count // max(1, node.shape[-rank - 1]) if not pooling else 1)
             return
         touched = [
-            _touched(extent, out, *window)
-            for extent, out, window in zip(
-                shape[-rank:], node.shape[-rank:], windows(node, rank, self._nodes), strict=True
-            )
+            windows.touched(e, out, *w) for e, out, w in zip(shape[-rank:], node.shape[-rank:], given, strict=True)
         ]
         yield source, Region.some(shape, prod(shape[:-rank]) * prod(touched))
 
@@ -279,30 +238,6 @@ def _touches_all(region: Region) -> bool:
     rows, columns = region.shape[-2:]
     corner = region.triangle.offset
     return rows == columns and (corner >= 0 if region.triangle.lower else corner <= 0)
-
-
-def windows(node: Node, rank: int, nodes: Mapping[str, Node]) -> tuple[tuple[int, int, int, int], ...]:
-    """(window, stride, padding, dilation) along each spatial dimension of a convolution or pooling."""
-    if "pool" in ops.name(node):
-        window = ops.numbers(ops.argument(node, 1, "kernel_size"), rank, 1)
-        given = ops.argument(node, 2, "stride")
-        stride = ops.numbers(given, rank, 1) if given else window
-        padding = ops.numbers(ops.argument(node, 3, "padding"), rank, 0)
-        dilated = "max" in ops.name(node)
-        dilation = ops.numbers(ops.argument(node, 4, "dilation"), rank, 1) if dilated else (1,) * rank
-        return tuple(zip(window, stride, padding, dilation, strict=True))
-    window = nodes[tensor(node, 1)].shape[-rank:]
-    stride = ops.numbers(ops.argument(node, 3, "stride"), rank, 1)
-    padding = ops.numbers(ops.argument(node, 4, "padding"), rank, 0)
-    return tuple(zip(window, stride, padding, ops.numbers(ops.argument(node, 5, "dilation"), rank, 1), strict=True))
-
-
-def _touched(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:
-    """Places along one dimension that some window looks at."""
-    if stride <= window and dilation == 1:
-        return min(extent, max(0, (out - 1) * stride + window - padding))
-    places = {o * stride - padding + k * dilation for o in range(out) for k in range(window)}
-    return sum(0 <= place < extent for place in places)
 
 
 def _sliced(node: Node, region: Region, shape: Shape) -> Region:

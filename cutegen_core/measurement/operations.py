@@ -51,12 +51,13 @@ ROWS = words(
 """The shape stays, and elements of a row depend on one another."""
 
 REDUCTIONS = words(
-    "sum mean amax amin max min prod var std var_mean std_mean norm linalg_vector_norm logsumexp argmax argmin all any "
+    "sum mean amax amin max min prod var std var_mean std_mean norm linalg_vector_norm logsumexp argmax argmin "
     "median topk aminmax nansum count_nonzero mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss triplet_margin_loss "
-    "cross_entropy_loss nll_loss nll_loss_nd poisson_nll_loss soft_margin_loss margin_ranking_loss trace"
+    "cross_entropy_loss poisson_nll_loss soft_margin_loss margin_ranking_loss trace"
 )
-"""Fewer results than elements, and each result needs its whole row."""
+"""Fewer results than elements, and each result needs its whole row. `all` and `any` may stop early, `nll_loss` looks at
+one element a row: they are none of these."""
 
 LINEAR_REDUCTIONS = words("sum mean trace avg_pool1d avg_pool2d avg_pool3d cumsum")
 LINEAR = words("add sub rsub neg mul div dropout where masked_fill tril triu cat stack diag diagonal")
@@ -88,6 +89,10 @@ def pointwise_cost(node: Node) -> int:
     if operation == "pow" and argument(node, 1) in (2, 2.0):
         return POINTWISE["square"]
     return POINTWISE[operation]
+
+
+SELECTIONS = ("where", "masked_fill", "masked_fill_other")
+"""Pointwise, but which operand is looked at depends on values."""
 
 
 def row_cost(operation: str) -> int:

@@ -6,7 +6,7 @@ of attention.
 
 Unavoidable, in this order (each step only lowers the count):
 
-* a product of operands that are constants, one-hot or do not matter counts nothing;
+* a product with a constant, with a tensor of many zeros or with one that does not matter counts nothing;
 * only the results that matter count (`demand`), operands that are zero outside a triangle or a diagonal count their
   share, a product of a tensor with its own transpose counts half (its result is symmetric);
 * a convolution counts one multiplication per output and input channel: minimal filtering approaches that (Winograd,
@@ -27,8 +27,10 @@ from math import prod
 
 from cutegen_core.graph import Graph, InputFacts, Node
 from cutegen_core.measurement import operations as ops
-from cutegen_core.measurement.demand import TRIANGLES, Demand, demand, windows, zeros
+from cutegen_core.measurement.demand import Demand, demand
 from cutegen_core.measurement.operations import tensor
+from cutegen_core.measurement.structure import TRIANGLES, sparse, zeros
+from cutegen_core.measurement.windows import windows
 
 STRASSEN = Fraction(7, 8)
 
@@ -65,7 +67,7 @@ class Product:
 def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[Product, ...]:
     """All of them, in execution order; the same product written twice is there once."""
     nodes, need, found = ops.by_name(graph), demand(graph, facts), zeros(graph, facts)
-    trivial = _trivial(graph, facts)
+    trivial = _trivial(graph, facts) | sparse(graph, facts)
     seen: dict[object, Product] = {}
     for node in graph.nodes:
         for product in _products_of(node, nodes):

@@ -100,7 +100,7 @@ def test_a_row_norm_says_what_its_pieces_cost():
 
 # -- structure an honest kernel may use --------------------------------------------------------------------------------
 
-N = 1024
+N, N_SMALL = 1024, 32
 TWO = {"a": "torch.rand(n, n)", "b": "torch.rand(n, n)"}
 HALF = N * (N + 1) // 2
 PRODUCT = 2 * N**3
@@ -231,6 +231,51 @@ def test_every_traceable_reference_has_bounds():
         assert shown.us >= forbidden.us
     graph = tracing.trace(GOOD["values_decide_the_path"], "here")
     assert roofline.bounds(GOOD["values_decide_the_path"], graph, signature, H200, L2) == ()
+
+
+def facts_of(body, inputs, sizes="n = 32"):
+    source = forward(body, inputs, sizes)
+    return source, input_facts(source, "here")
+
+
+@pytest.mark.parametrize(
+    ("body", "second", "elements"),
+    [
+        # rows that a padding mask hides need not be read
+        ("a * m", "(torch.rand(n, 1) > 0.5).float()", N_SMALL),
+        ("a * m", "torch.rand(n, n) > 0.5", N_SMALL**2 / 4),
+        ("a.masked_fill(m, 0.0)", "torch.rand(n, n) > 0.5", N_SMALL**2 / 4),
+        ("torch.where(m, a, a.T)", "torch.rand(n, n) > 0.5", N_SMALL**2 / 4 + N_SMALL**2 / 2),
+        ("torch.where(m > 0, m, 0.1 * m) + a", "torch.randn(n, n)", 2 * N_SMALL**2),
+        ("m @ a", "torch.eye(n)[torch.randperm(n)]", N_SMALL**2),
+        ("a - m", "torch.rand(n, n)", 2 * N_SMALL**2),
+    ],
+)
+def test_what_zeros_and_conditions_may_spare_is_not_demanded(body, second, elements):
+    source, facts = facts_of(body, {"a": "torch.rand(n, n)", "m": second})
+    work = least(source, facts)
+    assert work.moved_bytes == 4 * (elements + N_SMALL**2)
+    assert work.flops == {}
+
+
+def test_the_same_tensor_twice_is_read_once():
+    source = _file("def forward(self, a, b):\n    return a + b", "n = 32", "*[torch.rand(n, n)] * 2")
+    facts = input_facts(source, "here")
+    assert (facts["a"].matters, facts["b"].matters) == (True, False)
+
+
+def test_weights_that_meet_only_padding_are_not_read():
+    source = forward("F.conv2d(x, w, padding=1)", {"x": "torch.rand(8, 4, 1, 1)", "w": "torch.rand(16, 4, 3, 3)"})
+    assert least(source).moved_bytes == 4 * (8 * 4 + 16 * 4 + 8 * 16)
+
+
+def test_an_index_may_hit_one_place_again_and_again():
+    wide = {"a": "torch.rand(4, n)", "i": "torch.randint(0, n, (64,))"}
+    assert least(forward("a[:, i]", wide)).moved_bytes == 64 * 8 + 4 + 4 * 4 * 64
+    assert least(forward("torch.index_select(a, 1, i)", wide)).moved_bytes == 64 * 8 + 4 * 4 + 4 * 4 * 64
+    loss = {"a": "torch.rand(64, n)", "i": "torch.randint(0, n, (64,))"}
+    assert least(forward("F.nll_loss(a, i)", loss)).moved_bytes <= 64 * 8 + 64 * 4 + 4
+    assert least(forward("F.cross_entropy(a, i)", loss)).moved_bytes == 64 * 8 + 64 * N * 4 + 4
 
 
 # -- pipes, statements, suspicion --------------------------------------------------------------------------------------

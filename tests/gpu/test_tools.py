@@ -19,6 +19,8 @@ from cutegen_core.gpu.standalone import write_spec
 from cutegen_core.kernel_file import parse
 from cutegen_core.launch import LaunchPlan
 from cutegen_core.measurement import nvidia_tools, peaks, profiling, sanitizer
+from cutegen_core.problem import Signature, TensorRole, TensorSpec
+from cutegen_core.strategies import profile_notes
 from cutegen_core.trial import Status
 from tests.gpu.harness import launch
 
@@ -88,10 +90,41 @@ def test_an_honest_kernel_is_clean(bench):
     assert time.monotonic() - started < 20
 
 
+HOPPER = detect() is not None and detect().arch == "sm_90a"
+FILES = {
+    "relu.cu": ({"x": ("float32", (1000,))}, (1000,)),
+    "gemm_bf16_wgmma.cu": ({"a": ("bfloat16", (200, 72)), "b": ("bfloat16", (264, 72))}, (200, 264)),
+    "transpose_tma.cu": ({"x": ("bfloat16", (192, 136))}, (136, 192)),
+}
+
+
+@needs_sanitizer
+@pytest.mark.parametrize("name", FILES if HOPPER else ["relu.cu"])
+def test_honest_kernel_files_are_clean(tmp_path, name):
+    inputs, shape = FILES[name]
+    kernel = parse((Path(__file__).parent.parent / "data" / name).read_text())
+    specs = [TensorSpec(n, dtype, extents, TensorRole.INPUT) for n, (dtype, extents) in inputs.items()]
+    out = TensorSpec("out", specs[0].dtype, shape, TensorRole.OUTPUT)
+    compiler = Compiler(detect().arch, tmp_path / "compile")
+    result = compiler.compile(kernel)
+    compiler.close()
+    functions = {name: Function(mangled, demangle(mangled)) for name, mangled in result.lowered.items()}
+    made = program(kernel.plan(Signature(tuple(specs), (out,)), detect()), functions)
+    (tmp_path / "candidate.cubin").write_bytes(result.cubin)
+    for tensor in specs:
+        (tmp_path / tensor.name).write_bytes(np.full(tensor.nbytes // 2, 0x3F80, np.uint16).tobytes())
+    spec = tmp_path / "spec.json"
+    files = {tensor.name: tmp_path / tensor.name for tensor in specs}
+    write_spec(spec, tmp_path / "candidate.cubin", made, files, {"out": out.nbytes})
+    assert sanitizer.check(spec) == ()
+
+
 @needs_sanitizer
 def test_a_kernel_that_never_ends_is_a_finding(bench):
-    (finding,) = sanitizer.check(bench.spec(step("endless"), timeout_s=1.0), ("memcheck",), timeout_s=5.0)
-    assert finding.kind == "timeout"
+    started = time.monotonic()
+    found = sanitizer.check(bench.spec(step("endless"), timeout_s=1.0), timeout_s=20.0)
+    assert [f.kind for f in found] == ["timeout"]
+    assert time.monotonic() - started < 10
 
 
 @needs_profiler
@@ -114,8 +147,9 @@ def test_known_bottlenecks_are_seen(bench):
         assert kernel.lines[0].samples > 0
         assert kernel.lines[0].line > SOURCE[: SOURCE.index("#include")].count("\n")
         assert len(kernel.metrics) >= 17
-    hottest = SOURCE.splitlines()[strided.lines[0].line - 1]
-    assert "x[row * width + column]" in hottest
+    assert "x[row * width + column]" in SOURCE.splitlines()[strided.lines[0].line - 1]
+    assert "tanhf" in SOURCE.splitlines()[fast.lines[0].line - 1]
+    print(profile_notes.text(found, SOURCE))
     assert found.tool.startswith("Nsight Compute 20")
 
 
@@ -136,6 +170,11 @@ def test_peaks_are_measured_and_kept(tmp_path, monkeypatch):
     assert found.flops_per_s["fp32"] <= found.ceilings["fp32"]
     assert "SM clock" in found.how
     print(json.dumps({"copy": found.copy_bytes_per_s, "read": found.read_bytes_per_s, **found.flops_per_s}))
+
+
+@needs_profiler
+def test_the_profiler_can_be_tried_out():
+    assert "reads the counters" in profiling.try_out()
 
 
 def test_the_doctor_speaks_of_this_gpu():
