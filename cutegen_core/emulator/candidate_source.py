@@ -233,6 +233,8 @@ def _static(declaration: _Declaration, first_line: int) -> str:
 
 def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
     name, type_name, storage = declarator.name, f"emu_type_{declarator.name}", f"emu_store_{declarator.name}"
+    if alignment:  # less than what the storage has by itself would be refused; of several the strictest counts
+        alignment = f"alignas(16) {alignment}"
     return (
         f"typedef {kind} {type_name} {declarator.extents}; "
         f'{alignment} static emu::Shared<{type_name}> {storage} __attribute__((section("{SHARED_SECTION}"))); '

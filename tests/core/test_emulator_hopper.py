@@ -200,6 +200,17 @@ __global__ void copies(const __grid_constant__ CUtensorMap from, const __grid_co
     if (mistake != 3) tma_store_arrive();
     if (mistake != 3) tma_store_wait<0>();
   }
+  if (mistake >= 8) {
+    __shared__ alignas(8) uint64_t ready[1];
+    if (threadIdx.x == 0) initialize_barrier(ready[0], mistake == 9 ? 33 : 32);
+    __syncthreads();
+    uint32_t const to = cast_smem_ptr_to_uint(line + threadIdx.x);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + 64 + threadIdx.x));
+    if (column % 2) cutlass::arch::cpasync_barrier_arrive_noinc(ready);
+    else cutlass::arch::cpasync_barrier_arrive(ready), arrive_barrier(ready[0]);
+    wait_barrier(ready[0], 0);
+    plain[threadIdx.x] = line[31 - threadIdx.x];
+  }
   if (mistake == 4) asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(*(int*)line) : "l"(barrier[0]));
   if (mistake == 5) SM90_TMA_LOAD_MULTICAST_3D::copy(&from, barrier, 3, 0, box, 0, 0, 0);
   if (mistake == 6) asm volatile("tcgen05.fence::before_thread_sync;");
@@ -232,6 +243,16 @@ def test_boxes_that_leave_the_tensor_are_filled(harness: Harness, column: int, f
     padded[:, :, 100:120] = x
     np.testing.assert_array_equal(ran.outputs["out"], padded[:, 1:3, 100 + column : 108 + column])
     np.testing.assert_array_equal(ran.outputs["plain"], x.reshape(-1)[:64])
+
+
+@BUILDS
+@pytest.mark.parametrize("column", [0, 1], ids=["counted", "noinc"])
+def test_a_barrier_that_waits_for_cp_async(harness: Harness, column: int, checked: bool) -> None:
+    ran = copies(harness, column, mistake=8, checked=checked)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    np.testing.assert_array_equal(ran.outputs["plain"][:32], random(4, 3, 20).reshape(-1)[95:63:-1])
+    missed = copies(harness, column, mistake=9, checked=checked)
+    assert "misses 1 of 33 arrivals" in missed.finding.message
 
 
 def test_mistakes_with_copies_are_named(harness: Harness) -> None:

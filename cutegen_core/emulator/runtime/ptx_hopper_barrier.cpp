@@ -223,6 +223,34 @@ Execute decode_mbarrier(Instruction& i) {
   return nullptr;
 }
 
+// Arrives once the thread's cp.async copies have. Without `noinc` (detail[1]) the phase waits for one arrival more.
+void copies_arrived(int thread, uint64_t address) {
+  As const issuer({thread, 0, 0});
+  Barrier barrier(word_at(address));
+  if (!Barrier::valid(word_at(address)) || barrier.missing == 0)
+    fail("MEMORY_ERROR", "mbarrier", shared_name(address), "the copies of this thread arrive at a barrier that does not wait for them");
+  --barrier.missing;
+  if (spec.checked) release_into(order_of(address).arrived);
+  store(address, barrier);
+}
+
+void arrive_after_copies(const Call& call) {
+  uintptr_t const address = address_of(call, 0);
+  check_barrier(call, address);
+  if (!call.at->detail[1]) {
+    Barrier barrier(word_at(address));
+    ++barrier.missing;
+    word_at(address) = barrier.word();
+  }
+  after_copies(copies_arrived, address);
+}
+
+Execute decode_copy_arrive(Instruction& i) {
+  i.detail[0] = i.has("shared") || i.has("shared::cta") || i.has("shared::cluster");
+  i.detail[1] = i.has("noinc");
+  return i.has("arrive") && i.count == 1 ? arrive_after_copies : nullptr;
+}
+
 // -- the rest ---------------------------------------------------------------------------------------------------------------
 
 void nothing(const Call&) {}
@@ -292,7 +320,7 @@ void check_barrier(const Call& call, uintptr_t address) {
 }
 
 const Family barrier_family[] = {
-    {"mbarrier", decode_mbarrier}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_nothing},
+    {"mbarrier", decode_mbarrier}, {"cp.async.mbarrier", decode_copy_arrive}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_nothing},
     {"fence.mbarrier_init", decode_nothing}, {"setmaxnreg", decode_nothing}, {"elect", decode_elect},
     {"mapa", decode_map_address}, {}};
 
