@@ -80,7 +80,7 @@ with left:
         "Evaluated by compiling it for the emulator and asking CuTe for every coordinate. It may use the names of the "
         "kernel that are known at compile time; write numbers for the others."
     )
-    access = layout_view.choose_access()
+    access = layout_view.choose_access(shown.source if shown else "")
 with right:
     typed = ui_state.text(TYPED).strip()
     if typed:

@@ -14,7 +14,7 @@ from cutegen_core.views import SessionView, StepView
 from pages.components import exchanges, ui_state
 from pages.components.correctness import render_correctness
 from pages.components.memory import render_memory
-from pages.components.profile import render_profile
+from pages.components.profile import heat, render_profile
 from pages.components.resources import render_resources
 from pages.components.roofline import render_roofline
 from pages.components.sass import render_sass
@@ -67,7 +67,8 @@ def _trial_pane(store: Store, view: SessionView, shown: StepView, failed: StepVi
         found = views.profile_view(store, view.state, failed.step)
         render_profile(view, failed, found, _parents_profile(store, view, failed))
     elif pane == "sass":
-        render_sass(store, failed, failed.trial.resources)
+        found = views.profile_view(store, view.state, failed.step)
+        render_sass(store, failed, failed.trial.resources, heat(found.profile))
     else:
         render_resources(failed.trial, views.base_trial(store, view.state, failed.step))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ from cutegen_core.layouts import LayoutTable, Partition, Pattern, Picture, bank,
 from pages.components.texts import escaped, heading, note, quiet
 
 MOST_ROWS, MOST_COLS = 64, 64
+_BYTES = {
+    "float": 4, "tfloat32_t": 4, "double": 8, "half_t": 2, "bfloat16_t": 2, "int": 4, "int8_t": 1, "uint8_t": 1,
+    "float_e4m3_t": 1, "float_e5m2_t": 1,
+}  # fmt: skip
 ITEM_BYTES = (1, 2, 4, 8)
 ACCESS_BYTES = (1, 2, 4, 8, 16)
 
@@ -25,15 +30,24 @@ class Access(NamedTuple):
     width_bytes: int
 
 
-def choose_access() -> Access:
-    """The element's size and what a thread takes at once."""
+def choose_access(source: str) -> Access:
+    """The element's size, as the kernel suggests it, and what a thread takes at once."""
     heading("In shared memory")
     one, two = st.columns(2)
     with one:
-        itemsize = st.selectbox("Bytes of an element", ITEM_BYTES, index=1, key="layout-itemsize")
+        suggested = ITEM_BYTES.index(_item_bytes(source))
+        itemsize = st.selectbox("Bytes of an element", ITEM_BYTES, index=suggested, key="layout-itemsize")
     with two:
         width = st.selectbox("Bytes a thread takes", ACCESS_BYTES, index=4, key="layout-width")
     return Access(itemsize, width)
+
+
+def _item_bytes(source: str) -> int:
+    """By the type a kernel calls its element, else by the types it speaks of; halves where nothing is known."""
+    named = re.search(r"using\s+Element\s*=\s*(\w+)", source)
+    if named:
+        return _BYTES.get(named[1], 2)
+    return 4 if re.search(r"\bfloat\b", source) and not re.search(r"half|bfloat16|tf32|float16", source) else 2
 
 
 def render(title: str, expression: str, before: tuple[str, ...], access: Access) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import streamlit as st
@@ -12,13 +12,14 @@ from cutegen_core.store import Store
 from cutegen_core.trial import Resources
 from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
 from pages.components import charts, highlight
+from pages.components.code_tables import Heat
 from pages.components.texts import escaped, heading, note, quiet
 
 SHOWN = 3000
 
 
-def render_sass(store: Store, shown: StepView, resources: Resources | None) -> None:
-    """Choice of the kernel and search, then the instructions."""
+def render_sass(store: Store, shown: StepView, resources: Resources | None, heat: Mapping[int, Heat]) -> None:
+    """Choice of the kernel and search, then the instructions; `heat` is the profiler's samples by source line."""
     if resources is None or not resources.sass:
         note("info", "No machine code: this kernel was not compiled, or its code was not kept.")
         return
@@ -39,7 +40,7 @@ def render_sass(store: Store, shown: StepView, resources: Resources | None) -> N
     if len(found) > SHOWN:
         quiet(f"The first {SHOWN} of {len(found)} rows; search to see the others.")
     with st.container(key="sass-pane"):
-        st.html(_html(found[:SHOWN], shown.source, by_line=grouped))
+        st.html(_html(found[:SHOWN], shown.source, heat, by_line=grouped))
     quiet("Counts are static: an instruction in a loop counts once. A grey place is the header the line came through.")
 
 
@@ -64,7 +65,7 @@ def _matches(row: Instruction, word: str) -> bool:
     return bool(row.address) and word.upper() in row.text.upper()
 
 
-def _html(rows: Sequence[Instruction], source: str, *, by_line: bool) -> str:
+def _html(rows: Sequence[Instruction], source: str, heat: Mapping[int, Heat], *, by_line: bool) -> str:
     """The instructions; before each run of one source line that line, as the compiler saw it."""
     code = highlight.lines(source)
     texts = highlight.lines("\n".join(row.text for row in rows), "sass")
@@ -74,13 +75,15 @@ def _html(rows: Sequence[Instruction], source: str, *, by_line: bool) -> str:
     html: list[str] = []
     for line, group in groupby(pairs, key=lambda pair: pair[0].line):
         run = list(group)
-        html.append(_source_row(line, code, len(run) if by_line else 0))
+        html.append(_source_row(line, code, len(run) if by_line else 0, heat.get(line)))
         html += _instructions(run)
     return f'<table class="cg-code">{"".join(html)}</table>'
 
 
-def _source_row(line: int, code: Sequence[str], count: int) -> str:
-    counted = f' <span class="cg-quiet">{count} instructions</span>' if count else ""
+def _source_row(line: int, code: Sequence[str], count: int, hot: Heat | None) -> str:
+    said = [f"{count} instructions"] if count else []
+    said += [f"{100 * hot.share:.0f} % of the samples"] if hot else []
+    counted = f' <span class="cg-quiet">{escaped(", ".join(said))}</span>' if said else ""
     if not line or line > len(code):
         return f'<tr class="cg-from"><td class="cg-ln"></td><td>no line of this file{counted}</td></tr>'
     link = f'<a class="cg-to-line" href="#L{line}">{line}</a>'

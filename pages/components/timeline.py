@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import streamlit as st
@@ -26,22 +27,37 @@ _CONFIG = {"displayModeBar": False, "scrollZoom": False}
 
 def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
     """The list, newest first, and the chart below."""
-    heading(f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}")
+    branches = _branches(view.steps)
+    counted = f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}"
+    heading(f"{counted}{' · ↰ goes on from' if branches else ''}")
     with st.container(key="steps"):
         if not view.steps:
             quiet("The first step is on its way.")
         for row in reversed(view.steps):
-            _step_button(row, is_shown=row.number == shown)
+            _step_button(row, branches.get(row.number, 0), is_shown=row.number == shown)
     if any(row.status for row in view.steps):
         _chart(store, view, shown)
     else:
         quiet("The chart begins with the first compiled step.")
 
 
-def _step_button(row: StepRow, *, is_shown: bool) -> None:
+def _branches(rows: Sequence[StepRow]) -> dict[int, int]:
+    """Steps that do not go on from the kernel before them -> the step they go on from."""
+    made_in = {row.candidate: row.number for row in reversed(rows) if row.candidate}
+    found: dict[int, int] = {}
+    before = 0
+    for row in rows:
+        parent = made_in.get(row.parent, 0) if row.parent else 0
+        if parent and parent != before:
+            found[row.number] = parent
+        before = row.number if row.candidate else before
+    return found
+
+
+def _step_button(row: StepRow, branch: int, *, is_shown: bool) -> None:
     key = f"step-row-shown-{row.number}" if is_shown else f"step-row-{row.number}"
     st.button(
-        plain_label(_line(row)),
+        plain_label(_line(row, branch)),
         key=key,
         type="tertiary",
         width="stretch",
@@ -51,11 +67,12 @@ def _step_button(row: StepRow, *, is_shown: bool) -> None:
     )
 
 
-def _line(row: StepRow) -> str:
+def _line(row: StepRow, branch: int) -> str:
     star = " ★" if row.is_best else ""
     took = f" {micros(1000 * row.latency_ms)} ·" if row.latency_ms is not None else ""
     idea = row.idea or ("no kernel" if row.outcome else "working on it")
-    return f"{_mark(row)} {row.number}{star} {took} {idea} · {_verdict(row)}"
+    origin = f" ↰{branch}" if branch else ""
+    return f"{_mark(row)} {row.number}{star}{origin} {took} {idea} · {_verdict(row)}"
 
 
 def _mark(row: StepRow) -> str:

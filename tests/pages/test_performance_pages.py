@@ -31,7 +31,7 @@ def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: Op
         assert words in text
     assert "not sanitized" in text
     assert "it does before the kernel is accepted" in text
-    assert "✓ 5 ★ 131.2 µs · one pass, 128-bit loads · passed" in _labels(page)
+    assert "✓ 5 ★ ↰3 131.2 µs · one pass, 128-bit loads · passed" in _labels(page)
     for words in ("torch.mm was not timed", "Measured again in a fresh process: 131.8 µs, +0.4 %", "driver 580.95.05",
                   "1965 to 1980 MHz", "L2 emptied by writing 132 MB", "4.09 TB/s"):  # fmt: skip
         assert words in text

@@ -69,7 +69,7 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     assert "7341" in text
     labels = [b.label.replace("\\", "") for b in page.button]
     assert "✗ 4 edited by hand · compile error" in labels
-    assert "✓ 3 ★ online maximum and sum in one pass · passed" in labels
+    assert "✓ 3 ★ ↰1 online maximum and sum in one pass · passed" in labels
 
 
 def test_deep_link_to_step_and_pane(store: Store, open_page: OpenPage) -> None:
