@@ -188,17 +188,13 @@ class _Walk:
         sides = list(zip(shape[-rank:], node.shape[-rank:], given, strict=True))
         if not pooling:
             weights, *bias = list(ops.operands(node))[1:]
-            taps = [
-                windows.taps(e, out, *w) for e, out, w in zip(shape[-rank:], node.shape[-rank:], given, strict=True)
-            ]
+            taps = [windows.taps(extent, out, *window) for extent, out, window in sides]
             yield weights, Region.some(self._shape(weights), prod(self._shape(weights)[:-rank]) * prod(taps))
             yield from ((name, Region.all(self._shape(name))) for name in bias)
         if not region.full:
-            yield source, Region.some(shape, region.count // max(1, node.shape[-rank - 1]) if not pooling else 1)
+            yield source, Region.some(shape, 1)
             return
-        touched = [
-            windows.touched(e, out, *w) for e, out, w in zip(shape[-rank:], node.shape[-rank:], given, strict=True)
-        ]
+        touched = [windows.touched(extent, out, *window) for extent, out, window in sides]
         yield source, Region.some(shape, prod(shape[:-rank]) * prod(touched))
 
     def _cat(self, node: Node, region: Region) -> Iterator[Push]:

@@ -40,9 +40,9 @@ _PLACE = re.compile(
     re.MULTILINE,
 )
 _WHO = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
-_DISTANCE = re.compile(r"is (\d+) bytes (before|after) the nearest allocation at 0x[0-9a-f]+ of size (\d+) bytes")
+_DISTANCE = re.compile(r"is ([\d,]+) bytes (before|after) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _ACCESS = re.compile(r"(?:Invalid|Uninitialized) __(\w+)__ (?:memory )?(\w+) of size (\d+)")
-_HAZARDS = re.compile(r"\[(\d+) hazards?\]")
+_HAZARDS = re.compile(r"\[([\d,]+) hazards?\]")
 _KINDS = (
     (re.compile(r"misaligned", re.I), "misaligned"),
     (re.compile(r"Uninitialized"), "uninitialised"),
@@ -189,7 +189,7 @@ def _finding(title: str, body: str, spec: Mapping[str, Any], line_of: LineOf) ->
         block=(numbers[3], numbers[4], numbers[5]) if numbers else None,
         thread=(numbers[0], numbers[1], numbers[2]) if numbers else None,
     )
-    return finding, int(hazards[1]) if hazards else 1
+    return finding, int(hazards[1].replace(",", "")) if hazards else 1
 
 
 def _place(found: re.Match[str], line_of: LineOf) -> _Place:
@@ -232,7 +232,7 @@ def _variable(text: str, spec: Mapping[str, Any]) -> str:
         return ""
     sizes = {name: Path(path).stat().st_size for name, path in spec["inputs"].items() if Path(path).exists()}
     sizes |= spec["outputs"] | {s["name"]: s["nbytes"] for s in spec["program"].get("scratch", ()) if "nbytes" in s}
-    names = [name for name, size in sizes.items() if size == int(distance[3])]
+    names = [name for name, size in sizes.items() if size == int(distance[3].replace(",", ""))]
     return names[0] if len(names) == 1 else ""
 
 

@@ -167,6 +167,13 @@ def test_repeated_records_are_counted_and_the_tensor_is_named_by_its_size():
     assert race.message.endswith("(256 hazards)")
 
 
+def test_large_numbers_have_commas():
+    text = (DATA / "write_past_end.memcheck.log").read_text().replace("of size 256 bytes", "of size 4,000 bytes")
+    (finding,) = sanitizer.findings(Report("memcheck", text, {}), SPEC | {"outputs": {"out": 4000}}, lambda m, o: 0)
+    assert finding.variable == "out"
+    assert "1 byte after a buffer of 4,000 bytes" in finding.message
+
+
 def test_code_of_a_header_counts_for_the_line_that_called_it():
     text = (DATA / "copy_past_end.memcheck.log").read_text()
     spec = SPEC | {
