@@ -22,15 +22,17 @@ from cutegen_core.device import Device, target
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.executor import Executor
 from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.executors.gpu import GpuExecutor
 from cutegen_core.expressions import Number
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel_file import KernelFile
+from cutegen_core.measurement.timer import Timer
 from cutegen_core.tools import executor_named
 from cutegen_core.trial import Trial
 from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
 
-SHORT_LIMITS = Limits(seconds=4.0, memory_bytes=1 << 30, log_bytes=1 << 20)
+SHORT_LIMITS = Limits(seconds=2.5, memory_bytes=1 << 30, log_bytes=100 << 10)
 """For files that exist to run into a limit: the rule is the same, the waiting shorter."""
 RUN_TIMEOUT_S = 3.0
 ARCH = "sm_90a"
@@ -80,17 +82,20 @@ class Bench:
         self._compiler = Cubins(self.compiler, cubins) if cubins else self.compiler
         self._limits = self.compiler.limits
         self.scratch = Path(tempfile.mkdtemp(prefix="cutegen-adversarial-"))
-        self._worker = start_worker(self.scratch)
+        self.worker = start_worker(self.scratch)
         self._references: dict[str, Reference] = {}
+        self._timed: tuple[str, Timer] | None = None
 
     def evaluate(self, case: Case, seed: int | None = None) -> Trial:
-        """One thorough trial with a fresh seed."""
+        """One trial with a fresh seed, thorough wherever that can change the verdict.
+
+        On a GPU kernels are timed without baselines: what is asked here is whether timed runs are looked at.
+        """
         self.compiler.limits = SHORT_LIMITS if case.limited else self._limits
         if isinstance(self.executor, CpuExecutor):
             self.executor.build_timeout_s = SHORT_LIMITS.seconds if case.limited else self._limits.seconds
-        return self.evaluator(case.problem).evaluate(
-            Candidate(case.source, Author.PERSON), seed=randbits(31) if seed is None else seed, thorough=True
-        )
+        candidate, seed = Candidate(case.source, Author.PERSON), randbits(31) if seed is None else seed
+        return self.evaluator(case.problem).evaluate(candidate, seed=seed, thorough=case.watched, rough=True)
 
     def evaluator(
         self,
@@ -101,14 +106,29 @@ class Bench:
         """What evaluates kernels of one problem; `keep` stores cubin and SASS (by default nowhere)."""
         found = PROBLEMS[problem]
         if problem not in self._references:
-            self._references[problem] = Reference(found, self.scratch / problem, worker=self._worker)
+            self._references[problem] = Reference(found, self.scratch / problem, worker=self.worker)
+        reference, timer = self._references[problem], self._timer(problem) if self.executor.times else None
         return Evaluator(
-            found, self._references[problem], self.executor, self._compiler, self.device, keep,  # type: ignore[arg-type]
-            run_timeout_s=run_timeout_s,
+            found, reference, self.executor, self._compiler, self.device, keep, timer, run_timeout_s,  # type: ignore[arg-type]
         )  # fmt: skip
 
+    def _timer(self, problem: str) -> Timer:
+        """The problem's judge on the GPU; the one of the problem before is ended, since each holds gigabytes."""
+        if self._timed is None or self._timed[0] != problem:
+            self._end_timer()
+            self._timed = (problem, Timer(self._references[problem], self.device))
+        return self._timed[1]
+
+    def _end_timer(self) -> None:
+        if self._timed:
+            self._timed[1].close()
+            self._timed = None
+
     def close(self) -> None:
-        self._worker.close()
+        self._end_timer()
+        if isinstance(self.executor, GpuExecutor):
+            self.executor.close()
+        self.worker.close()
         self.compiler.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 

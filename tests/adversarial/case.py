@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cutegen_core.trial import Status, Trial
 
 MARK = "// HERE"
+_SEEN_BY_CHECKS = (Status.MEMORY_ERROR, Status.RUNTIME_ERROR, Status.INPUT_MODIFIED, Status.PASSED)
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Case:
 
     def expected(self, executor: str) -> Expected | None:
         return self.emulator if executor == "cpu" else self.gpu
+
+    @property
+    def watched(self) -> bool:
+        """Whether memory checks have a say in its verdict on a GPU (seconds each there; the emulator always checks)."""
+        return self.gpu is None or any(status in _SEEN_BY_CHECKS for status in self.gpu.statuses)
 
     @property
     def hostile(self) -> bool:

@@ -48,6 +48,8 @@ def main() -> int:
         return 0
     chosen = [case for case in applying(asked.executor) if not asked.only or any(w in case.name for w in asked.only)]
     part, parts = (int(n) for n in asked.shard.split("/"))
+    if asked.executor == "gpu":  # one judge a problem, which takes seconds to start
+        chosen.sort(key=lambda case: case.problem)
     results = Results(Path(asked.results), asked.executor)
     try_all(chosen[part::parts], asked.executor, results, Path(asked.cubins) if asked.cubins else None, asked.seconds)
     return results.report(len(chosen[part::parts]))
