@@ -26,7 +26,7 @@ def now(device: Device) -> Check:
     """Clocks, heat, power, memory, and who else computes on it."""
     gpu = nvml.Gpu(device.uuid)
     try:
-        state, others = gpu.state(), gpu.other_processes(_ours())
+        state, others = gpu.state(), gpu.other_processes(peaks.own_processes())
         used, total, limit = gpu.memory_used_bytes(), gpu.memory_total_bytes(), gpu.power_limit_w()
     finally:
         gpu.close()
@@ -126,15 +126,3 @@ def _torch_cuda() -> str:
         return ""
     found = re.search(r"^cuda\b[^=\n]*=\s*['\"](\d+\.\d+)", file.read_text(), re.MULTILINE) if file.exists() else None
     return found[1] if found else ""
-
-
-def _ours() -> tuple[int, ...]:
-    """Processes of the workbench itself that hold the device."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"cutegen_core.gpu." in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
-    return tuple(found)

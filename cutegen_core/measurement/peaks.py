@@ -26,6 +26,7 @@ from cutegen_core.worker import child_environment
 from cutegen_core.workspace import cache_dir
 
 _DRIVER = Path("/proc/driver/nvidia/version")
+_HOLDERS = (b"cutegen_core.gpu.", b"cutegen_core.judge.device")
 _TIMEOUT_S = 180.0
 _LOCK_S = 600.0
 
@@ -47,17 +48,18 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
     if not device.uuid:
         raise MachineError(f"{device.name} is not in this machine, so its peaks cannot be measured here.")
     progress(f"waiting for {device.name}")
-    with (
-        lock.held(device.uuid, "measuring the device's peaks", _LOCK_S),
-        nvml.Monitor(nvml.Gpu(device.uuid)) as monitor,
-    ):
+    gpu = nvml.Gpu(device.uuid)
+    with lock.held(device.uuid, "measuring the device's peaks", _LOCK_S), nvml.Monitor(gpu) as monitor:
         progress(f"measuring what {device.name} can do")
         begun = time.monotonic()
         answer = _measured(device.uuid)
-        seen = monitor.since(begun)
+        seen, others = monitor.since(begun), gpu.other_processes(own_processes())
     low, high = seen.sm_clock_mhz
     slowed = f"; slowed down by {', '.join(seen.reasons)}" if seen.reasons else ""
-    conditions = f"SM clock {low}-{high} MHz, up to {seen.temperature_c[1]} °C and {seen.power_w[1]:.0f} W{slowed}"
+    company = f"; {others} other programs held the GPU" if others else ""
+    conditions = (
+        f"SM clock {low}-{high} MHz, up to {seen.temperature_c[1]} °C and {seen.power_w[1]:.0f} W{slowed}{company}"
+    )
     peaks = Peaks(
         device=answer["device"],
         copy_bytes_per_s=answer["copy_bytes_per_s"],
@@ -69,6 +71,19 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
     )
     _path(device).write_text(records.dump(peaks))
     return peaks
+
+
+def own_processes() -> tuple[int, ...]:
+    """Processes of the workbench itself that may hold the device."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it ended meanwhile, or belongs to somebody else
+        if any(module in command for module in _HOLDERS):
+            found.append(int(folder.name))
+    return tuple(found)
 
 
 def driver_version() -> str:
