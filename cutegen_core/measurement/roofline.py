@@ -113,8 +113,8 @@ def suspect(performance: WorkloadPerformance) -> str:
         else f"{bound.flops / 1e9:.1f} GFLOP must be computed"
     )  # fmt: skip
     return (
-        f"{measured:.2f} us is less than the {bound.us:.2f} us that the device needs at its best ({what}). Either work was "
-        "skipped; or the problem needs less than was counted: then state COMPULSORY in its file; or the peaks were "
+        f"{measured:.2f} us is less than the {bound.us:.2f} us that the device needs at its best ({what}). Either work "
+        "was skipped; or the problem needs less than was counted: then state COMPULSORY in its file; or the peaks were "
         "measured on a busy GPU: cutegen doctor --measure."
     )
 
