@@ -65,6 +65,16 @@ def test_a_transpose_by_tma_at_ragged_sizes(harness: Harness, checked: bool) -> 
         np.testing.assert_array_equal(ran.outputs["out"], x.T)
 
 
+def test_a_store_without_a_proxy_fence_is_warned_of(harness: Harness) -> None:
+    source = (DATA / "transpose_tma.cu").read_text().replace("  tma_store_fence();\n", "")
+    x, out = random(32, 32), np.zeros((32, 32), np.float32)
+    signature = Signature((spec("x", x, TensorRole.INPUT),), (spec("out", out, TensorRole.OUTPUT),))
+    plan = kernel_file.parse(source).plan(signature, KNOWN["sm_90a"])
+    ran = harness.run(source, {"x": x}, {"out": out}, plan, checked=True)
+    assert (ran.status, ran.finding.kind, ran.finding.variable) == (Status.PASSED, "missing-fence", "turned")
+    assert ran.finding.line == line_of(source, "SM90_TMA_STORE_2D::copy")
+
+
 def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness, tmp_path: Path) -> None:
     """Two blocks walk nine ragged tiles with two stages: every barrier goes round, every buffer is used again."""
     file = kernel_file.parse((DATA / "gemm_bf16_wgmma.cu").read_text())

@@ -1,9 +1,10 @@
 // Watches every load and store of a checked build: the compiler calls these functions before each of them.
 //
-// Every byte of shared memory and every element of a tensor has a cell that remembers its last writer and its last
-// readers, with the barrier epoch and the warp stamp at which they came. Two accesses of different threads, one of them
-// a write, are ordered by a block barrier between them or, within a warp, by a warp operation both took part in;
-// otherwise they race. Blocks of one launch are never ordered.
+// Every word of shared memory (part of a word where smaller ones are used) and every element of a tensor has a cell that
+// remembers its last writer and its last readers, with the barrier epoch and the warp stamp at which they came. Two
+// accesses of different threads, one of them a write, are ordered by a block barrier between them or, within a warp, by a
+// warp operation both took part in, or by barriers of parts of the block; otherwise they race. Blocks of one launch are
+// never ordered.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@ struct Cell {
   uint16_t writer, read_warp;
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
   bool in_flight;                    // `writer` copies into it and has not waited for that
+  bool copied;                       // written by a copy
 };
 
 // The last reader of each warp in one epoch; kept only for kernels that synchronise parts of a block.
@@ -38,7 +40,7 @@ struct Region {
   uintptr_t low, high;    // exact bounds
   Kind kind;
   bool writable;
-  uint32_t granule;       // bytes a cell stands for
+  uint32_t granule;       // bytes a cell stands for; of shared memory as few as its smallest access has
   Cell* cells;
   const char* name;
   size_t itemsize;
@@ -46,6 +48,7 @@ struct Region {
   uint8_t* written;       // an element each, for every launch: null where all of it holds something from the start
 };
 
+constexpr uint32_t WORD = 4;
 constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
 Region regions[MAX_REGIONS];
 int region_count, last_region, dynamic_region = -1;
@@ -65,6 +68,7 @@ size_t block_start_count, block_start_capacity;
 // stamps[t]: warp operations thread t took part in; seen[t][l]: the last one it shares, directly or not, with lane l.
 uint32_t stamp_counter;
 uint32_t stamps[MAX_THREADS];
+uint32_t proxy_fences[MAX_THREADS];         // stamp of a thread's last fence.proxy.async
 uint32_t last_access[MAX_THREADS];          // epoch in which thread t last touched shared or global memory
 uint32_t seen[MAX_THREADS][32];
 
@@ -109,8 +113,8 @@ uint8_t* map_written(const Buffer& buffer) {
   return (uint8_t*)place;
 }
 
-const Region* find(uintptr_t address) {
-  const Region& last = regions[last_region];
+Region* find(uintptr_t address) {
+  Region& last = regions[last_region];
   if (address >= last.low && address < last.high) return &last;
   for (int i = 0; i < region_count; ++i)
     if (address >= regions[i].low && address < regions[i].high) {
@@ -280,7 +284,7 @@ void remember_read(Cell& cell, Readers* readers) {
 void remember_write(Cell& cell, Access access) {
   cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
   cell.writer = (uint16_t)current.thread;
-  cell.written_atomically = access == Access::ATOMIC, cell.in_flight = access == Access::COPY;
+  cell.written_atomically = access == Access::ATOMIC, cell.in_flight = cell.copied = access == Access::COPY;
 }
 
 [[noreturn]] void missing_wait(const Region& region, const Cell& cell, uintptr_t address, Access access) {
@@ -308,6 +312,24 @@ void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address
   remember_write(cell, access);
 }
 
+template <class T>
+T* spread(T* old, size_t old_count, size_t times) {
+  if (!old) return nullptr;
+  T* const made = map_cells<T>(old_count * times);
+  for (size_t i = 0; i < old_count * times; ++i) made[i] = old[i / times];
+  munmap((void*)old, old_count * sizeof(T) + PAGE);
+  return made;
+}
+
+// A smaller access than all before it: every cell becomes several.
+void refine(Region& region, uint32_t granule) {
+  size_t const bytes = region.kind == Kind::DYNAMIC ? DYNAMIC_BYTES : region.high - region.low;
+  size_t const count = (bytes + region.granule - 1) / region.granule, times = region.granule / granule;
+  region.cells = spread(region.cells, count, times);
+  region.readers = spread(region.readers, count, times);
+  region.granule = granule;
+}
+
 // What lies in an output or in scratch before this call wrote there is another call's, or the judge's poison.
 void check_written(const Region& region, uintptr_t address, size_t bytes, Access access) {
   size_t const first = (address - region.low) / region.itemsize, last = (address + bytes - 1 - region.low) / region.itemsize;
@@ -321,7 +343,7 @@ void check_written(const Region& region, uintptr_t address, size_t bytes, Access
   }
 }
 
-void check_region(const Region& region, uintptr_t address, size_t bytes, Access access) {
+void check_region(Region& region, uintptr_t address, size_t bytes, Access access) {
   if (address + bytes > region.high)
     out_of_bounds(region.name, (long)(region.high - region.low), region.itemsize, region.high - region.low,
                   region.kind != Kind::TENSOR, access);
@@ -332,7 +354,12 @@ void check_region(const Region& region, uintptr_t address, size_t bytes, Access 
   }
   if (region.kind != Kind::IMAGE) last_access[current.thread] = epoch;
   if (region.written) check_written(region, address, bytes, access);
-  if (!region.cells || bytes < region.granule) return;
+  if (!region.cells) return;
+  if (region.kind != Kind::TENSOR) {
+    auto const all = (uint32_t)((address - region.low) | bytes | region.granule), finest = all & -all;
+    if (finest < region.granule) refine(region, finest);
+  }
+  if (bytes < region.granule) return;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
   for (size_t i = first; i <= last; ++i)
     visit(region, region.cells[i], region.readers ? region.readers + i : nullptr, region.low + i * region.granule, access);
@@ -354,7 +381,7 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   if (address - (uintptr_t)current.stack_low < STACK_BYTES || current.thread < 0) return;
   access_pc = pc, access_frame = frame;
   access_address = address, access_bytes = bytes;
-  if (const Region* const region = find(address)) return check_region(*region, address, bytes, access);
+  if (Region* const region = find(address)) return check_region(*region, address, bytes, access);
   explain_stray(address, access);
 }
 
@@ -372,7 +399,7 @@ void add_dynamic_region(const EmuShared* records, size_t count) {
     named = &records[i];
   }
   dynamic_region = region_count;
-  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, named ? named->name : "dynamic shared memory", 1, true,
+  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, named ? named->name : "dynamic shared memory", WORD, true,
              named ? named->itemsize : 1);
 }
 
@@ -413,7 +440,7 @@ void prepare_checker() {
   size_t count = 0;
   const EmuShared* const records = shared_records(&count);
   for (size_t i = 0; i < count; ++i)
-    if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, 1, true, records[i].itemsize);
+    if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, WORD, true, records[i].itemsize);
   add_dynamic_region(records, count);
   // What the runner itself hands to a thread.
   add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
@@ -446,6 +473,7 @@ void checker_begin_block() {
   }
   block_starts[block_start_count++] = {epoch, current.block};
   memset(stamps, 0, sizeof stamps);
+  memset(proxy_fences, 0, sizeof proxy_fences);
   memset(seen, 0, sizeof seen);
   auto const threads = partial ? spec.launches[current.launch].block.count() : 0;
   for (size_t t = 0; t < threads; ++t) memset(far[t], 0, sizeof far[t]);
@@ -464,6 +492,24 @@ void release_into(Clock& clock) {
     if (seen[self][lane] > clock.known[first + lane]) clock.known[first + lane] = seen[self][lane];
   clock.known[self] = ++stamp_counter;
   stamps[self] = stamp_counter;  // what comes later is not part of it
+}
+
+void note_proxy_fence() { proxy_fences[current.thread] = stamps[current.thread] = ++stamp_counter; }
+
+// The writer has fenced since, or the running thread has.
+void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+  const Region* const region = find(address);
+  if (!region || !region->cells || address + bytes > region->high) return;
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
+    const Cell& cell = region->cells[i];
+    bool const fenced = proxy_fences[cell.writer] > cell.write_stamp || proxy_fences[current.thread] > cell.write_stamp;
+    if (cell.write_epoch < block_epoch || cell.copied || fenced) continue;
+    Index3 const writer = thread_coordinates(cell.writer);
+    at_frames(pc, frame);
+    return warn("missing-fence", region->name, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without "
+                "fence.proxy.async afterwards (tma_store_fence()): a GPU may see what was there before", region->name, writer.x,
+                writer.y, writer.z);
+  }
 }
 
 void acquire_for(int thread, const Clock& clock) {
@@ -525,12 +571,23 @@ const char* name_at(uintptr_t address) {
 
 using runner::Access;
 
+namespace runner {
+namespace {
+
+inline bool own_variable(uintptr_t address, size_t alignment) {
+  return address - (uintptr_t)current.stack_low < STACK_BYTES && address % alignment == 0 && !pending.active;
+}
+
+}  // namespace
+}  // namespace runner
+
 #define EMU_CHECK(BYTES, ACCESS) runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME)
 
 extern "C" {
 
-// The compiler chose these for accesses it knows to be aligned.
+// The compiler chose these for accesses it knows to be aligned. Most are to a thread's own variables: nothing to do.
 #define EMU_CHECK_ALIGNED(BYTES, ACCESS)                                                                         \
+  if (runner::own_variable((uintptr_t)address, BYTES < 8 ? BYTES : 8)) return;                                   \
   runner::check_alignment((uintptr_t)address, BYTES < 8 ? BYTES : 8, EMU_CALLER, EMU_FRAME);                     \
   EMU_CHECK(BYTES, ACCESS)
 

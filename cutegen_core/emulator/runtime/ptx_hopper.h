@@ -3,7 +3,8 @@
 // Everything asynchronous is done as late as the program allows: a load when a thread asks the barrier it reports to, a
 // store when its group is waited for, a matrix product when its group is waited for. Until then the destination holds
 // NaN. So a wait that is missing, or a tile that is filled again too early, gives wrong numbers in every run and not
-// only in an unlucky one. Not checked: `fence.proxy.async` between ordinary stores and the copy engine.
+// only in an unlucky one. A `fence.proxy.async` that is missing between ordinary stores and the copy engine or the
+// matrix unit changes nothing here; the checked run warns of it.
 //
 //   ptx_hopper_barrier.cpp   mbarrier.*, elect.sync, setmaxnreg, mapa, barrier.cluster, fence.proxy
 //   ptx_hopper_copy.cpp      cp.async.bulk.* (tensor maps and plain bytes), prefetch.tensormap

@@ -254,6 +254,12 @@ Execute decode_copy_arrive(Instruction& i) {
 // -- the rest ---------------------------------------------------------------------------------------------------------------
 
 void nothing(const Call&) {}
+
+void proxy_fence(const Call&) {
+  if (spec.checked) note_proxy_fence();
+}
+Execute decode_proxy_fence(Instruction& i) { return i.has("async") ? proxy_fence : nothing; }
+
 Execute decode_nothing(Instruction&) { return nothing; }
 
 // The hardware may choose any lane; the lowest it is here.
@@ -320,7 +326,7 @@ void check_barrier(const Call& call, uintptr_t address) {
 }
 
 const Family barrier_family[] = {
-    {"mbarrier", decode_mbarrier}, {"cp.async.mbarrier", decode_copy_arrive}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_nothing},
+    {"mbarrier", decode_mbarrier}, {"cp.async.mbarrier", decode_copy_arrive}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_proxy_fence},
     {"fence.mbarrier_init", decode_nothing}, {"setmaxnreg", decode_nothing}, {"elect", decode_elect},
     {"mapa", decode_map_address}, {}};
 

@@ -155,6 +155,7 @@ void issue_load(const Call& call, Copy copy, int barrier, size_t alignment) {
 void issue_store(const Call& call, Copy copy, int shared, size_t alignment) {
   copy.shared = call.shared_address(shared);
   check_shared(call, copy.shared, copy.bytes, alignment, Access::READ);
+  if (spec.checked) check_proxy(copy.shared, copy.bytes, call.pc, call.frame);
   add(call, stores, store_count, copy);
 }
 

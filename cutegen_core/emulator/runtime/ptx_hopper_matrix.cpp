@@ -91,7 +91,10 @@ uintptr_t resolve_start(Product const& product, uint32_t start) {
 const uint8_t* chunk_at(Product const& product, uintptr_t address, int bits) {
   uintptr_t const mask = ((uintptr_t)1 << bits) - 1;
   address ^= (address >> 7 & mask) << 4;
-  if (spec.checked) check_access(address, CHUNK, Access::READ, product.place.pc, product.place.frame);
+  if (spec.checked) {
+    check_access(address, CHUNK, Access::READ, product.place.pc, product.place.frame);
+    check_proxy(address, CHUNK, product.place.pc, product.place.frame);
+  }
   if (!in_shared(address, CHUNK))
     fault_at(product.place, "MEMORY_ERROR", "out-of-bounds", "", "'%s' reads a tile that reaches beyond the block's shared memory", product.opcode);
   return (const uint8_t*)address;

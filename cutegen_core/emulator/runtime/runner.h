@@ -199,6 +199,9 @@ void settle_pending_write();
 // to the object; a thread that acquires from it knows all that.
 void release_into(Clock& clock);
 void acquire_for(int thread, const Clock& clock);
+// fence.proxy.async, and what must come after it: the copy engine and the matrix unit reading shared memory.
+void note_proxy_fence();
+void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
 // An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
 // it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
 void copy_arrived(int thread, uintptr_t address, size_t bytes);
