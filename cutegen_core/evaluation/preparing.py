@@ -79,7 +79,7 @@ def planned(source: str, problem: Problem, reference: Reference, device: Device)
         if refused:
             return Failure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
-        plans = {name: kernel.plan(signature, device, params) for name, signature in signatures.items()}
+        plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
     except KernelFileError as error:
         return Failure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
     return Planned(kernel, params, plans)
