@@ -28,7 +28,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conditions import write
+from benchmarks.conditions import conditions, write
 from benchmarks.gpu_timing_kernels import Prepared, load
 from cutegen_core import problems
 from cutegen_core.device import detect
@@ -174,6 +174,7 @@ PARTS: Mapping[str, Callable[[Bench, Sequence[Row]], Iterator[Row]]] = {
 def run(part: str, folder: Path, seconds: float) -> None:
     """Goes on with a part until it is complete or the time is over."""
     path = folder / f"{part}.jsonl"
+    (folder / "conditions.json").write_text(json.dumps(conditions()))
     with _bench(folder, seconds) as bench, path.open("a") as file:
         for row in PARTS[part](bench, read(folder, part)):
             file.write(json.dumps(row) + "\n")
@@ -264,11 +265,11 @@ def report(folder: Path) -> None:
         result[part], lines = summary(part, rows)
         print(*lines, sep="\n")
     found = [r["conditions"] for part in PARTS for r in read(folder, part) if "conditions" in r]
-    result["gpu"] = _conditions(found)
-    write("gpu_timing", result)
+    measured_on = json.loads((folder / "conditions.json").read_text())
+    write("gpu_timing", {"conditions": measured_on | {"gpu": _gpu(found)}, **result})
 
 
-def _conditions(found: Sequence[Mapping[str, Any]]) -> Row:
+def _gpu(found: Sequence[Mapping[str, Any]]) -> Row:
     """Lowest and highest over all measurements."""
     spans = {
         key: [min(c[key][0] for c in found), max(c[key][1] for c in found)]

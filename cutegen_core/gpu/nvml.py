@@ -22,9 +22,8 @@ import pynvml
 
 from cutegen_core.errors import MachineError
 
-POWER_CAP = "power cap"
 _REASONS = {
-    0x1: "idle", 0x2: "clocks set by the administrator", 0x4: POWER_CAP, 0x8: "hardware slowdown",
+    0x1: "idle", 0x2: "clocks set by the administrator", 0x4: "power cap", 0x8: "hardware slowdown",
     0x10: "sync boost", 0x20: "heat (software)", 0x40: "heat (hardware)", 0x80: "power brake", 0x100: "display clocks",
 }  # fmt: skip
 _DROPPING = 0x8 | 0x20 | 0x40 | 0x80

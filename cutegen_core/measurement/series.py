@@ -3,8 +3,10 @@
 Some buffer sets are held back until the candidate's last round. A kernel that finds results of earlier rounds again
 (the device's heap outlives a module) is slower on them than on those it has seen: that is SUSPECT.
 
-Where the device reaches its power limit, each round is preceded by a rest: what the contender before it drew from the
-budget would otherwise be charged to the next (bf16 products of 8192 on an H200: 1.38 or 1.54 ms).
+After each round comes a rest of three times its work: a large product otherwise runs the device into its power limit,
+and what one contender drew from that budget is charged to the next (bf16 products of 8192 on an H200: 1.37 ms with
+rests, 1.37 to 1.62 ms without; the driver names the cause only 0.1 s later). Times are those of a device not yet at
+that limit, for all contenders alike.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
-from cutegen_core.gpu.nvml import POWER_CAP, Period
+from cutegen_core.gpu.nvml import Period
 from cutegen_core.measurement import schedule, statistics
 from cutegen_core.measurement.contenders import Contender, Dropped, Taken
 from cutegen_core.measurement.schedule import Share
@@ -25,7 +27,7 @@ from cutegen_core.trial import Status
 FIRST_S = 150.0
 """Wall-clock limit of a contender's first round; torch.compile compiles in it."""
 
-REST_S = 0.05
+REST_SHARE, LONGEST_REST_S = 3.0, 0.05
 SLOWER_UNSEEN = 1.1
 _HELD_SHARE = 6
 
@@ -129,9 +131,9 @@ class Series:
         begun = time.monotonic()
         try:
             taken = column.contender.round(share.order, share.warm_runs, share.seconds)
-            period = self._monitor.since(begun)
-            column.add(number, taken, period.throttled)
-            self._rest_s = REST_S if POWER_CAP in period.reasons else self._rest_s
+            column.add(number, taken, self._monitor.since(begun).throttled)
+            work_s = (sum(taken.us) + share.warm_runs * taken.us[0]) / 1e6
+            self._rest_s = min(LONGEST_REST_S, REST_SHARE * work_s)
             if column is self.columns[0]:
                 self._after_candidate(share.order)
         except Dropped as dropped:

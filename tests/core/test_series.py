@@ -11,7 +11,7 @@ from cutegen_core.measurement.series import Series
 from cutegen_core.performance import Word
 from cutegen_core.trial import Status
 
-COOL, HOT, CAPPED = 0x0, 0x40, 0x4
+COOL, HOT = 0x0, 0x40
 SETS = tuple(range(1, 10))
 
 
@@ -97,12 +97,13 @@ def test_a_baseline_that_was_always_hot_has_no_time():
     assert [u.contender for u in found.untimed] == ["eager"]
 
 
-def test_it_rests_between_rounds_once_the_power_limit_was_met(monkeypatch):
+def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
     rests = []
     monkeypatch.setattr(series.time, "sleep", rests.append)
-    measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=Thermometer(COOL, COOL, CAPPED, COOL))
-    assert rests[:3] == [0.0] * 3
-    assert set(rests[3:]) == {series.REST_S}
+    measured(Clocked("candidate", 100.0), Clocked("eager", 1e4))
+    assert rests[0] == 0.0
+    assert rests[1] == pytest.approx(series.REST_SHARE * (8 + 20) * 100e-6, rel=0.05)
+    assert max(rests) == series.LONGEST_REST_S
 
 
 def test_a_slow_baseline_sits_rounds_out():
