@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.store import Draft, Store
 from cutegen_core.strategies.prompting import FOLDER
 from cutegen_core.views import SessionView, StepView
-from pages.components import ui_state
+from pages.components import plan_form, ui_state
 from pages.components.source import line_messages
 from pages.components.texts import heading, table
 
@@ -42,6 +44,8 @@ def render_editor(store: Store, view: SessionView, shown: StepView | None) -> No
     ui_state.put_once(key, draft.text)
     step = view.state.step_of(draft.base) if draft.base else None
     heading(f"Editing step {step.number}: {step.idea}" if step else "A kernel by hand, from an example")
+    tested = shown.trial if shown and shown.step.candidate == draft.base else None
+    plan_form.render_plan_form(view.id, draft.text, partial(_write, store, view.id, draft.base, key), tested)
     st.text_area(
         "Kernel source", key=key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
         on_change=_keep, args=(store, view.id, draft.base, key),
@@ -94,6 +98,12 @@ def _keep(store: Store, session: str, base: str, key: str) -> None:
     # Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
     if store.draft(session) is not None:
         store.save_draft(session, Draft(base, ui_state.text(key)))
+
+
+def _write(store: Store, session: str, base: str, key: str, text: str) -> None:
+    """The form has changed the text: it is the draft, and what the editor shows."""
+    store.save_draft(session, Draft(base, text))
+    ui_state.put(key, text)
 
 
 def _source(store: Store, base: str) -> str:

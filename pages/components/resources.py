@@ -26,7 +26,7 @@ def render_resources(trial: Trial, base: Trial | None) -> None:
     numbers = [d for d in views.compare(base, trial) if "SASS" not in d.name and not d.name.startswith("occupancy")]
     st.html(deltas(numbers, "base", "this"))
     heading("Occupancy, theoretical")
-    st.html(_occupancy(resources.occupancy))
+    st.html(occupancy_table(resources.occupancy))
     heading("Instruction mix")
     mixes = {"this": dict(views.instruction_mix(trial))}
     if base and base.resources:
@@ -61,7 +61,8 @@ def _number(value: float | None) -> str:
     return f"{value:g}" if float(value).is_integer() else f"{value:.4g}"
 
 
-def _occupancy(rows: Sequence[Occupancy]) -> str:
+def occupancy_table(rows: Sequence[Occupancy]) -> str:
+    """HTML: every workload's launches, and what limits them."""
     several = len({row.kernel for row in rows}) > 1
     body: list[tuple[object, ...]] = [
         (

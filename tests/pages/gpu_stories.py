@@ -194,7 +194,7 @@ def sweep() -> SweepTable:
 def gpu_story(store: Store) -> Story:
     """Eight steps: slow seed, a race, slower than torch, a compile error, faster and profiled, SUSPECT, a sweep, and an
     open promotion of a kernel that is as fast as the best and unstable."""
-    story = Story(store).begin(executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
     plan = "Expected: one read of x less.\nRisk: the online rescaling needs care with -inf."
     seed = story.propose(KERNEL, "one block a row, three passes", plan="The simplest correct kernel.")
     first = timed(store, seed, Performance((measured(171.8),)), registers=26)
@@ -217,12 +217,12 @@ def gpu_story(store: Store) -> Story:
     story.close(Outcome.KEPT, "0.1307 ms, the best takes 0.1312 ms: SAME")
     rows = story.propose(TWO_ROWS, "two rows in flight", plan=plan, author=Author.MODEL)
     story.test(timed(store, rows, Performance((measured(130.9, 131.2),)), registers=64, marks=("UNSTABLE", "CONFIRM")))
-    return story.gate(Gate.PROMOTION, rows)
+    return story.gate(Gate.PROMOTION, rows).publish()
 
 
 def matmul_story(store: Store) -> Story:
     """One timed step of a compute-bound problem on two workloads, short enough on the second for graph replay."""
-    story = Story(store, problem="matmul_square").begin(executor="gpu", device="NVIDIA H200")
+    story = Story(store, problem="matmul_square").begin(held=True, executor="gpu", device="NVIDIA H200")
     key = story.propose(KERNEL, "128x128x16 tiles, three stages")
     workloads = []
     for name, size, us in (("benchmark", 4096, 2731.0), ("small", 256, 11.8)):
@@ -237,12 +237,12 @@ def matmul_story(store: Store) -> Story:
                                 (bound, replace(bound, kind="compulsory")), None)
         )  # fmt: skip
     story.test(timed(store, key, Performance(tuple(workloads)), registers=168))
-    return story.gate(Gate.PROMOTION, key)
+    return story.gate(Gate.PROMOTION, key).publish()
 
 
 def long_gpu_story(store: Store, steps: int) -> Story:
     """Many timed steps, for measuring the page."""
-    story = Story(store).begin(max_steps=steps + 5, executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, max_steps=steps + 5, executor="gpu", device="NVIDIA H200")
     for number in range(steps):
         key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")
         if number % 4 == 3:
@@ -251,4 +251,4 @@ def long_gpu_story(store: Store, steps: int) -> Story:
         took = 131.0 + 60.0 * 0.98**number + number % 5
         performance = Performance((measured(took, took + 1),), profile(took, 32, 80.0) if number % 8 == 0 else None)
         story.test(timed(store, key, performance, registers=24 + number % 40)).promote(key)
-    return story
+    return story.publish()

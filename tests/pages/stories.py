@@ -111,7 +111,8 @@ HOSTILE = "<img src=x onerror=\"document.title='owned'\">[link](javascript:alert
 
 @dataclass
 class Story:
-    """Writes one session, event by event."""
+    """Writes one session, event by event, or held back until it is published as a whole: beside a live engine, which
+    would take a session that runs for a moment for its own work."""
 
     store: Store
     problem: str = "softmax"
@@ -121,10 +122,12 @@ class Story:
     steps: int = 0
     base: str | None = None
     settings: SessionSettings = field(init=False)
+    held: list[Recorded] | None = None
 
     def begin(
         self,
         *,
+        held: bool = False,
         max_steps: int = 40,
         autonomy: Autonomy = Autonomy.STEP,
         executor: str = "cpu",
@@ -138,11 +141,23 @@ class Story:
         # Waiting from the first moment, so that a live engine beside the test never takes it for work.
         beginning = (SessionCreated(self.settings), StateChanged(SessionState.AWAITING_REVIEW))
         now = time.time()
-        self.session = self.store.adopt([Recorded(seq, now, event) for seq, event in enumerate(beginning, 1)])
+        self.held = [Recorded(seq, now, event) for seq, event in enumerate(beginning, 1)]
         self.seq = len(beginning)
+        return self if held else self.publish()
+
+    def publish(self) -> Story:
+        """Into the store, at once."""
+        assert self.held is not None
+        self.session = self.store.adopt(self.held)
+        self.held = None
         return self
 
     def add(self, *events: Event) -> Story:
+        if self.held is not None:
+            now = time.time()
+            self.held += [Recorded(self.seq + i, now, event) for i, event in enumerate(events, 1)]
+            self.seq += len(events)
+            return self
         self.seq = self.store.append(self.session, events, after=self.seq)[-1].seq
         return self
 
@@ -275,7 +290,7 @@ def not_compiled(candidate: str, text: str = 'identifier "higher" is undefined')
 
 def softmax_story(store: Store) -> Story:
     """Seven steps: seed, one pass, a race, a repair, a compile error by hand, a wrong tail, and an open diff."""
-    story = Story(store).begin()
+    story = Story(store).begin(held=True)
     plan = (
         "Expected: one read of x less, about a third of the traffic.\nRisk: the online rescaling needs care with -inf."
     )
@@ -289,12 +304,12 @@ def softmax_story(store: Store) -> Story:
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
     vectors = story.propose(VECTORS, "one pass, 128-bit loads", plan=plan)
     story.gate(Gate.DIFF, vectors).approve(Gate.DIFF, vectors).test(wrong(store, vectors))
-    return story.gate(Gate.PROMOTION, vectors)
+    return story.gate(Gate.PROMOTION, vectors).publish()
 
 
 def long_story(store: Store, steps: int) -> Story:
     """A session with many tested steps, for measuring."""
-    story = Story(store).begin(max_steps=steps + 5)
+    story = Story(store).begin(held=True, max_steps=steps + 5)
     for number in range(steps):
         key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")
         story.gate(Gate.DIFF, key).approve(Gate.DIFF, key)
@@ -302,17 +317,17 @@ def long_story(store: Store, steps: int) -> Story:
             story.test(wrong(store, key)).close(Outcome.FAILED, "wrong")
         else:
             story.test(passed(store, key, registers=24 + number % 40, extra=number % 9)).promote(key)
-    return story
+    return story.publish()
 
 
 def hostile_story(store: Store) -> Story:
     """Markup everywhere a kernel, a model or a log can put text."""
-    story = Story(store).begin()
+    story = Story(store).begin(held=True)
     key = story.propose(KERNEL.replace("// The largest", f"// {HOSTILE}"), HOSTILE, plan=HOSTILE)
     story.test(not_compiled(key, HOSTILE)).close(Outcome.FAILED, HOSTILE)
     other = story.propose(KERNEL + f"// {HOSTILE}\n", HOSTILE, plan=HOSTILE)
     story.test(wrong(store, other, pattern=HOSTILE))
-    return story.gate(Gate.PROMOTION, other, HOSTILE)
+    return story.gate(Gate.PROMOTION, other, HOSTILE).publish()
 
 
 def _right() -> tuple[Comparison, ...]:

@@ -261,3 +261,23 @@ def test_every_key_of_the_page_is_in_the_list(store: Store, open_page: OpenPage)
     assert {"A", "E", "K", "W", "F", "S", "P", "H", "1"} <= {key.upper() for key in used}
     assert all(key.upper() in listed or key.isdecimal() for key in used)
     assert "keep or drop a hunk" in shown(page)
+
+
+def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = _click(open_page("session", id=story.session, step=3), "decide-edit")
+    form = f"plan-{story.session}-0-"
+    assert (page.text_input(key=f"{form}grid").value, page.text_input(key=f"{form}block").value) == ("rows", "BLOCK")
+    page.text_input(key=f"{form}grid").input("ceil_div(rows, 2), min(cols, 4)").run()
+    page.selectbox(key=f"plan-param-{story.session}-BLOCK").select(512).run()
+    text = page.text_area[0].value
+    assert 'grid   = ["ceil_div(rows, 2)", "min(cols, 4)"]' in text
+    assert "BLOCK = { default = 512, values = [128, 256, 512] }" in text
+    assert store.draft(story.session) == Draft(store.put(ONE_PASS), text)
+    page.text_area[0].input(text.replace('block  = ["BLOCK"]', 'block  = ["BLOCK // 2"]')).run()
+    assert page.text_input(key=f"{form}block").value == "BLOCK // 2"
+    page.text_input(key=f"{form}block").input("BLOCK +").run()
+    assert "The launch plan was not changed" in shown(page)
+    assert 'block  = ["BLOCK // 2"]' in page.text_area[0].value
+    page.text_area[0].input("no plan at all").run()
+    assert "The plan cannot be read: line 1" in shown(page)
