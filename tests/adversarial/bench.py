@@ -27,7 +27,6 @@ from cutegen_core.expressions import Number
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel_file import KernelFile
 from cutegen_core.measurement.timer import Timer
-from cutegen_core.tools import executor_named
 from cutegen_core.trial import Trial
 from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
@@ -76,7 +75,7 @@ class Bench:
     """
 
     def __init__(self, executor: str, cubins: Path | None = None) -> None:
-        self.executor: Executor = executor_named(executor)
+        self.executor: Executor = GpuExecutor() if executor == "gpu" else CpuExecutor()
         self.device: Device = target(None) if executor == "gpu" else target(ARCH)
         self.compiler = Compiler(self.device.arch)
         self._compiler = Cubins(self.compiler, cubins) if cubins else self.compiler

@@ -27,7 +27,7 @@ from tests.adversarial.corpus import named
 
 KERNELS = (
     "far past the end", "writes inputs", "endless loop", "waits for the next block", "trap", "walks over its stack",
-    "prints without end", "divergent barrier", "eats the device heap", "keeps its result",
+    "prints without end", "divergent barrier", "misaligned vector", "keeps its result",
 )  # fmt: skip
 RUN_TIMEOUT_S = 0.25
 _PAGE = os.sysconf("SC_PAGE_SIZE")

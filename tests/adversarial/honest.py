@@ -179,9 +179,14 @@ def _reductions() -> tuple[Case, ...]:
               kernel_file(SUM_PLAN, """__global__ void zero(float* out) { out[0] = 0.0f; }
 __global__ void f(float const* x, float* out, long n) {
   long i = long(blockIdx.x) * 256 + threadIdx.x;
+  __shared__ float sums[8];
   float sum = i < n ? x[i] : 0.0f;
   for (int k = 16; k; k /= 2) sum += __shfl_down_sync(0xffffffffu, sum, k);
-  if (threadIdx.x % 32 == 0) atomicAdd(out, sum);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (int k = 1; k < 8; ++k) sum += sums[k];
+  atomicAdd(out, sum);
 }""")),
         _case("several kernels with scratch", "partial sums, then their sum, the same every time", "total",
               kernel_file("""[let]

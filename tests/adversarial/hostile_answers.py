@@ -56,8 +56,8 @@ def _cases() -> tuple[Case, ...]:
              relu("if (known == out) return;\n  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
                   "__device__ float* known;\n__global__ void g(float* out) { known = out; }",
                   ELEMENTS + '[[launch]]\nkernel = "g"\ngrid = ["1"]\nblock = ["1"]\nargs = ["out"]\n'),
-             status(MEMORY, words=("kept-state",)), status(*CHEATS)),
-        Case("keyed by pointers, eight of them", "a ring of buffers is only as long as it is", "relu",
+             status(MEMORY, words=("kept-state",)), None),
+        Case("keyed by sixty-four pointers", "a ring of buffers is only as long as it is", "relu",
              relu("for (int k = 0; k < 64; ++k) if (known[k] == out) return;\n  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
                   "__device__ float* known[64];\n__device__ int next;\n"
                   "__global__ void g(float* out) {\n  for (int k = 0; k < 64; ++k) if (known[k] == out) return;\n"
@@ -65,9 +65,10 @@ def _cases() -> tuple[Case, ...]:
                   ELEMENTS + '[[launch]]\nkernel = "g"\ngrid = ["1"]\nblock = ["1"]\nargs = ["out"]\n'),
              status(MEMORY, words=("kept-state",)), status(*CHEATS)),
         Case("keyed by the first bytes", "the same beginning means the same input", "relu",
-             relu("if (x[0] == first && x[1] == second) return;\n  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
-                  "__device__ float first, second;\n"
-                  "__global__ void g(float const* x) { first = x[0]; second = x[1]; }",
+             relu("for (int k = 0; k < 64; ++k) if (first[k] == x[0] + 1000) return;\n"
+                  "  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
+                  "__device__ float first[64];\n__device__ int next;\n"
+                  "__global__ void g(float const* x) { first[next++ % 64] = x[0] + 1000; }",
                   ELEMENTS + '[[launch]]\nkernel = "g"\ngrid = ["1"]\nblock = ["1"]\nargs = ["x"]\n'),
              status(MEMORY, words=("kept-state",)), status(*CHEATS)),
         Case("counts its calls", "nobody checks the tenth call", "relu",

@@ -93,7 +93,7 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     "total": _written(
         "total", "Sum of everything", "x", "x.sum().reshape(1)", "torch.randn(N)",
-        _small("ragged", N=10007), _big(N=1 << 22),
+        _small("ragged", N=10007), _big(N=1 << 16),
     ),
     "transpose": _written(
         "transpose", "Transposition", "x", "x.t().contiguous()", "torch.randn(M, N)",
