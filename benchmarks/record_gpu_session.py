@@ -56,6 +56,7 @@ def record(folder: Path, output: Path, executor: str) -> tuple[Store, State]:
     store = Store(folder / "store.db")
     tools = Tools(store)
     try:
+        tools.warm(lambda line: print(line, flush=True))  # a GPU's peaks, too: without them there is no roofline
         session = _create(store, executor)
         state = _Script(store, Person(store, tools, session), executor).play()
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -121,6 +121,12 @@ WRONG = {
     "waits_for_flag": Written("waits for what never comes", closeness.EXACT, "relu"),
 }
 
+DOCUMENTED = {
+    "wrong/race_in_warp": "the lanes of a warp happened to run in step on this GPU, and compute-sanitizer calls a race "
+    "within a warp a warning; the language promises no order, so the emulator refuses it",
+}
+"""Cases on which the two are known to differ, and why."""
+
 
 def cases() -> tuple[Case, ...]:
     """Every candidate, the playbook's first."""

@@ -26,6 +26,7 @@ from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.trial import Status
 
 AGREE, UNSUPPORTED, DISAGREE, NOT_RUN = "agree", "unsupported by the emulator", "DISAGREE", "not run on the GPU"
+DIFFERS = "differs as documented"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Row:
 
     Attributes:
         sanitizer: what compute-sanitizer said on the first workload, "" where it was not run.
+        note: why the two differ, where that is known.
         differing: elements of `total` whose bits differ; `beyond` of them outside the tolerance.
     """
 
@@ -52,6 +54,7 @@ class Row:
     beyond: int = 0
     total: int = 0
     tolerance: str = ""
+    note: str = ""
 
 
 def report(folder: Folder, results: Path) -> tuple[Row, ...]:
@@ -100,7 +103,11 @@ def _row(
     row = replace(
         row, gpu=_words(plain), sanitizer=_words(checked) if checked else "", **_worst(apart),
     )  # fmt: skip
-    return replace(row, agreement=_agreement(case, emulated, verdict(judged), row.beyond))
+    agreement = _agreement(case, emulated, verdict(judged), row.beyond)
+    known = corpus.DOCUMENTED.get(case.name, "")
+    if agreement == DISAGREE and known:
+        return replace(row, agreement=DIFFERS, note=known)
+    return replace(row, agreement=agreement)
 
 
 def _pairs(gpu: Record, record: Record) -> Iterator[tuple[Run, Run]]:
@@ -173,7 +180,8 @@ def _markdown(rows: tuple[Row, ...], device: str, counts: Counter[str]) -> str:
         "| problem | kernel | class | max difference | relative | ulp | bits differ | tolerance | emulator | GPU | "
         "sanitizer | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
-    return head + "".join(_line(row) for row in rows)
+    notes = "".join(f"\n{row.name}: {row.note}.\n" for row in rows if row.note)
+    return head + "".join(_line(row) for row in rows) + notes
 
 
 def _line(row: Row) -> str:
