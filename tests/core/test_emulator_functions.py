@@ -135,7 +135,7 @@ INSTRUCTIONS = [
     # Moves, predicates, several instructions in one statement.
     op("mov.b32 %0, {%1, %2};", "rhh", 0x1111, 0x2222, 0x22221111),
     op("{ .reg .b16 a, b; mov.b32 {a, b}, %1; mov.b32 %0, {b, a}; }", "rr", 0x22221111, 0x11112222),
-    op("mov.u32 %0, 0f3F800000;", "r", f32(1)),
+    op("{ .reg .f32 a; mov.f32 a, 0f3F800000; add.f32 a, a, 0f40000000; mov.b32 %0, a; }", "r", f32(3)),
     op("{ .reg .pred p; setp.lt.s32 p, %1, %2; selp.b32 %0, 7, 9, p; }", "rrr", FULL, 1, 7),
     op("{ .reg .pred p, q; setp.gt.f32 p|q, %1, %2; @!q mov.b32 %0, 1; @q mov.b32 %0, 2; }", "rrr", f32(1), f32(3), 2),
     op("{ .reg .pred p, q; setp.eq.u32 p, %1, 1; setp.ne.or.u32 q, %1, 2, p; selp.u32 %0, 1, 0, q; }", "rr", 2, 0),

@@ -96,11 +96,12 @@ T* map_cells(size_t count) {
   return (T*)place;
 }
 
+// What nobody may write is never raced for, and constants are not watched: they have no cells.
 void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32_t granule, bool writable, size_t itemsize) {
   if (region_count == MAX_REGIONS) refuse("UNSUPPORTED", "more than %d variables to watch", MAX_REGIONS);
   size_t const count = (bytes + granule - 1) / granule;
-  Cell* const cells = kind == Kind::IMAGE ? nullptr : map_cells<Cell>(count);
-  Readers* const readers = cells && writable && partial ? map_cells<Readers>(count) : nullptr;
+  Cell* const cells = kind == Kind::IMAGE || !writable ? nullptr : map_cells<Cell>(count);
+  Readers* const readers = cells && partial ? map_cells<Readers>(count) : nullptr;
   regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers, nullptr};
 }
 
