@@ -1,4 +1,4 @@
-"""How compile bombs end at the limits that hold in the product: verdict, seconds, the compiler's memory, length of the log.
+"""How compile bombs end at the limits that hold in the product: verdict, seconds, memory, length of the log.
 
 python -m benchmarks.compile_bombs
 """

@@ -35,104 +35,26 @@ def changed(source, *pairs):
     return source
 
 
-LOOP = "unsigned spin = 1; while (spin != blockDim.x) spin = spin * 2654435761u | 1u; if (spin == 7u) return;\n"
+NO_BOUND = changed(RELU, ("if (i < n) ", ""))
 
+# Kernels that are wrong or hostile in the usual ways are in `tests/adversarial`.
 CASES = {
-    "wrong argument count": (
-        "relu",
-        changed(RELU, ('["x", "out", "n"]', '["x", "out"]')),
-        Status.LAUNCH_ERROR,
-        "relu expects 3 parameters (float const*, float*, long), the plan gives 2",
-    ),
-    "wrong dtype": (
-        "relu",
-        changed(RELU, ("float const* x", "int const* x"), ("0.0f ? in(i) : 0.0f", "0 ? in(i) : 0")),
-        Status.LAUNCH_ERROR,
-        "float32",
-    ),
-    "missing tail": (
-        "relu",
-        changed(RELU, ('ceil_div(n, BLOCK)"', 'max(1, n // BLOCK)"')),
-        Status.INCORRECT_NUMERICAL,
-        "wrong",
-    ),
-    "no bound on the last block": (
-        "relu",
-        changed(RELU, ("if (i < n) ", "")),
-        Status.MEMORY_ERROR,
-        "reads x out of bounds",
-    ),
-    "missing barrier": (
-        "mean_reduction",
-        changed(SUM, ("  partial[threadIdx.x] = sum;\n  __syncthreads();\n", "  partial[threadIdx.x] = sum;\n")),
-        Status.MEMORY_ERROR,
-        "partial",
-    ),
-    "divergent barrier": (
-        "mean_reduction",
-        changed(
-            SUM, ("  partial[threadIdx.x] = sum;\n", "  partial[threadIdx.x] = sum;\n  if (threadIdx.x > 5) return;\n")
-        ),
-        Status.MEMORY_ERROR,
-        "has left the kernel without reaching it",
-    ),
-    "endless loop": (
-        "relu",
-        changed(RELU, ("  long i = ", f"  {LOOP}  long i = ")),
-        Status.TIMEOUT,
-        "endless loop",
-    ),
-    "2 MB shared memory": (
-        "relu",
-        changed(RELU, ('block  = ["BLOCK"]', 'block  = ["BLOCK"]\nsmem   = "2 * 1024 * 1024"')),
-        Status.REJECTED,
-        "2097152",
-    ),
-    "2 MB static shared memory": (
-        "relu",
-        changed(
-            RELU,
-            ("  long i = ", "  __shared__ float big[524288]; big[threadIdx.x] = x[0]; __syncthreads();\n  long i = "),
-            ("in(i) : 0.0f", "in(i) : 0.0f * big[n % 7]"),
-        ),
-        Status.COMPILE_ERROR,
-        "too much shared data",
-    ),
-    "unknown kernel name": (
-        "relu",
-        changed(RELU, ('kernel = "relu<BLOCK>"', 'kernel = "rely<BLOCK>"')),
-        Status.REJECTED,
-        "rely",
-    ),
-    "malformed plan": ("relu", changed(RELU, ('["x", "out", "n"]', '["x", "out", "n"')), Status.REJECTED, "line "),
-    "unknown tensor in the plan": ("relu", changed(RELU, ('n = "x.numel"', 'n = "y.numel"')), Status.REJECTED, "y"),
-    "host code": ("relu", RELU + "\nint main() { return 0; }\n", Status.REJECTED, "there is no main"),
-    "an include of a private file": (
-        "relu",
-        changed(RELU, ("#include <cute/tensor.hpp>", '#include <cute/tensor.hpp>\n#include "/etc/passwd"')),
-        Status.REJECTED,
-        "include",
-    ),
-    "relaxed math nobody allowed": (
-        "relu",
-        changed(RELU, ("*/\n#include", '\n[numerics]\nallow = ["fast_math"]\n*/\n#include')),
-        Status.REJECTED,
-        "does not allow fast_math",
-    ),
+    "unknown kernel name": (changed(RELU, ('kernel = "relu<BLOCK>"', 'kernel = "rely<BLOCK>"')), "rely"),
+    "malformed plan": (changed(RELU, ('["x", "out", "n"]', '["x", "out", "n"')), "line "),
+    "unknown tensor in the plan": (changed(RELU, ('n = "x.numel"', 'n = "y.numel"')), "y"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_verdict_says_why(benches, case):
-    problem, source, status, words = CASES[case]
-    trial = benches[problem].evaluate(Candidate(source, Author.PERSON), seed=11)
-    assert (trial.status, words in trial.message) == (status, True), f"{trial.status}: {trial.message}"
+def test_a_plan_that_does_not_fit_says_why(benches, case):
+    source, words = CASES[case]
+    trial = benches["relu"].evaluate(Candidate(source, Author.PERSON), seed=11)
+    assert (trial.status, words in trial.message) == (Status.REJECTED, True), f"{trial.status}: {trial.message}"
 
 
 def test_a_failing_line_is_named(benches):
-    _, source, _, _ = CASES["no bound on the last block"]
-    trial = benches["relu"].evaluate(Candidate(source, Author.PERSON), seed=11)
-    line = next(number for number, text in enumerate(source.splitlines(), 1) if "result(i) = " in text)
+    trial = benches["relu"].evaluate(Candidate(NO_BOUND, Author.PERSON), seed=11)
+    line = next(number for number, text in enumerate(NO_BOUND.splitlines(), 1) if "result(i) = " in text)
     finding = trial.correctness.first_failure.findings[0]
     assert (finding.kind, finding.variable, finding.line) == ("out-of-bounds", "x", line)
     assert trial.failed_stage is Stage.TEST
