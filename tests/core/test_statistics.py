@@ -22,7 +22,7 @@ from cutegen_core.measurement.statistics import (
 from cutegen_core.performance import Word
 
 ROUNDS, PER_ROUND = 12, 8
-PAIRS = 120
+PAIRS = 100
 
 
 def quiet(random, at):
