@@ -271,10 +271,8 @@ class _Measurement:
         self.stack.close()  # nothing of the candidate runs any more
         if dropped.status in _FAULTS:
             health.check(self.timer.device.uuid)
-        message = f"workload {self.contest.workload.name}: {dropped}"
-        return Measured(
-            failure=Verdict(dropped.status, message), comparisons=self.comparisons, executions=self.executions
-        )
+        failure = Verdict(dropped.status, str(dropped))
+        return Measured(failure=failure, comparisons=self.comparisons, executions=self.executions)
 
     # ---- small things
 
