@@ -48,9 +48,10 @@ _VECTORS: Mapping[str, tuple[int, str]] = {
 VECTOR_HEADER = "vector_types.h"
 # Headers of CUDA that the prelude's own take the place of.
 _STAND_INS: Mapping[str, str] = {
-    name: "cooperative_groups.hpp"
-    for name in ("cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h")
-}
+    "cooperative_groups.h": "cooperative_groups.hpp", "cooperative_groups/reduce.h": "cooperative_groups.hpp",
+    "cooperative_groups/scan.h": "cooperative_groups.hpp", "cuda_pipeline.h": "pipeline.hpp",
+    "cuda_pipeline_primitives.h": "pipeline.hpp", "mma.h": "wmma.hpp",
+}  # fmt: skip
 
 
 def headers() -> tuple[str, ...]:

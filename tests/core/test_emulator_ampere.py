@@ -339,6 +339,60 @@ def test_products_of_every_shape(harness: Harness, rng: np.random.Generator, nam
     np.testing.assert_allclose(ran.outputs["d"].astype(np.float64), want, rtol=tolerance, atol=10 * tolerance)
 
 
+# nvcuda::wmma and the functions of <cuda_pipeline.h>: one warp computes a 16 x 16 tile from two stages.
+WMMA = kernel(
+    "tile_wmma",
+    """
+#include <mma.h>
+#include <cuda_pipeline.h>
+using namespace nvcuda;
+__global__ void tile_wmma(__half const* A, __half const* B, float* C, int N, int K) {
+  __shared__ __align__(16) __half sA[2][256], sB[2][256];
+  int const row = blockIdx.y * 16, column = blockIdx.x * 16, r = threadIdx.x / 2, c = threadIdx.x % 2 * 8;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::fill_fragment(sum, 0.0f);
+  auto fetch = [&](int k) {
+    if (k < K) {
+      __pipeline_memcpy_async(&sA[k / 16 % 2][r * 16 + c], &A[(row + r) * K + k + c], 16);
+      __pipeline_memcpy_async(&sB[k / 16 % 2][r * 16 + c], &B[(column + r) * K + k + c], 16);
+    }
+    __pipeline_commit();
+  };
+  fetch(0);
+  for (int k = 0; k < K; k += 16) {
+    fetch(k + 16);
+    __pipeline_wait_prior(1);
+    __syncwarp();
+    wmma::load_matrix_sync(a, sA[k / 16 % 2], 16);  // LOAD
+    wmma::load_matrix_sync(b, sB[k / 16 % 2], 16);
+    wmma::mma_sync(sum, a, b, sum);
+  }
+  for (int i = 0; i < sum.num_elements; ++i) sum.x[i] *= 2.0f;
+  wmma::store_matrix_sync(C + row * N + column, sum, N, wmma::mem_row_major);
+}
+""",
+)
+
+
+@BUILDS
+def test_wmma_with_pipelined_copies(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
+    a, b = rng.standard_normal((2, 32, 48)).astype(np.float16)
+    plan = one("tile_wmma", (2, 2, 1), 32, "a:float16", "b:float16", "c:float32", 32, 48)
+    out = {"c": np.zeros((32, 32), np.float32)}
+    ran = harness.run(WMMA, {"a": a, "b": b}, out, plan, checked=checked)
+    assert ran.status is Status.PASSED, ran.executed.message
+    np.testing.assert_allclose(
+        ran.outputs["c"], 2 * (a.astype(np.float64) @ b.astype(np.float64).T), rtol=1e-4, atol=1e-4
+    )
+    if checked:
+        wrong = WMMA.replace("__pipeline_wait_prior(1)", "__pipeline_wait_prior(2)")
+        ran = harness.run(wrong, {"a": a, "b": b}, out, plan, checked=True)
+        assert (ran.status, ran.finding.kind, ran.finding.variable) == (MEMORY, "missing-wait", "sA")
+        assert ran.finding.line == line_of(wrong, "// LOAD")
+
+
 MATRICES = kernel(
     "matrices",
     """

@@ -201,7 +201,10 @@ void describe(char* text, size_t size, int thread) {
   snprintf(text, size, "thread (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-bool same_place(const Fiber& a, const Fiber& b) { return a.line == b.line && strcmp(a.file, b.file) == 0; }
+bool same_place(const Fiber& a, const Fiber& b) {
+  bool const other_cause = a.state == State::WAITING && b.state == State::WAITING && strcmp(a.what, b.what) != 0;
+  return a.line == b.line && strcmp(a.file, b.file) == 0 && !other_cause;
+}
 
 const char* describe_wait(const Fiber& fiber) {
   static char texts[2][160];
@@ -231,7 +234,7 @@ const char* describe_wait(const Fiber& fiber) {
 
 // Nobody can run and not everybody waits at one barrier.
 [[noreturn]] void explain_deadlock(int waiting, int other) {
-  char first[64], second[64], text[512];
+  char first[64], second[64], text[768];
   describe(first, sizeof first, waiting);
   describe(second, sizeof second, other);
   const Fiber &here = fibers[waiting], &there = fibers[other];

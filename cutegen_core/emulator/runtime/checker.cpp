@@ -1,4 +1,4 @@
-// Watches every load and store of a checked build: the compiler calls these functions before each of them.
+// Watches every load and store of a checked build; callbacks.cpp hands them over.
 //
 // Every word of shared memory (part of a word where smaller ones are used) and every element of a tensor has a cell that
 // remembers its last writer and its last readers, with the barrier epoch and the warp stamp at which they came. Two
@@ -14,6 +14,9 @@
 extern "C" runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace runner {
+
+bool write_pending;
+
 namespace {
 
 struct Cell {
@@ -78,7 +81,6 @@ uint32_t far[MAX_THREADS][MAX_THREADS];
 
 // A write that races with another write may still be harmless: both put the same value there.
 struct PendingWrite {
-  bool active;
   uint8_t old[16];
   uintptr_t address;
   size_t bytes;
@@ -196,7 +198,7 @@ void describe_race(char* text, size_t size, const Region& region, uintptr_t addr
 }
 
 void race(const Region& region, uintptr_t address, Access access, const Other& other) {
-  if (pending.active) return;  // the same access, its next byte
+  if (write_pending) return;  // the same access, its next byte
   char text[512];
   describe_race(text, sizeof text, region, address, access, other);
   at_frames(access_pc, access_frame);
@@ -204,7 +206,7 @@ void race(const Region& region, uintptr_t address, Access access, const Other& o
   if (other.another_block && fenced)
     return warn("race-unproven", region.name, "%s; the kernel uses __threadfence(), which may order this: not judged", text);
   if (access == Access::WRITE && other.wrote && access_bytes <= sizeof pending.old) {
-    pending.active = true;
+    write_pending = true;
     pending.address = access_address, pending.bytes = access_bytes;
     memcpy(pending.old, (const void*)access_address, access_bytes);
     prepare_failure(&pending.draft, "MEMORY_ERROR", "race", region.name, text);
@@ -369,8 +371,8 @@ void check_region(Region& region, uintptr_t address, size_t bytes, Access access
 }  // namespace
 
 void settle_pending_write() {
-  if (!pending.active) return;
-  pending.active = false;
+  if (!write_pending) return;
+  write_pending = false;
   bool poisoned = true;  // NaN stays NaN whatever is added: that is no agreement
   for (size_t i = 0; i < pending.bytes; ++i) poisoned &= pending.old[i] == spec.poison;
   if (!poisoned && memcmp(pending.old, (const void*)pending.address, pending.bytes) == 0) return;
@@ -567,188 +569,3 @@ const char* name_at(uintptr_t address) {
 }
 
 }  // namespace runner
-
-// -- what the compiler and the prelude call ----------------------------------------------------------------------------
-
-using runner::Access;
-
-namespace runner {
-namespace {
-
-inline bool own_variable(uintptr_t address, size_t alignment) {
-  return address - (uintptr_t)current.stack_low < STACK_BYTES && address % alignment == 0 && !pending.active;
-}
-
-}  // namespace
-}  // namespace runner
-
-#define EMU_CHECK(BYTES, ACCESS) runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME)
-
-extern "C" {
-
-// The compiler chose these for accesses it knows to be aligned. Most are to a thread's own variables: nothing to do.
-#define EMU_CHECK_ALIGNED(BYTES, ACCESS)                                                                         \
-  if (runner::own_variable((uintptr_t)address, BYTES < 8 ? BYTES : 8)) return;                                   \
-  runner::check_alignment((uintptr_t)address, BYTES < 8 ? BYTES : 8, EMU_CALLER, EMU_FRAME);                     \
-  EMU_CHECK(BYTES, ACCESS)
-
-#define EMU_SIZE(BYTES)                                                                             \
-  void __tsan_read##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::READ); }                        \
-  void __tsan_write##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::WRITE); }                      \
-  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point((uintptr_t)address); EMU_CHECK(BYTES, Access::READ); } \
-  void __tsan_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }             \
-  void __tsan_unaligned_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }              \
-  void __tsan_unaligned_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }            \
-  void __tsan_unaligned_volatile_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }     \
-  void __tsan_unaligned_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }
-EMU_SIZE(1)
-EMU_SIZE(2)
-EMU_SIZE(4)
-EMU_SIZE(8)
-EMU_SIZE(16)
-
-void __tsan_read_range(void* address, size_t bytes) { EMU_CHECK(bytes, Access::READ); }
-void __tsan_write_range(void* address, size_t bytes) { EMU_CHECK(bytes, Access::WRITE); }
-void __tsan_vptr_update(void** address, void*) { EMU_CHECK(8, Access::WRITE); }
-void __tsan_vptr_read(void** address) { EMU_CHECK(8, Access::READ); }
-void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-
-void* __tsan_memcpy(void* address, const void* from, size_t bytes) {
-  if (bytes == 0) return address;
-  runner::check_access((uintptr_t)from, bytes, Access::READ, EMU_CALLER, EMU_FRAME);
-  EMU_CHECK(bytes, Access::WRITE);
-  return memcpy(address, from, bytes);
-}
-void* __tsan_memmove(void* address, const void* from, size_t bytes) {
-  if (bytes == 0) return address;
-  runner::check_access((uintptr_t)from, bytes, Access::READ, EMU_CALLER, EMU_FRAME);
-  EMU_CHECK(bytes, Access::WRITE);
-  return memmove(address, from, bytes);
-}
-void* __tsan_memset(void* address, int value, size_t bytes) {
-  if (bytes == 0) return address;
-  EMU_CHECK(bytes, Access::WRITE);
-  return memset(address, value, bytes);
-}
-
-void __tsan_atomic_thread_fence(int) { runner::note_device_fence(); }
-void __tsan_atomic_signal_fence(int) {}
-
-#define EMU_ATOMIC_ENTER \
-  runner::spin_point((uintptr_t)address);  \
-  EMU_CHECK(sizeof *address, Access::ATOMIC)
-#define EMU_FETCH(BITS, TYPE, NAME)                                                     \
-  TYPE __tsan_atomic##BITS##_fetch_##NAME(volatile TYPE* address, TYPE value, int) {    \
-    EMU_ATOMIC_ENTER;                                                                   \
-    return __atomic_fetch_##NAME(address, value, __ATOMIC_SEQ_CST);                     \
-  }
-#define EMU_ATOMIC_SIZE(BITS, TYPE)                                                                              \
-  TYPE __tsan_atomic##BITS##_load(volatile TYPE* address, int) {                                                 \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    return __atomic_load_n(address, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                              \
-  void __tsan_atomic##BITS##_store(volatile TYPE* address, TYPE value, int) {                                    \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    __atomic_store_n(address, value, __ATOMIC_SEQ_CST);                                                          \
-  }                                                                                                              \
-  TYPE __tsan_atomic##BITS##_exchange(volatile TYPE* address, TYPE value, int) {                                 \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);                                                \
-  }                                                                                                              \
-  EMU_FETCH(BITS, TYPE, add) EMU_FETCH(BITS, TYPE, sub) EMU_FETCH(BITS, TYPE, and) EMU_FETCH(BITS, TYPE, or)     \
-  EMU_FETCH(BITS, TYPE, xor) EMU_FETCH(BITS, TYPE, nand)                                                         \
-  int __tsan_atomic##BITS##_compare_exchange_strong(volatile TYPE* address, TYPE* expected, TYPE value, int, int) { \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
-  }                                                                                                              \
-  int __tsan_atomic##BITS##_compare_exchange_weak(volatile TYPE* address, TYPE* expected, TYPE value, int, int) { \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
-  }                                                                                                              \
-  TYPE __tsan_atomic##BITS##_compare_exchange_val(volatile TYPE* address, TYPE expected, TYPE value, int, int) { \
-    EMU_ATOMIC_ENTER;                                                                                            \
-    __atomic_compare_exchange_n(address, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);           \
-    return expected;                                                                                             \
-  }
-EMU_ATOMIC_SIZE(8, uint8_t)
-EMU_ATOMIC_SIZE(16, uint16_t)
-EMU_ATOMIC_SIZE(32, uint32_t)
-EMU_ATOMIC_SIZE(64, uint64_t)
-
-// The prelude's atomics come through here in both builds.
-void emu_atomic(const void* address, size_t bytes) {
-  runner::spin_point((uintptr_t)address);
-  *runner::met = 1;
-  if (runner::spec.checked) EMU_CHECK(bytes, Access::ATOMIC);
-}
-
-void emu_atomic_load(const void* address, void* result, size_t bytes) {
-  switch (bytes) {
-    case 1: *(uint8_t*)result = __atomic_load_n((const uint8_t*)address, __ATOMIC_SEQ_CST); return;
-    case 2: *(uint16_t*)result = __atomic_load_n((const uint16_t*)address, __ATOMIC_SEQ_CST); return;
-    case 4: *(uint32_t*)result = __atomic_load_n((const uint32_t*)address, __ATOMIC_SEQ_CST); return;
-    case 8: *(uint64_t*)result = __atomic_load_n((const uint64_t*)address, __ATOMIC_SEQ_CST); return;
-    default: emu_unsupported("an atomic operation on more than 8 bytes");
-  }
-}
-
-int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes) {
-  if (memcmp(expected, desired, bytes) != 0) runner::got_somewhere();
-#define EMU_CAS(TYPE)                                                                                       \
-  return __atomic_compare_exchange_n((TYPE*)address, (TYPE*)expected, *(const TYPE*)desired, false,         \
-                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-  switch (bytes) {
-    case 1: EMU_CAS(uint8_t);
-    case 2: EMU_CAS(uint16_t);
-    case 4: EMU_CAS(uint32_t);
-    default: EMU_CAS(uint64_t);
-  }
-#undef EMU_CAS
-}
-
-void emu_fence(int scope) {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  if (runner::spec.checked && scope > 0) runner::note_device_fence();
-}
-
-// -- undefined behaviour sanitizer ------------------------------------------------------------------------------------
-
-struct SourceLocation {
-  const char* file;
-  uint32_t line, column;
-};
-struct TypeDescriptor {
-  uint16_t kind, information;
-  char name[1];
-};
-struct TypeMismatch {
-  SourceLocation location;
-  const TypeDescriptor* type;
-  uint8_t log_alignment, kind;
-};
-struct OutOfBounds {
-  SourceLocation location;
-  const TypeDescriptor *array, *index;
-};
-
-void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, uintptr_t address) {
-  runner::at_frames(EMU_CALLER, EMU_FRAME);
-  const char* const name = runner::name_at(address);
-  runner::fail("MEMORY_ERROR", "misaligned", name, "accesses %s as %s, which must lie at a multiple of %d bytes",
-               name[0] ? name : "memory", data->type->name, 1 << data->log_alignment);
-}
-void __ubsan_handle_type_mismatch_v1_abort(TypeMismatch* data, uintptr_t address) {
-  __ubsan_handle_type_mismatch_v1(data, address);
-}
-void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
-  runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
-  runner::fail("MEMORY_ERROR", "out-of-bounds", "", "index %ld is outside an array of type %s", (long)index,
-               data->array->name);
-}
-void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
-void __ubsan_handle_alignment_assumption() {}
-
-}  // extern "C"

@@ -28,7 +28,7 @@ const Program* program_of(const char* text, int argument_count, uintptr_t pc, ui
   for (const Known* entry = bucket; entry; entry = entry->next)
     if (entry->text == text && entry->argument_count == argument_count) return entry->program;
   auto* const made = (Known*)malloc(sizeof(Known));
-  if (!made) fail("MACHINE_ERROR", "", "", "out of memory while reading a PTX statement");
+  if (!made) fail("UNSUPPORTED", "memory", "", "out of memory while reading a PTX statement");
   *made = {text, argument_count, parse(text, argument_count, pc, frame), bucket};
   bucket = made;
   return made->program;

@@ -26,11 +26,15 @@ struct Queue {
 Queue queues[MAX_THREADS];
 bool used;                  // by this block
 
+constexpr int MOST_COPIES = 4096;  // of one thread
+
 void add(Queue& queue, Copy const& copy) {
+  if (queue.count == MOST_COPIES)
+    fail("UNSUPPORTED", "memory", "", "more than %d asynchronous copies of one thread that it has not waited for", MOST_COPIES);
   if (queue.count == queue.room) {
     queue.room = queue.room ? queue.room * 2 : 16;
     queue.copies = (Copy*)realloc((void*)queue.copies, (size_t)queue.room * sizeof(Copy));
-    if (!queue.copies) fail("MACHINE_ERROR", "", "", "out of memory for asynchronous copies");
+    if (!queue.copies) fail("UNSUPPORTED", "memory", "", "out of memory for asynchronous copies");
   }
   queue.copies[queue.count++] = copy;
   used = true;
@@ -90,6 +94,7 @@ void issue(const Call& call) {
     if (from % bytes != 0) access(call, from, given, Access::READ, bytes);
   }
   Copy const copy = {to, from, bytes, given, queues[current.thread].group, nullptr, 0};
+  at_frames(call.pc, call.frame);
   if (spec.eager) move(copy);
   else memset((void*)to, 0xFF, bytes);
   if (!spec.eager || spec.checked) add(queues[current.thread], copy);

@@ -18,22 +18,28 @@ namespace runner::ptx::hopper {
 struct Place {
   int thread;
   uintptr_t pc, frame;
+  Frames frames;
 };
-inline Place here(const Call& call) { return {current.thread, call.pc, call.frame}; }
+inline Place here(const Call& call) { return {current.thread, call.pc, call.frame, frames_of(call.pc, call.frame)}; }
 
 // Acts in the name of another thread for as long as it lives.
 class As {
  public:
-  explicit As(Place const& place) : before(current) {
+  explicit As(Place const& place) : before(current), blamed_before(blamed) {
     current.thread = place.thread;
     current.stack_low = (uint8_t*)fiber_stack_low(place.thread);
+    blamed = &place.frames;
     at_frames(place.pc, place.frame);
   }
   As(As const&) = delete;
-  ~As() { current = before; }
+  ~As() {
+    current = before;
+    blamed = blamed_before;
+  }
 
  private:
   Current before;
+  const Frames* blamed_before;
 };
 
 [[noreturn]] void fault_at(Place const& place, const char* status, const char* kind, const char* variable,

@@ -179,11 +179,13 @@ void bytes_done(const Call& call) {
 // In words, for the report of a deadlock.
 const char* describe(uintptr_t address, bool parity) {
   Barrier const barrier(word_at(address));
-  const char* const name = shared_name(address);
   char* const text = waits_for[current.thread];
   size_t const room = sizeof waits_for[0];
-  auto const used = (size_t)snprintf(text, room, "mbarrier %s%sfor the phase of parity %d, which misses %u of %u arrivals", name,
-                                     name[0] ? " " : "", parity, barrier.missing, barrier.expected);
+  char where[64];
+  if (address >= DYNAMIC_BASE) snprintf(where, sizeof where, "at byte %lu of dynamic shared memory", (unsigned long)(address - DYNAMIC_BASE));
+  else snprintf(where, sizeof where, "%s", shared_name(address));
+  auto const used = (size_t)snprintf(text, room, "mbarrier %s%sfor the phase of parity %d, which misses %u of %u arrivals", where,
+                                     where[0] ? " " : "", parity, barrier.missing, barrier.expected);
   if (barrier.bytes > 0) snprintf(text + used, room - used, " and %d bytes that were announced and that no copy brings", barrier.bytes);
   if (barrier.bytes < 0) snprintf(text + used, room - used, "; copies brought %d bytes more than were announced", -barrier.bytes);
   return text;
@@ -225,7 +227,8 @@ Execute decode_mbarrier(Instruction& i) {
 
 // Arrives once the thread's cp.async copies have. Without `noinc` (detail[1]) the phase waits for one arrival more.
 void copies_arrived(int thread, uint64_t address) {
-  As const issuer({thread, 0, 0});
+  Place const copier = {thread, 0, 0, {}};
+  As const issuer(copier);
   Barrier barrier(word_at(address));
   if (!Barrier::valid(word_at(address)) || barrier.missing == 0)
     fail("MEMORY_ERROR", "mbarrier", shared_name(address), "the copies of this thread arrive at a barrier that does not wait for them");

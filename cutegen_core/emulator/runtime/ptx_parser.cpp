@@ -16,7 +16,7 @@ struct List {
     if (count == room) {
       room = room ? room * 2 : 8;
       items = (T*)realloc((void*)items, (size_t)room * sizeof(T));
-      if (!items) fail("MACHINE_ERROR", "", "", "out of memory while reading a PTX statement");
+      if (!items) fail("UNSUPPORTED", "memory", "", "out of memory while reading a PTX statement");
     }
     items[count] = item;
     return items[count++];
@@ -134,6 +134,7 @@ struct Reader {
         continue;
       }
       int const count = atoi(at);
+      if (count > MAX_REGISTERS) complain("statement, which declares too many registers");
       while (is_digit(*at)) ++at;
       expect('>', "declaration");
       for (int i = 0; i < count; ++i) {
@@ -358,7 +359,7 @@ const Program* parse(const char* text, int argument_count, uintptr_t pc, uintptr
   reader.statement();
   reader.resolve_labels();
   auto* const program = (Program*)malloc(sizeof(Program));
-  if (!program) fail("MACHINE_ERROR", "", "", "out of memory while reading a PTX statement");
+  if (!program) fail("UNSUPPORTED", "memory", "", "out of memory while reading a PTX statement");
   *program = {reader.instructions.items, reader.instructions.count, reader.registers.count};
   return program;
 }

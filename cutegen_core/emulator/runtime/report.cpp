@@ -110,18 +110,26 @@ void at_line(int line, const char* file, int column) {
   snprintf(draft.file, sizeof draft.file, "%s", file);
 }
 
+const Frames* blamed = nullptr;
+
 // Frame pointers are kept in candidates, so the chain of callers can be read off the thread's own stack.
-void at_frames(uintptr_t pc, uintptr_t frame) {
-  draft.frame_count = 0;
-  draft.frames[draft.frame_count++] = pc;
+Frames frames_of(uintptr_t pc, uintptr_t frame) {
+  Frames found = {1, {pc}};
   uintptr_t const low = (uintptr_t)current.stack_low, high = low + STACK_BYTES;
-  while (low && frame >= low && frame + 16 <= high && draft.frame_count < MAX_FRAMES) {
+  while (low && frame >= low && frame + 16 <= high && found.count < MAX_FRAMES) {
     auto const* const link = (const uintptr_t*)frame;
     if (link[1] == 0) break;
-    draft.frames[draft.frame_count++] = link[1];
+    found.frames[found.count++] = link[1];
     if (link[0] <= frame) break;
     frame = link[0];
   }
+  return found;
+}
+
+void at_frames(uintptr_t pc, uintptr_t frame) {
+  Frames const found = blamed ? *blamed : frames_of(pc, frame);
+  draft.frame_count = found.count;
+  memcpy(draft.frames, found.frames, sizeof found.frames);
 }
 
 void fail(const char* status, const char* kind, const char* variable, const char* format, ...) {

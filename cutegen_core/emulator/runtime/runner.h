@@ -157,6 +157,13 @@ void prepare_failure(Report* target, const char* status, const char* kind, const
 void warn(const char* kind, const char* variable, const char* format, ...) __attribute__((format(printf, 3, 4)));
 void at_line(int line, const char* file, int column = 0);  // the next report is about this line
 void at_frames(uintptr_t pc, uintptr_t frame);  // the next report is about this place in the code
+// The callers of a place, kept to be blamed when the stack has changed; while `blamed` is set, reports are about it.
+struct Frames {
+  int count;
+  uint64_t frames[MAX_FRAMES];
+};
+Frames frames_of(uintptr_t pc, uintptr_t frame);
+extern const Frames* blamed;
 void install_signal_handlers();
 [[noreturn]] void refuse(const char* status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 const Buffer* buffer_near(uintptr_t address, long* offset);
@@ -195,6 +202,7 @@ void checker_warp(int first_thread, uint32_t lanes);
 enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchronous copy, see below
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
 void settle_pending_write();
+extern bool write_pending;   // by the last access, until it is known what it wrote
 // Order between threads beyond barriers of the block and warp operations. What the running thread did so far becomes known
 // to the object; a thread that acquires from it knows all that.
 void release_into(Clock& clock);
