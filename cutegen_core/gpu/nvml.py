@@ -25,7 +25,9 @@ from cutegen_core.errors import MachineError
 _REASONS = {
     0x1: "idle", 0x2: "clocks set by the administrator", 0x4: "power cap", 0x8: "hardware slowdown",
     0x10: "sync boost", 0x20: "heat (software)", 0x40: "heat (hardware)", 0x80: "power brake", 0x100: "display clocks",
+    1 << 62: "slowdowns are not reported by this GPU",
 }  # fmt: skip
+_UNREPORTED = 1 << 62
 _DROPPING = 0x8 | 0x20 | 0x40 | 0x80
 _SILENT = 0x1
 _INTERVAL_S = 0.01
@@ -37,6 +39,7 @@ class State:
 
     Attributes:
         at: on `time.monotonic`'s clock.
+        power_w: 0 where the GPU does not say.
         reasons: NVML's bits for why clocks are lower than they could be.
     """
 
@@ -88,8 +91,8 @@ class Gpu:
             sm_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
             memory_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
             temperature_c=int(_call(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),
-            power_w=_call(pynvml.nvmlDeviceGetPowerUsage, handle) / 1000.0,
-            reasons=int(_call(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)),
+            power_w=_reported(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
+            reasons=_reported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
         )
 
     def other_processes(self, own: Collection[int]) -> int:
@@ -186,6 +189,16 @@ class Monitor:
 
 def _range(values: Sequence[int]) -> tuple[int, int]:
     return min(values), max(values)
+
+
+def _reported(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
+    """A number that not every GPU gives."""
+    try:
+        return int(function(handle))
+    except pynvml.NVMLError_NotSupported:
+        return otherwise
+    except pynvml.NVMLError as error:
+        raise MachineError(f"the NVIDIA driver did not answer {function.__name__}: {error}.") from error
 
 
 def _call(function: Any, *arguments: Any) -> Any:  # noqa: ANN401 - the library has no types
