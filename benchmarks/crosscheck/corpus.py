@@ -122,8 +122,8 @@ WRONG = {
 }
 
 DOCUMENTED = {
-    "wrong/race_in_warp": "the lanes of a warp happened to run in step on this GPU, and compute-sanitizer calls a race "
-    "within a warp a warning; the language promises no order, so the emulator refuses it",
+    "wrong/race_in_warp": "the lanes of a warp happened to run in step on this GPU, and compute-sanitizer reports no "
+    "error for it; the language promises no such order, so the emulator refuses it",
 }
 """Cases on which the two are known to differ, and why."""
 

@@ -178,7 +178,7 @@ def _markdown(rows: tuple[Row, ...], device: str, counts: Counter[str]) -> str:
         "Differences are element by element over all workloads of a candidate; `python -m benchmarks.crosscheck` makes "
         "this table.\n\n"
         "| problem | kernel | class | max difference | relative | ulp | bits differ | tolerance | emulator | GPU | "
-        "sanitizer | |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+        "sanitizer | agreement |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
     notes = "".join(f"\n{row.name}: {row.note}.\n" for row in rows if row.note)
     return head + "".join(_line(row) for row in rows) + notes
