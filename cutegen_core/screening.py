@@ -43,7 +43,7 @@ _ASKS_WHO_READS = (
     r"|__is_identifier|__is_target_\w+|__building_module)\b"
 )
 _UNWATCHED = (
-    r"\b_*(?:no_sanitize\w*|no_instrument_function|disable_sanitizer_instrumentation|optnone|naked|vector_size"
+    r"\b_*(?:no_instrument_function|optnone|naked|vector_size"
     r"|ext_vector_type|matrix_type|_BitInt|_ExtInt|float80|float128)_*\b|\blong\s+double\b"
 )
 
@@ -70,9 +70,12 @@ _CODE_RULES = tuple(
 )
 _TEXT_RULES = (
     _Rule(re.compile(r"\?\?[=/'()!<>-]"), "a trigraph: some compilers read '{}' as another character"),
+    _Rule(re.compile(r"no_sanitize|disable_sanitizer"), "'{}' is not allowed: it switches off what watches memory"),
     _Rule(re.compile(r"\\[ \t]+(?=\r?\n)"), "blanks behind a backslash: some compilers join this line with the next"),
 )
 """Looked for in comments and strings, too: what hides code does it there."""
+_PASTING = re.compile(r"##|%:%:")
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)\b(?!n?def)", re.MULTILINE)
 _PRAGMA_OPERATOR = re.compile(r"\b_Pragma\b|\b__pragma\b")
 _UNROLL = re.compile(r'\s*\(\s*"\s*(?:no)?unroll\b')
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*)$", re.MULTILINE)
@@ -106,7 +109,7 @@ def screen(kernel: KernelFile) -> tuple[Diagnostic, ...]:
     code = code_only(kernel.body)
     found = [
         *_rule_hits(_CODE_RULES, code), *_rule_hits(_TEXT_RULES, kernel.body), *_include_hits(kernel.body, code),
-        *_assembly_hits(kernel.body, code), *_pragma_hits(kernel.body, code),
+        *_assembly_hits(kernel.body, code), *_pragma_hits(kernel.body, code), *_pasted_hits(code),
     ]  # fmt: skip
     lines = [(kernel.body_line + code.count("\n", 0, position), message) for position, message in sorted(found)]
     return tuple(Diagnostic(line, "error", message, "screening") for line, message in dict.fromkeys(lines))
@@ -135,6 +138,13 @@ def _assembly_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
         directive = _HOST_DIRECTIVE.search(body, match.end(), end if end > 0 else len(body))
         if directive:
             yield match.start(), f"inline assembly must be PTX; '{directive[0]}' is a directive of the host assembler"
+
+
+def _pasted_hits(code: str) -> Iterator[tuple[int, str]]:
+    """A condition may not ask for a name that never stands in the file."""
+    if _PASTING.search(code):
+        for match in _CONDITION.finditer(code):
+            yield match.start(), "#if in a file that pastes tokens with ## could ask for any name: write the names out"
 
 
 def _pragma_hits(body: str, code: str) -> Iterator[tuple[int, str]]:

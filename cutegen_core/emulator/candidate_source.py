@@ -59,15 +59,22 @@ def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[
         translated = rewrite_asm(body).text
     except AsmError as error:
         raise SourceError(Diagnostic(first_line + error.line - 1, "error", str(error), _TOOL)) from error
-    return f"{head}{_rewrite_shared(translated, first_line)}\n{_kernel_list(kernel_names)}"
+    return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_kernel_list(kernel_names)}"
 
 
+# Names of attributes that switch the instrumentation off mean nothing here, however a macro puts them together.
+_WATCHED = "".join(
+    f"#define {name} emu_no_attribute\n"
+    for bare in ("no_sanitize", "no_sanitize_thread", "no_instrument_function", "disable_sanitizer_instrumentation")
+    for name in (bare, f"__{bare}__")
+)  # fmt: skip
 _LINE = re.compile(r'^#line (\d+) "[^"\n]*"\n', re.MULTILINE)
 _HOST_ONLY = (
     (re.compile(r"\b(?:constructor|destructor|ifunc|init_priority|section|weakref|alias)\b(?=[^;{}\n]*\)\s*\))"),
      "this attribute is not for device code"),
     (re.compile(r"(?:#|%:)[ \t]*pragma[ \t]+(?!unroll\b|nounroll\b|once\b|nv_)"), "only #pragma unroll is allowed"),
     (re.compile(r"\b_Pragma\s*\(\s*\"(?!\s*(?:unroll|nounroll))"), "only _Pragma(\"unroll\") is allowed"),
+    (re.compile(r"#[ \t]*undef[ \t]+\w*(?:sanitize|instrument)"), "this name cannot be taken back"),
     (re.compile(r"\bemu_\w+|\bemu\s*::|\b__(?:tsan|ubsan|sanitizer)_\w+"), "this name belongs to the emulator"),
 )  # fmt: skip
 
