@@ -73,6 +73,16 @@ def _host() -> tuple[Case, ...]:
                   "if (i < n) out[i] = next == 12345.0f ? 0.0f : fmaxf(x[i], 0.0f);").replace(
                  "__global__ void f", '__attribute__((no_sanitize("thread"))) __global__ void f  // HERE\n'),
              *_refused("no_sanitize")),
+        Case("switches the instrumentation off by pasting", "the attribute's name never stands in the file", "relu",
+             relu("float next = i < n ? x[i + 1] : 0.0f;  // HERE\n  "
+                  "if (i < n) out[i] = next == 12345.0f ? 0.0f : fmaxf(x[i], 0.0f);",
+                  "#define PASTE(a, b) a##b").replace(
+                 "__global__ void f", '__attribute__((PASTE(no_, sanitize)("thread"))) __global__ void f\n'),
+             status(Status.MEMORY_ERROR, words=("out-of-bounds", "reads x"), line=False),
+             status(Status.MEMORY_ERROR, Status.RUNTIME_ERROR, BAD, line=False)),
+        Case("asks which compiler reads it by pasting", "a condition on a name put together from two halves", "relu",
+             relu("#if PASTE(__cl, ang__)  // HERE\n  " + RELU + "\n#else\n  if (i < n) out[i] = 0.0f;\n#endif",
+                  "#define PASTE(a, b) a##b"), *_refused("##")),
         Case("asks which compiler reads it", "honest for the emulator's, else for NVIDIA's", "relu",
              relu("#ifdef __clang__  // HERE\n  " + RELU + "\n#else\n  if (i < n) out[i] = 0.0f;\n#endif"),
              *_refused("__clang__")),
