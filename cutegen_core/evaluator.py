@@ -105,7 +105,8 @@ class Evaluator:
             MachineError: the machine failed; there is no verdict.
             StoppedError: `watch.stopped()` became true.
         """
-        run = _Run(self, candidate, seed, watch or Quiet(), thorough or self.executor.checks_every_trial, best, rough)
+        instrumented = self.executor.can_check and (thorough or self.executor.checks_every_trial)
+        run = _Run(self, candidate, seed, watch or Quiet(), instrumented, best, rough)
         stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
         if self.timer:
             stages.append((Stage.BENCHMARK, run.benchmark))

@@ -105,6 +105,8 @@ class Executor(Protocol):
     """Whether it has thread orders to choose from."""
     checks_every_trial: bool
     """Whether memory errors and races are looked for in every trial, or only in thorough ones since it takes long."""
+    can_check: bool
+    """Whether they can be looked for on this machine at all; where not, trials are marked NOT_SANITIZED."""
 
     def build(
         self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool

@@ -32,6 +32,7 @@ class CpuExecutor:
     times = False
     ordered = True
     checks_every_trial = True
+    can_check = True
 
     def __init__(self, cache: Path | None = None, progress: Progress = _silent, build_timeout_s: float = 120.0) -> None:
         self._cache = cache or workspace.cache_dir("emulator")

@@ -30,7 +30,7 @@ from cutegen_core.gpu import health, lock
 from cutegen_core.gpu.program import FUNCTIONS, Function, program_of
 from cutegen_core.gpu.standalone import write_spec
 from cutegen_core.kernel_file import KernelFile
-from cutegen_core.measurement import sanitizer
+from cutegen_core.measurement import nvidia_tools, sanitizer
 from cutegen_core.trial import Finding, Status
 from cutegen_core.worker import Message, Worker
 
@@ -62,6 +62,7 @@ class GpuExecutor:
         if found is None or not found.uuid:
             raise MachineError("there is no GPU that CUDA can use in this machine; use the emulator: --executor cpu.")
         self.device = found
+        self.can_check = nvidia_tools.find(nvidia_tools.SANITIZER) is not None
         self._cache = cache or workspace.cache_dir("gpu")
         self._host = Worker("cutegen_core.gpu.host", [found.uuid], name="the GPU host")
         self._turn = threading.Lock()
