@@ -22,7 +22,7 @@ from cutegen_core.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.trial import Diagnostic, Status
 
 IMAGE = "candidate.so"
-_MEMORY_BYTES = 6 << 30
+_MEMORY_BYTES = 4 << 30
 _FILE_BYTES = 512 << 20
 _LOG_BYTES = 1 << 20
 _MOST_DIAGNOSTICS = 30
