@@ -11,7 +11,7 @@ import pytest
 from benchmarks import wgmma_tiles
 from cutegen_core import kernel_file
 from cutegen_core.device import KNOWN
-from cutegen_core.executor import Execution
+from cutegen_core.executor import Executed, Execution
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.launch import (
     Launch,
@@ -75,26 +75,69 @@ def test_a_store_without_a_proxy_fence_is_warned_of(harness: Harness) -> None:
     assert ran.finding.line == line_of(source, "SM90_TMA_STORE_2D::copy")
 
 
-def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness, tmp_path: Path) -> None:
-    """Two blocks walk nine ragged tiles with two stages: every barrier goes round, every buffer is used again."""
-    file = kernel_file.parse((DATA / "gemm_bf16_wgmma.cu").read_text())
-    params = {"GROUPS": 1, "BN": 64, "STAGES": 2, "RASTER": 4}
-    a, b = rounded(random(130, 200)), rounded(random(136, 200, seed=1))
+GEMM = (DATA / "gemm_bf16_wgmma.cu").read_text()
+
+
+def product(
+    harness: Harness, source: str, params: dict[str, int], shape: tuple[int, int, int], *, checked: bool, order: str
+) -> tuple[Executed, bool]:
+    """Runs a version of the matrix product on two blocks; how it ended, and whether every number is right."""
+    file, (m, n, k) = kernel_file.parse(source), shape
+    a, b = rounded(random(m, k)), rounded(random(n, k, seed=1))
     tensors = (spec("a", a, TensorRole.INPUT, BFLOAT16), spec("b", b, TensorRole.INPUT, BFLOAT16))
-    out = spec("out", np.zeros((130, 136), np.float32), TensorRole.OUTPUT, BFLOAT16)
+    out = spec("out", np.zeros((m, n), np.float32), TensorRole.OUTPUT, BFLOAT16)
     plan = file.plan(Signature(tensors, (out,)), replace(KNOWN["sm_90a"], sm_count=2), params)
-    paths = {tensor: tmp_path / tensor.name for tensor in (*tensors, out)}
+    paths = {tensor: harness.folder / tensor.name for tensor in (*tensors, out)}
     for tensor, values in zip(tensors, (a, b), strict=True):
         paths[tensor].write_bytes(to_bytes(values, BFLOAT16))
-    built = harness.executor.build(file, params, lambda: pytest.fail("no cubin is needed"), checked=True)
+    paths[out].write_bytes(b"")
+    built = harness.executor.build(file, params, lambda: pytest.fail("no cubin is needed"), checked=checked)
+    assert built.status is Status.PASSED, built.log
+    given = {tensor: paths[tensor] for tensor in tensors}
     with harness.executor.open(built) as execute:
-        for order in ("forward", "random"):
-            paths[out].write_bytes(b"")
-            given = {tensor: paths[tensor] for tensor in tensors}
-            done = execute(Execution(built, plan, given, {out: paths[out]}, order=order, seed=7))
-            assert (done.status, done.findings) == (Status.PASSED, ())
-            got = from_bytes(paths[out].read_bytes(), out)
-            np.testing.assert_allclose(got, a @ b.T, rtol=2**-7, atol=1e-5)
+        done = execute(Execution(built, plan, given, {out: paths[out]}, order=order, seed=7))
+    data = paths[out].read_bytes()
+    got = from_bytes(data, out) if len(data) == out.nbytes else np.full((m, n), np.nan, np.float32)
+    return done, np.allclose(got, a @ b.T, rtol=2**-7, atol=1e-5)
+
+
+def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness) -> None:
+    """Two blocks walk nine ragged tiles with two stages: every barrier goes round, every buffer is used again."""
+    params = {"GROUPS": 1, "BN": 64, "STAGES": 2, "RASTER": 4}
+    for order in ("forward", "random"):
+        done, right = product(harness, GEMM, params, (130, 136, 200), checked=True, order=order)
+        assert (done.status, done.findings, right) == (Status.PASSED, (), True)
+
+
+PIPELINE_MISTAKES = {
+    "announces too many bytes": ("sizeof(Element));\n      constexpr", "sizeof(Element) + 128);\n      constexpr"),
+    "producer waits for the wrong parity": ("slot.parity ^ 1", "slot.parity"),
+    "consumer waits for the wrong parity": ("full[slot.index], slot.parity)", "full[slot.index], slot.parity ^ 1)"),
+    "stage released before the products are done": ("      warpgroup_wait<1>();", "      "),
+    "no wait for the store before": ("if (thread == 0) tma_store_wait<1>();", ""),
+    "no fence before the store": ("    tma_store_fence();\n", ""),
+    "accumulators read without a wait": ("    warpgroup_wait<0>();\n", ""),
+    "no barrier before the store": (
+        "tma_store_fence();\n    cutlass::arch::NamedBarrier::sync(128, group);", "tma_store_fence();",
+    ),
+    "epilogue without the swizzle": (" ^ (line % 8)", ""),
+    "map without the swizzle": ('box = [64, 64]\nswizzle = "128B"', "box = [64, 64]"),
+    "one group frees a stage for both": ("empty[i], GROUPS)", "empty[i], 1)"),
+    "barriers used before they are there": ("  __syncthreads();\n", ""),
+    "last stage of a tile never freed": (
+        "arrive_barrier(storage.empty[last]);\n    store(", "arrive_barrier(storage.full[last]);\n    store(",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", PIPELINE_MISTAKES)
+def test_mistakes_in_the_pipeline_are_found(harness: Harness, mistake: str) -> None:
+    old, new = PIPELINE_MISTAKES[mistake]
+    assert GEMM.count(old) == 1
+    params = {"GROUPS": 2, "BN": 64, "STAGES": 2, "RASTER": 4}
+    done, right = product(harness, GEMM.replace(old, new), params, (260, 136, 200), checked=True, order="forward")
+    assert done.status is not Status.PASSED or done.findings or not right
 
 
 # -- every layout of a tile --------------------------------------------------------------------------------------------
