@@ -242,6 +242,15 @@ class Store:
             if draft:
                 self._db.execute("INSERT INTO drafts VALUES (?, ?, ?)", (session, draft.base, draft.text))
 
+    def replace_draft(self, session: str, old: Draft, new: Draft) -> bool:
+        """Saves `new` if the draft is still `old`; False when somebody else has changed it meanwhile."""
+        with self._transaction():
+            cursor = self._db.execute(
+                "UPDATE drafts SET base = ?, text = ? WHERE session = ? AND base = ? AND text = ?",
+                (*new, session, *old),
+            )
+        return cursor.rowcount > 0
+
     def draft(self, session: str) -> Draft | None:
         rows = self._query("SELECT base, text FROM drafts WHERE session = ?", (session,))
         return Draft(*rows[0]) if rows else None

@@ -1,20 +1,36 @@
-"""The editor of the shown kernel. Typing is kept as a draft in the store, so a reload or a refusal loses nothing."""
+"""The editor of the shown kernel. Typing is kept as a draft in the store, so a reload or a refusal loses nothing.
+
+It is the code editor, or a plain text field where `CUTEGEN_EDITOR=text` is set or the address says `?editor=text`.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
 import streamlit as st
 
+from cutegen_core import views
+from cutegen_core.candidate import content_key
 from cutegen_core.decision import Decision, DecisionKind
+from cutegen_core.errors import UsageError
+from cutegen_core.records import dump
 from cutegen_core.store import Draft, Store
 from cutegen_core.strategies.prompting import FOLDER
+from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import plan_form, ui_state
+from pages.components import code_editor, draft_exchange, plan_form, ui_state
+from pages.components.draft_exchange import Message, Visit
+from pages.components.line_marks import marks_of, moved
 from pages.components.source import line_messages
 from pages.components.texts import heading, table
 
+SETTING = "CUTEGEN_EDITOR"
+KINDS = ("code", "text")
 EDITOR_HEIGHT_PX = 520
+OTHERS_POLL_S = 2.0
+"""How soon a draft changed in another tab is seen here."""
+_EMPTY = "The editor is empty."
 
 
 def is_open(store: Store, view: SessionView) -> bool:
@@ -35,48 +51,132 @@ def start(store: Store, session: str, base: str) -> None:
     ui_state.set_editing(session, True)
 
 
+def kind() -> str:
+    """Which editor is wanted, one of `KINDS`; UsageError for another word in the environment."""
+    wanted = st.query_params.get("editor", "")
+    if wanted in KINDS:
+        return wanted
+    setting = os.environ.get(SETTING, KINDS[0])
+    if setting not in KINDS:
+        raise UsageError(f"{SETTING} is {setting!r}; it can be {' or '.join(KINDS)}")
+    return setting
+
+
 def render_editor(store: Store, view: SessionView, shown: StepView | None) -> None:
-    """The text, its Run, Close and Discard, and what was said about its lines when they were tested."""
+    """The plan's form, the text with its Run, Close and Discard, and what was said about its lines when tested."""
     draft = store.draft(view.id)
     if draft is None:
         return
-    key = _key(view.id, draft)
-    ui_state.put_once(key, draft.text)
     step = view.state.step_of(draft.base) if draft.base else None
     heading(f"Editing step {step.number}: {step.idea}" if step else "A kernel by hand, from an example")
+    if kind() == "text":
+        _text_field(store, view, shown, draft)
+        return
+    tested = views.step_view(store, view.id, step.number).trial if step else None
+    st.fragment(_code)(store, view, draft.base, tested, has_changes(store, view.id))
+    st.fragment(_watch, run_every=OTHERS_POLL_S)(store, view.id, draft.base)
+
+
+def _code(store: Store, view: SessionView, base: str, tested: Trial | None, changed: bool) -> None:
+    """The code editor, drawn again by itself for what is typed; the whole page only when that shows elsewhere, too."""
+    draft = store.draft(view.id)
+    if draft is None or draft.base != base or ui_state.waits_for_page() or has_changes(store, view.id) != changed:
+        st.rerun()
+    visit = _visit(view.id, base)
+    plan_form.render_plan_form(view.id, draft.text, partial(_rewrite, store, view.id, draft), tested)
+    marks = marks_of(tested)
+    code_editor.render_code_editor(
+        _key(view.id, base), draft, visit, moved(marks, _source(store, base), draft.text), content_key(dump(marks)),
+        _actions(store, view, base),
+    )  # fmt: skip
+
+
+def _actions(store: Store, view: SessionView, base: str) -> code_editor.Actions:
+    seen = view.state.meaning_seq
+
+    def keep(message: Message) -> None:
+        draft_exchange.take(store, view.id, base, _visit(view.id, base), message)
+
+    def run(message: Message) -> None:
+        visit = _visit(view.id, base)
+        if not draft_exchange.take(store, view.id, base, visit, message):
+            return
+        if not message.text.strip():
+            ui_state.say(_EMPTY)
+            return
+        visit.ran = content_key(message.text)
+        ui_state.choose_now(Decision(DecisionKind.EDIT, seen, source=message.text, candidate=base or None))
+
+    def leave(done: bool) -> None:
+        if done:
+            discard(store, view.id)
+        ui_state.set_editing(view.id, False)
+        ui_state.redraw_page()
+
+    return code_editor.Actions(keep, run, partial(leave, False), partial(leave, True))
+
+
+def _visit(session: str, base: str) -> Visit:
+    return ui_state.kept(_visit_key(session, base), Visit)
+
+
+def _watch(store: Store, session: str, base: str) -> None:
+    """Redraws when the draft has changed under this tab: typed in another one, run, or discarded."""
+    draft = store.draft(session)
+    if draft is None or draft.base != base or content_key(draft.text) != _visit(session, base).drawn:
+        st.rerun()
+
+
+def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
+    """The form has changed the text it was drawn from; the editor takes it over where nothing was typed since."""
+    if not store.replace_draft(session, old, Draft(old.base, text)):
+        ui_state.say("The text had changed meanwhile. The form shows it as it is now; please change it there again.")
+
+
+def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
+    key = _key(view.id, draft.base)
+    ui_state.put_once(key, draft.text)
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
     plan_form.render_plan_form(view.id, draft.text, partial(_write, store, view.id, draft.base, key), tested)
     st.text_area(
-        "Kernel source", key=key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
+        code_editor.LABEL, key=key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
         on_change=_keep, args=(store, view.id, draft.base, key),
     )  # fmt: skip
     _buttons(store, view, draft.base, key)
-    if shown and shown.step.candidate == draft.base:
-        rows: list[tuple[object, ...]] = [
-            (line, text) for line, said in sorted(line_messages(shown.trial).items()) for text in said
-        ]
-        if rows:
-            st.html(table(("line", "said when it was tested"), rows, numbers_from=9))
+    said = sorted(line_messages(tested).items())
+    rows: list[tuple[object, ...]] = [(line, text) for line, texts in said for text in texts]
+    if rows:
+        st.html(table(("line", "said when it was tested"), rows, numbers_from=9))
 
 
 def taken(store: Store, session: str, source: str) -> None:
     """The engine has made this text a candidate: the draft of it is done with. Typing that went on is kept."""
     draft = store.draft(session)
     if draft and draft.text == source:
-        discard(store, session)
+        _forget(store, session, draft)
 
 
 def discard(store: Store, session: str) -> None:
-    """Callback: forgets the draft and closes the editor."""
+    """Callback: forgets the draft and closes the editor. What its tab still sends of it is not listened to."""
     draft = store.draft(session)
-    store.save_draft(session, None)
     ui_state.set_editing(session, False)
     if draft:
-        ui_state.forget(_key(session, draft))
+        _forget(store, session, draft)
+        ui_state.forget(_visit_key(session, draft.base))
 
 
-def _key(session: str, draft: Draft) -> str:
-    return f"editor-{session}-{draft.base[:12]}"
+def _forget(store: Store, session: str, draft: Draft) -> None:
+    store.save_draft(session, None)
+    ui_state.set_editing(session, False)
+    ui_state.forget(_key(session, draft.base))
+
+
+def _key(session: str, base: str) -> str:
+    return f"editor-{session}-{base[:12]}"
+
+
+def _visit_key(session: str, base: str) -> str:
+    return f"visit-{session}-{base[:12]}"
 
 
 def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
@@ -88,7 +188,7 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
     with st.container(horizontal=True, gap="xsmall"):
         st.button(
             "Run the edit", key="edit-run", type="primary", shortcut="Ctrl+Enter", on_click=ui_state.choose,
-            args=(make, key, "The editor is empty."),
+            args=(make, key, _EMPTY),
         )  # fmt: skip
         st.button("Close, keep the draft", key="edit-close", on_click=ui_state.set_editing, args=(view.id, False))
         st.button("Discard the draft", key="edit-discard", on_click=discard, args=(store, view.id))

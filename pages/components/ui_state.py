@@ -7,16 +7,18 @@ the buttons hand over decisions bound at drawing time (`choose`) and the page ta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 
 from cutegen_core.decision import Decision
 
 MakeDecision = Callable[[str], Decision]
+T = TypeVar("T")
 
 _CHOSEN = "chosen"
 _NOTICE = "notice"
+_REDRAW = "redraw"
 _EDITING = "editing"
 _SUBMITTED = "submitted"
 _OPENING = "opening"
@@ -34,6 +36,21 @@ def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
 def choose_as_typed(make: MakeDecision, text_key: str) -> None:
     """Callback of a button whose field may also be empty."""
     st.session_state[_CHOSEN] = make(str(st.session_state.get(text_key) or "")), text_key
+
+
+def choose_now(decision: Decision) -> None:
+    """In a callback that has the text itself: the decision is made."""
+    st.session_state[_CHOSEN] = decision, ""
+
+
+def waits_for_page() -> bool:
+    """Something was decided or is to be said, and only the page itself takes it up: a fragment must rerun the page."""
+    return st.session_state.pop(_REDRAW, False) or _CHOSEN in st.session_state or _NOTICE in st.session_state
+
+
+def redraw_page() -> None:
+    """In a callback of a fragment: what was done shows elsewhere on the page, too."""
+    st.session_state[_REDRAW] = True
 
 
 def take_decision() -> tuple[Decision, str] | None:
@@ -139,6 +156,19 @@ def chosen_point(key: str) -> int | None:
     """The x value of the point selected in a chart."""
     points = st.session_state[key].selection.points
     return int(points[0]["x"]) if points else None
+
+
+def reported(key: str, name: str) -> object:
+    """What the component with this key has sent under `name`."""
+    return getattr(st.session_state.get(key), name, None)
+
+
+def kept(key: str, make: Callable[[], T]) -> T:
+    """An object of this tab, made at the first call."""
+    if key not in st.session_state:
+        st.session_state[key] = make()
+    found: T = st.session_state[key]
+    return found
 
 
 def forget(key: str) -> None:

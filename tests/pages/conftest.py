@@ -19,6 +19,7 @@ OpenPage = Callable[..., AppTest]
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    monkeypatch.setenv("CUTEGEN_EDITOR", "text")  # AppTest cannot type into a component
     return Store()
 
 

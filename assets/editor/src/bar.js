@@ -1,0 +1,76 @@
+// The line under the text: what can be done with the draft, whether it is saved, where the cursor is. Above the text
+// the choice that is asked for when the draft was changed elsewhere.
+
+import { BAR_CSS } from "./theme.js";
+
+const WORDS = {
+  saved: "✓ draft saved",
+  typing: "● typing",
+  sent: "● saving",
+  late: "▲ not saved yet: the server does not answer. This tab keeps the text, a reload included.",
+  conflict: "▲ not saved: choose a text above",
+};
+const LEAVES = "Tab now leaves the editor.";
+
+function button(text, className, onClick) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = `cg-button ${className}`;
+  made.textContent = text;
+  made.addEventListener("click", onClick);
+  return made;
+}
+
+export class Bar {
+  /** `actions`: run, close, discard, theirs, mine; each is called by its button. */
+  constructor(actions) {
+    this.style = document.createElement("style");
+    this.style.textContent = BAR_CSS;
+    this.conflict = this.#conflict(actions);
+    this.dom = document.createElement("div");
+    this.dom.className = "cg-editor-bar";
+    const run = button("Run the edit ", "cg-primary", actions.run);
+    const key = document.createElement("kbd");
+    key.textContent = /Mac/.test(navigator.platform) ? "⌘⏎" : "Ctrl+Enter";
+    run.append(key);
+    this.words = document.createElement("span");
+    this.words.className = "cg-editor-state";
+    this.words.setAttribute("role", "status");
+    this.place = document.createElement("span");
+    this.place.className = "cg-editor-place";
+    this.dom.append(
+      run,
+      button("Close, keep the draft", "", actions.close),
+      button("Discard the draft", "", actions.discard),
+      this.words,
+      this.place,
+    );
+  }
+
+  show({ state, leaving, note, line, column, marks }) {
+    this.conflict.hidden = state !== "conflict";
+    const words = [note || WORDS[state], leaving ? LEAVES : ""].filter(Boolean).join(" ");
+    if (this.words.textContent !== words) this.words.textContent = words;
+    const messages = marks ? ` · ${marks} message${marks > 1 ? "s" : ""}, F8 next` : "";
+    this.place.textContent = `Ln ${line}, Col ${column}${messages}`;
+    this.place.title = "Ctrl+F find and replace · Ctrl+Shift+M list of messages · Esc, then Tab leaves the editor";
+  }
+
+  #conflict(actions) {
+    const box = document.createElement("div");
+    box.className = "cg-editor-conflict";
+    box.setAttribute("role", "alert");
+    box.hidden = true;
+    const title = document.createElement("b");
+    title.textContent = "▲ Two texts";
+    const words = document.createElement("span");
+    words.textContent = "The saved draft was changed elsewhere while this text was typed.";
+    box.append(
+      title,
+      words,
+      button("Keep what is here", "", actions.mine),
+      button("Take the saved draft (Ctrl+Z brings this back)", "", actions.theirs),
+    );
+    return box;
+  }
+}

@@ -1,0 +1,228 @@
+// One editor in one element of the page: CodeMirror, the handshake with the server, and the line under the text.
+
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { bracketMatching, codeFolding, foldGutter, foldKeymap, indentOnInput, indentUnit } from "@codemirror/language";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, Prec, Transaction } from "@codemirror/state";
+import {
+  EditorView,
+  crosshairCursor,
+  drawSelection,
+  dropCursor,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  rectangularSelection,
+} from "@codemirror/view";
+import { Bar } from "./bar.js";
+import { cuda } from "./cuda.js";
+import { Handshake, Stash, lines } from "./handshake.js";
+import { locks } from "./locks.js";
+import { countMarks, marks, showMarks } from "./marks.js";
+import { isDark, theme } from "./theme.js";
+
+const LOCKED = "⊘ Locked lines: change or delete the line “// cutegen: lock” first.";
+const NOTE_MS = 4000;
+
+export class Editor {
+  /** `parent`: the element to fill. `data`: see `receive`. `ports`: setStateValue and setTriggerValue of Streamlit. */
+  constructor(parent, data, ports) {
+    Object.assign(this, { parent, ports, leaving: false, note: "", marksShown: null, scheme: new Compartment() });
+    this.bar = new Bar({
+      run: () => this.run(),
+      close: () => this.leave("close"),
+      discard: () => this.leave("discard"),
+      theirs: () => this.settle(() => this.handshake.takeTheirs()),
+      mine: () => this.settle(() => this.handshake.keepMine()),
+    });
+    this.dom = document.createElement("div");
+    this.dom.className = "cg-editor";
+    this.handshake = new Handshake(
+      { read: () => this.view.state.sliceDoc(), write: (text) => this.write(text) },
+      {
+        send: (message) => this.ports.setStateValue("draft", message),
+        stash: new Stash(data.name),
+        changed: () => this.refresh(),
+      },
+    );
+    this.view = new EditorView({ state: EditorState.create({ doc: "", extensions: this.extensions(data) }) });
+    this.dom.append(this.bar.style, this.bar.conflict, this.view.dom, this.bar.dom);
+    parent.append(this.dom);
+    this.listen();
+    this.fresh = true;
+    this.receive(data);
+    this.fresh = false;
+    this.goTo(data.marks[0]);
+    this.view.focus();
+  }
+
+  /** `data`: {name, label, opening, ack, refused, version, text, marks, marksOf}. */
+  receive(data) {
+    this.handshake.receive(data);
+    const dark = isDark(this.parent);
+    if (dark !== this.view.state.facet(EditorView.darkTheme)) {
+      this.view.dispatch({ effects: this.scheme.reconfigure(EditorView.darkTheme.of(dark)) });
+    }
+    // The lines of the marks are those of the server's text: they are placed while both texts are the same.
+    if (data.marksOf !== this.marksShown && (this.marksShown === null || this.view.state.sliceDoc() === lines(data.text))) {
+      this.marksShown = data.marksOf;
+      showMarks(this.view, data.marks);
+    }
+    this.refresh();
+  }
+
+  /** Begins where something was said. */
+  goTo(mark) {
+    if (!mark) return;
+    const { from } = this.view.state.doc.line(Math.min(mark.line, this.view.state.doc.lines));
+    this.view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+  }
+
+  run() {
+    const message = this.handshake.message();
+    this.ports.setTriggerValue("run", message);
+    this.refresh();
+    return true;
+  }
+
+  leave(how) {
+    if (how === "close") this.handshake.flush();
+    else this.handshake.ports.stash.drop();
+    this.ports.setTriggerValue(how, this.handshake.opening);
+  }
+
+  destroy() {
+    if (!this.discarded) this.handshake.close();
+    this.gone.abort();
+    this.view.destroy();
+    this.dom.remove();
+  }
+
+  /** Replaces the part that differs, so that cursor, folds and marks elsewhere stay. It can be undone. */
+  write(text) {
+    const old = this.view.state.sliceDoc();
+    let from = 0;
+    const shorter = Math.min(old.length, text.length);
+    while (from < shorter && old[from] === text[from]) from += 1;
+    let tail = 0;
+    while (tail < shorter - from && old[old.length - 1 - tail] === text[text.length - 1 - tail]) tail += 1;
+    this.view.dispatch({
+      changes: { from, to: old.length - tail, insert: text.slice(from, text.length - tail) },
+      annotations: [Transaction.addToHistory.of(!this.fresh), Transaction.remote.of(true)],
+      filter: false,
+    });
+  }
+
+  settle(choose) {
+    choose();
+    this.view.focus();
+  }
+
+  refresh() {
+    const { state } = this.view;
+    const head = state.selection.main.head;
+    const line = state.doc.lineAt(head);
+    this.bar.show({
+      state: this.handshake.state,
+      leaving: this.leaving,
+      note: this.note,
+      line: line.number,
+      column: head - line.from + 1,
+      marks: countMarks(state),
+    });
+  }
+
+  say(text) {
+    clearTimeout(this.noteEnds);
+    this.note = text;
+    this.noteEnds = setTimeout(() => {
+      this.note = "";
+      this.refresh();
+    }, NOTE_MS);
+    // From within a transaction's filter nothing may be drawn yet.
+    queueMicrotask(() => this.refresh());
+  }
+
+  /** The editor takes Tab for itself; after Escape the next one leaves, until something is typed. */
+  letTabLeave(leaving) {
+    if (leaving === this.leaving) return false;
+    this.leaving = leaving;
+    this.view.setTabFocusMode(leaving);
+    this.refresh();
+    return leaving;
+  }
+
+  listen() {
+    this.gone = new AbortController();
+    const { signal } = this.gone;
+    const flush = () => this.handshake.flush();
+    window.addEventListener("pagehide", flush, { signal });
+    document.addEventListener("visibilitychange", () => document.hidden && flush(), { signal });
+    document.addEventListener("keydown", (event) => this.fromThePage(event), { signal });
+  }
+
+  /** Ctrl+Enter runs from anywhere on the page but from another field. */
+  fromThePage(event) {
+    const elsewhere = event.target.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]");
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented || elsewhere) return;
+    event.preventDefault();
+    this.run();
+  }
+
+  extensions(data) {
+    const run = [
+      { key: "Mod-Enter", scope: "editor search-panel", run: () => this.run() },
+      { key: "Ctrl-Enter", scope: "editor search-panel", run: () => this.run() },
+    ];
+    return [
+      Prec.highest(keymap.of(run)),
+      lineNumbers(),
+      highlightActiveLineGutter(),
+      highlightSpecialChars(),
+      history(),
+      foldGutter(),
+      codeFolding(),
+      drawSelection(),
+      dropCursor(),
+      EditorState.allowMultipleSelections.of(true),
+      EditorState.tabSize.of(4),
+      indentUnit.of("  "),
+      indentOnInput(),
+      bracketMatching(),
+      rectangularSelection(),
+      crosshairCursor(),
+      highlightActiveLine(),
+      highlightSelectionMatches(),
+      search({ top: true }),
+      cuda,
+      marks,
+      locks(() => this.say(LOCKED)),
+      keymap.of([...searchKeymap, ...defaultKeymap, ...historyKeymap, ...foldKeymap, indentWithTab]),
+      Prec.lowest(keymap.of([{ key: "Escape", run: () => this.letTabLeave(true) }])),
+      theme,
+      this.scheme.of(EditorView.darkTheme.of(isDark(this.parent))),
+      EditorView.contentAttributes.of({
+        "aria-label": data.label,
+        "aria-description": "Ctrl+Enter runs the edit. Escape, then Tab leaves the editor. F8 goes to the next message.",
+        spellcheck: "false",
+        autocapitalize: "off",
+        autocorrect: "off",
+      }),
+      EditorView.domEventHandlers({
+        blur: () => {
+          this.handshake.flush();
+          this.letTabLeave(false);
+        },
+      }),
+      EditorView.updateListener.of((update) => {
+        const remote = update.transactions.some((tr) => tr.annotation(Transaction.remote));
+        if (update.docChanged && !remote) {
+          this.letTabLeave(false);
+          this.handshake.typed();
+        } else if (update.selectionSet) this.refresh();
+      }),
+    ];
+  }
+}
