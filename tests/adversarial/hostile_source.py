@@ -151,7 +151,7 @@ def _hidden() -> tuple[Case, ...]:
 
 def _bombs() -> tuple[Case, ...]:
     """Compiling needs no GPU, so there is nothing to try on one."""
-    flood = "".join(f"#warning {'x' * 4000}\n" for _ in range(80))
+    flood = "".join(f"#warning {'x' * 4000}\n" for _ in range(140))
     deep = "\n".join(f"#define B{k} B{k - 1} B{k - 1}" for k in range(1, 40))
     return (
         Case("template bomb", "types that double with every step", "relu",
