@@ -36,6 +36,9 @@ PARTS = {
         300,
         (RESULTS / "gpu_edit_to_verdict.json",),
     ),
+    "wgmma": Part(
+        ("-m", "benchmarks.gpu_wgmma", "run", ".gpu/wgmma", "--limit-s", "220"), 250, (RESULTS / "gpu_wgmma.json",)
+    ),
     "session": Part(("-m", "benchmarks.record_gpu_session"), 320, (RECORDINGS / "softmax-h200.jsonl.gz",)),
 }
 

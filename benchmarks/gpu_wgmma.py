@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -277,22 +277,29 @@ class Parent:
     def __init__(self, folder: Path, limit_s: float) -> None:
         self.folder, self.deadline = folder, time.monotonic() + limit_s
         self.rows: dict[str, dict[str, Any]] = {}
+        self.failures: list[str] = []
+        found = detect()
+        self.device = asdict(found) if found else None
 
     def run(self) -> int:
-        found = detect()
-        failures = [self.step("executor", "", 90)]
-        failures += [self.step("direct", str(shape), 60) for shape in range(len(SHAPES))]
-        for shape, (sizes, choices) in enumerate(SHAPES):
-            failures.append(self.step("workbench", f"{shape} {self._best(sizes, choices)}", 90))
-        problems_found = [f for f in failures if f]
+        # The number most wanted comes first.
+        steps = [("direct", 0, 60), ("executor", -1, 90), *(("direct", shape, 60) for shape in range(1, len(SHAPES)))]
+        for what, shape, most_s in [*steps, *(("workbench", shape, 90) for shape in range(len(SHAPES)))]:
+            words = "" if shape < 0 else str(shape)
+            if what == "workbench":
+                words += f" {self._best(*SHAPES[shape])}"
+            self.failures += filter(None, [self.step(what, words, most_s)])
+            self._write()
+        self._table()
+        return int(bool(self.failures) or any(not row.get("right", True) for row in self.rows.values()))
+
+    def _write(self) -> None:
         small = [row for row in self.rows.values() if "case" in row]
         conditions.write("gpu_wgmma", {
-            "device": asdict(found) if found else None, "failures": problems_found,
+            "device": self.device, "failures": self.failures,
             "small_cases": {"of": len(small), "right": sum(row["right"] for row in small)},
             "rows": list(self.rows.values()),
         })  # fmt: skip
-        self._table(problems_found)
-        return int(bool(problems_found) or any(not row.get("right", True) for row in self.rows.values()))
 
     def step(self, what: str, words: str, most_s: float) -> str:
         """What went wrong, "" when nothing did."""
@@ -323,7 +330,7 @@ class Parent:
 
         return max(range(len(choices)), key=share)
 
-    def _table(self, failures: Sequence[str]) -> None:
+    def _table(self) -> None:
         small = [row for row in self.rows.values() if "case" in row]
         print(f"\nsmall cases right: {sum(row['right'] for row in small)} of {len(small)}")
         for row in small:
@@ -337,7 +344,7 @@ class Parent:
             elif name.startswith("workbench"):
                 shown = row.get("tflops") or {"verdict": row["failure"] or row["not_timed"]}
                 print(f"{name:50} {json.dumps(shown)[:200]} {row['marks']}")
-        for failure in failures:
+        for failure in self.failures:
             print(f"FAILED {failure}")
 
 
