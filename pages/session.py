@@ -27,7 +27,7 @@ from pages.components.timeline import render_timeline
 ENGINE_ANSWERS_S = 0.5
 STAYS = (
     DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
-    DecisionKind.PROFILE,
+    DecisionKind.PROFILE, DecisionKind.ABLATE,
 )  # fmt: skip
 """Decisions after which the same step stays on the screen."""
 KEPT = "A draft you were typing is still there."

@@ -48,7 +48,7 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
             render_imported_bar(store, view)
             return
         _hint_and_chips(store, view, shown)
-        left, middle, right = st.columns([3.4, 4.4, 3.1], vertical_alignment="center")
+        left, middle, right = st.columns([3.2, 4.0, 3.9], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
             _draw(_approve(store, view, shown))
             st.button(
@@ -61,7 +61,7 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         with middle:
             _instruction(view)
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
-            for button in (_rewind(view, shown), _accept(view, shown), _stop_or_resume(view)):
+            for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
                 _draw(button)
 
 
@@ -166,7 +166,7 @@ def _budget(view: SessionView) -> _Button:
         steps, tokens = state.max_steps, state.max_tokens + MORE_TOKENS
         label = f"Raise to {tokens:,} tokens"
     return _Button(
-        "decide-budget", label, "B", True,
+        "decide-budget", label, "M", True,
         lambda _: Decision(DecisionKind.BUDGET, max_steps=steps, max_tokens=tokens), primary=True,
     )  # fmt: skip
 
@@ -183,6 +183,18 @@ def _rewind(view: SessionView, shown: StepView | None) -> _Button:
         "decide-rewind", f"Rewind to {target}" if target else "Rewind to the start", "W", enabled,
         lambda _: Decision(DecisionKind.REWIND, state.meaning_seq, step=target),
         help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.",
+    )  # fmt: skip
+
+
+def _branch(view: SessionView, shown: StepView | None) -> _Button:
+    """On from the shown kernel, beside the best one, which stays the best."""
+    state = view.state
+    number = shown.step.number if shown and shown.step.candidate else 0
+    enabled = number > 0 and (_answerable(view) or state.status is SessionState.ACCEPTED)
+    return _Button(
+        "decide-branch", f"Branch {number}" if number else "Branch", "B", enabled,
+        lambda _: Decision(DecisionKind.BRANCH, state.meaning_seq, step=number),
+        help="Goes on from the shown kernel; the best one stays the best until something beats it.",
     )  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from cutegen_core import hunks
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.event import SessionState
 from cutegen_core.hunks import Hunk
+from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import code_tables
+from pages.components import ablation, code_tables
 from pages.components.texts import quiet
 
 VIEW = "hunks"
@@ -29,6 +30,11 @@ def possible(view: SessionView, shown: StepView) -> bool:
     answerable = not view.working and view.state.status is not SessionState.ACCEPTED
     changed = bool(shown.base_source) and bool(shown.source) and shown.base_source != shown.source
     return changed and answerable and not view.state.settings.imported
+
+
+def visible(view: SessionView, shown: StepView) -> bool:
+    """There is something to choose, or something that was found out."""
+    return possible(view, shown) or (bool(shown.base_source) and ablation.tried(view, shown))
 
 
 def is_open() -> bool:
@@ -47,14 +53,15 @@ def close() -> None:
         st.query_params.pop("view", None)
 
 
-def render_hunks(shown: StepView) -> None:
-    """Every hunk with its switch."""
+def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
+    """Every hunk with its switch, and what each is worth."""
     found = hunks.split(shown.base_source, shown.source)
     out = dropped(found)
     quiet(
         f"{len(found) - len(out)} of {len(found)} hunks kept. A digit switches a hunk. Keep hunks (K) makes the kept "
         "ones a candidate of its own, which walks all stages; the model is told which were dropped."
     )
+    ablation.render_ablation(store, view, shown, len(found))
     with st.container(key="code-pane"):
         for hunk in found:
             kept = hunk.number not in out

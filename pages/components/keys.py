@@ -16,7 +16,9 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("W", "rewind to the shown step"),
     ("F", "accept and finish, after one more test"),
     ("S", "stop; G goes on"),
-    ("B", "raise the budget when it is used up"),
+    ("B", "branch: go on from the shown step; the best one stays the best"),
+    ("M", "more: raise the budget when it is used up"),
+    ("T", "try the hunks apart, while they are shown: what each is worth"),
     ("P", "profile the shown kernel, on a GPU, in the profile pane"),
     ("H", "this list"),
 )

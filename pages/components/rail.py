@@ -25,27 +25,32 @@ def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stal
         stale: a draft differs from the tested source, so the verdicts are of another text.
         ticket: of a decision the engine has not taken yet, else 0.
     """
-    every = RUNNING_POLL_S if view.working or view.state.profile_wanted or ticket else WAITING_POLL_S
+    every = RUNNING_POLL_S if _busy(view) or ticket else WAITING_POLL_S
     watch = st.fragment(_watch, run_every=every)
     watch(store, view.id, _drawn(view), shown.step.number if shown else None, stale, ticket)
 
 
-def _drawn(view: SessionView) -> tuple[int, int]:
-    """Changes with everything the page must be drawn again for. A profile arrives beside the steps and makes no
-    decision stale, so it has no part in `meaning_seq`."""
-    return view.state.meaning_seq, len(view.state.profiles)
+def _drawn(view: SessionView) -> tuple[int, ...]:
+    """Changes with everything the page must be drawn again for. Profiles and ablations arrive beside the steps and make
+    no decision stale, so they have no part in `meaning_seq`."""
+    state = view.state
+    waits = (state.profile_wanted is not None, state.ablation_wanted is not None)
+    return state.meaning_seq, len(state.profiles), len(state.ablations), *waits
+
+
+def _busy(view: SessionView) -> bool:
+    return view.working or view.state.profile_wanted is not None or view.state.ablation_wanted is not None
 
 
 def _watch(
-    store: Store, session: str, drawn: tuple[int, int], number: int | None, stale: bool, ticket: int
+    store: Store, session: str, drawn: tuple[int, ...], number: int | None, stale: bool, ticket: int
 ) -> None:  # fmt: skip
     view = views.session_view(store, session)
     if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
-    busy = view.working or view.state.profile_wanted
-    live = _line(store, view) if busy else "your answer waits for the engine" if ticket else ""
+    live = _line(store, view) if _busy(view) else "your answer waits for the engine" if ticket else ""
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
 
 

@@ -36,7 +36,7 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
     choices = _choices(view, shown)
     picture, other = _toolbar(view, shown, choices)
     if picture == hunk_view.VIEW:
-        hunk_view.render_hunks(shown)
+        hunk_view.render_hunks(store, view, shown)
         return
     notes = _notes(store, view, shown)
     with st.container(key="code-pane"):
@@ -122,7 +122,7 @@ def _label(view: SessionView, word: str, candidate: str) -> str:
 def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
     left, middle, _ = st.columns([1.7, 1.6, 0.5], vertical_alignment="center")
     wanted = st.query_params.get("view", "")
-    pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.possible(view, shown) else VIEWS
+    pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
     usual = "inline" if "parent" in choices else "source"
     picture = wanted if wanted in pictures else usual
     key, against_key = f"picture-{usual}-{len(pictures)}", f"against-{view.id}-{shown.step.number}"

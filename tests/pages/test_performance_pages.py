@@ -7,9 +7,13 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cutegen_core.ablation import AblationRow, AblationTable
 from cutegen_core.decision import DecisionKind, Gate
-from cutegen_core.event import Profiled
+from cutegen_core.event import Ablated, Profiled
+from cutegen_core.performance import Word
 from cutegen_core.store import Store
+from cutegen_core.trial import Status
+from cutegen_core.variant import Spent
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.gpu_stories import gpu_story, matmul_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, Story, hostile_story, softmax_story
@@ -192,3 +196,31 @@ def test_markup_from_outside_stays_text_in_the_new_views(store: Store, open_page
         assert "<img" not in shown(page)
         assert not any("[link](" in button.label for button in page.button)
     assert HOSTILE.startswith("<img")
+
+
+def test_hunks_are_tried_apart_and_the_table_says_what_each_is_worth(store: Store, open_page: OpenPage) -> None:
+    story = _diff_gate(store)
+    page = open_page("session", id=story.session, view="hunks")
+    page.button(key="ablate").click().run()
+    (waiting,) = store.waiting()
+    assert (waiting.decision.kind, waiting.decision.candidate) == (DecisionKind.ABLATE, store.put(ONE_PASS))
+    passed, words = Status.PASSED, {(): None, (1, 2): Word.FASTER, (2,): Word.FASTER, (1,): Word.SAME}
+    times = {(): 0.1718, (1, 2): 0.1524, (2,): 0.1526, (1,): 0.1716}
+    rows = tuple(AblationRow(kept, Spent(passed, "", 32, 0, 1.0, ms, words[kept])) for kept, ms in times.items())
+    found = AblationTable(("line 2, +1 -1", "line 41, +6 -1"), rows)
+    story.add(Ablated(store.put(ONE_PASS), store.put_record(found)))
+    text = shown(open_page("session", id=story.session, view="hunks"))
+    assert "+19.2 µs" in text
+    assert "-19.2 µs" in text
+    assert "171.6 µs = SAME" in text
+    assert "Before the change: 171.8 µs" in text
+    story.add(Ablated(store.put(ONE_PASS), "", "the change has 9 hunks, at most 8 are tried apart"))
+    assert "at most 8 are tried apart" in shown(open_page("session", id=story.session, view="hunks"))
+
+
+def test_a_branch_goes_on_from_the_shown_step(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=gpu_story(store).session, step=3)
+    assert page.button(key="decide-branch").label == "Branch 3"
+    page.button(key="decide-branch").click().run()
+    (waiting,) = store.waiting()
+    assert (waiting.decision.kind, waiting.decision.step) == (DecisionKind.BRANCH, 3)
