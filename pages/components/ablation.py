@@ -58,11 +58,12 @@ def _render(found: AblationTable) -> None:
             *_cells(without.spent if without else None, whole.spent if whole else None),
             *_cells(alone.spent if alone else None, nothing.spent if nothing else None),
         ))  # fmt: skip
-    header = ("hunk", "lines", "without it", "that costs", "alone", "that costs")
+    header = ("hunk", "lines", "without it", "beside all", "alone", "beside none")
     st.html(table(header, rows, numbers_from=9))
     for name, row in (("Before the change", nothing), ("With all hunks", whole)):
         if row:
             quiet(f"{name}: {_told(row.spent)}")
+    quiet("A word compares with the kernel before the change, timed in turns with it.")
 
 
 def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
