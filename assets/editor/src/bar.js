@@ -7,7 +7,7 @@ const WORDS = {
   saved: "✓ draft saved",
   typing: "● typing",
   sent: "● saving",
-  late: "▲ not saved yet: the server does not answer. This tab keeps the text, a reload included.",
+  late: "▲ not saved yet: no answer. This tab keeps the text, also over a reload.",
   conflict: "▲ not saved: choose a text above",
 };
 const LEAVES = "Tab now leaves the editor.";
@@ -50,7 +50,7 @@ export class Bar {
   show({ state, leaving, note, line, column, marks }) {
     this.conflict.hidden = state !== "conflict";
     const words = [note || WORDS[state], leaving ? LEAVES : ""].filter(Boolean).join(" ");
-    if (this.words.textContent !== words) this.words.textContent = words;
+    if (this.words.textContent !== words) this.words.textContent = this.words.title = words;
     const messages = marks ? ` · ${marks} message${marks > 1 ? "s" : ""}, F8 next` : "";
     this.place.textContent = `Ln ${line}, Col ${column}${messages}`;
     this.place.title = "Ctrl+F find and replace · Ctrl+Shift+M list of messages · Esc, then Tab leaves the editor";

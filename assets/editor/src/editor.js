@@ -23,7 +23,7 @@ import { locks } from "./locks.js";
 import { countMarks, marks, showMarks } from "./marks.js";
 import { isDark, theme } from "./theme.js";
 
-const LOCKED = "⊘ Locked lines: change or delete the line “// cutegen: lock” first.";
+const LOCKED = "⊘ locked: remove “// cutegen: lock” first";
 const NOTE_MS = 4000;
 
 export class Editor {

@@ -32,7 +32,7 @@ function refuse(tr, said) {
     for (const { inside, end } of locked) {
       const between = from === to && (from === end || (from === inside && inserted.lines > 1));
       edge ||= between;
-      touched ||= between || (from < end && to > inside) ;
+      touched ||= between || (from < end && to > inside);
     }
   });
   if (touched) said(tr.startState);

@@ -39,6 +39,7 @@ export const theme = EditorView.theme({
   ".cm-gutter-lint .cm-gutterElement": { padding: "0 0.1em" },
   ".cm-lint-marker": { width: "0.9em", height: "0.9em" },
   ".cg-lock-gutter": { color: "var(--cg-amber)", fontSize: "0.85em" },
+  ".cg-lock-gutter .cm-gutterElement": { padding: "0 2px 0 1px" },
   ".cg-locked": {
     backgroundImage:
       "repeating-linear-gradient(135deg, transparent 0 6px, light-dark(#8a5a0016, #e3b34116) 6px 9px)",
@@ -109,6 +110,7 @@ export const theme = EditorView.theme({
     color: "var(--cg-text)",
     border: "1px solid var(--cg-line)",
     maxWidth: "60rem",
+    fontSize: "0.8rem",
   },
   ".cm-diagnostic": { whiteSpace: "pre-wrap", overflowWrap: "anywhere" },
   ".cm-diagnosticSource": { opacity: "1", color: "var(--cg-grey)" },
@@ -130,8 +132,8 @@ export const BAR_CSS = `
 .cg-editor button.cg-primary, .cg-editor button.cg-primary:hover { background: var(--cg-blue); border-color: var(--cg-blue); color: light-dark(#ffffff, #0b1016); }
 .cg-editor button.cg-primary:hover { filter: brightness(1.08); }
 .cg-editor kbd { font: inherit; font-size: 0.75rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
-.cg-editor-state { min-width: 0; overflow-wrap: anywhere; }
-.cg-editor-place { margin-left: auto; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.cg-editor-state { flex: 1 1 8rem; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.cg-editor-place { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .cg-editor-conflict { display: flex; flex-wrap: wrap; gap: 0.3rem 0.5rem; align-items: center; border: 1px solid var(--cg-amber); border-left-width: 4px; border-radius: 4px; padding: 0.25rem 0.6rem; margin-bottom: 0.4rem; font-size: 0.86rem; color: var(--cg-text); }
 .cg-editor-conflict[hidden] { display: none; }
 .cg-editor-conflict b { color: var(--cg-amber); }
