@@ -18,7 +18,7 @@ from cutegen_core.graph import Graph, Node, Operand, Ref
 from cutegen_core.judge.reference import Reference
 from cutegen_core.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
 from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
-from cutegen_core.proposer import Attempt, Declined, Finished, Proposal, ProposalRequest
+from cutegen_core.proposer import Attempt, Declined, Finished, Proposal, ProposalRequest, Sweep
 from cutegen_core.proposers.playbook import PlaybookProposer
 from cutegen_core.screening import screen
 from cutegen_core.trial import Status
@@ -266,6 +266,7 @@ def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
     assert "does not know what 'sing' means; say one of naive, vectorised, tuned" in declined.reason
     same = proposer.respond(request(instruction="naive", base=base))
     assert isinstance(same, Declined)
+    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), Sweep)
     unknown = proposer.respond(request(op="aten.conv2d"))
     assert isinstance(unknown, Finished)
     assert "not in the playbook" in unknown.reason
