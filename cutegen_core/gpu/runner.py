@@ -67,12 +67,17 @@ class Runner:
         return {}
 
     def run(self, message: Message) -> Message:
-        """One run of the plan on one set; its scratch must be intact afterwards."""
+        """The plan on one set, as many calls in a row as asked for; its scratch must be intact afterwards.
+
+        The outputs are those of the last call: what an earlier one left in the module must not keep it from its work.
+        """
+        deadline = time.monotonic() + message["timeout_s"]
         with self._loaded() as loaded:
-            loaded.poison(self.stream, message["set"], message["poison"])
-            self.shared.fill(message["poison"], self.stream)
-            loaded.run(self.stream, message["set"])
-            driver.finish(self.stream, time.monotonic() + message["timeout_s"])
+            for _ in range(message["calls"]):
+                loaded.poison(self.stream, message["set"], message["poison"])
+                self.shared.fill(message["poison"], self.stream)
+                loaded.run(self.stream, message["set"])
+                driver.finish(self.stream, deadline)
         for name, buffer in self.scratch.items():
             if damage := buffer.damage():
                 raise ScratchDamaged(name, damage.sentence(f"scratch {name}"))

@@ -137,9 +137,10 @@ class RunnerProcess:
         finally:
             os.close(image)
 
-    def run(self, index: int = 0, *, poison: int = 0xFF, timeout_s: float) -> Answer:
-        """One run of the plan on one buffer set, with the module loaded afresh and outputs and scratch poisoned."""
-        return self._answer({"op": "run", "set": index, "poison": poison, "timeout_s": timeout_s}, timeout_s)
+    def run(self, index: int = 0, *, poison: int = 0xFF, calls: int = 1, timeout_s: float) -> Answer:
+        """The plan on one buffer set, with the module loaded afresh; outputs and scratch poisoned before each call."""
+        request = {"op": "run", "set": index, "poison": poison, "calls": calls, "timeout_s": timeout_s}
+        return self._answer(request, timeout_s)
 
     def measure(self, order: Sequence[int], *, warm: int = 0, warm_runs: int = 2, timeout_s: float) -> Answer:
         """Device time of the sets in `order`, after warming up on another (`gpu.measuring.Meter.measure`).
