@@ -56,7 +56,7 @@ def _cases() -> tuple[Case, ...]:
              relu("if (known == out) return;\n  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
                   "__device__ float* known;\n__global__ void g(float* out) { known = out; }",
                   ELEMENTS + '[[launch]]\nkernel = "g"\ngrid = ["1"]\nblock = ["1"]\nargs = ["out"]\n'),
-             status(MEMORY, words=("kept-state",)), None),
+             status(MEMORY, words=("kept-state",)), status(*CHEATS)),
         Case("keyed by sixty-four pointers", "a ring of buffers is only as long as it is", "relu",
              relu("for (int k = 0; k < 64; ++k) if (known[k] == out) return;\n  if (i < n) out[i] = fmaxf(x[i], 0.0f);",
                   "__device__ float* known[64];\n__device__ int next;\n"
