@@ -5,7 +5,7 @@ r"""Tries the corpus on one executor and writes what came of it; one command, re
     python -m tests.adversarial.run --executor gpu --cubins .gpu/adversarial \
         --results benchmarks/results/adversarial_h200.json
 
-1. Cases whose row is in the results file already, for the same text, are passed over.
+1. Cases whose row is in the results file already, for the same text and as expected, are passed over.
 2. Each other one is a thorough trial with a fresh seed; its row is written before the next one begins.
 3. The exit status is 1 when a hostile kernel passed, an honest one was blocked, or the evidence is not what it must be.
 A machine that fails at one case is a row, too ("MACHINE_ERROR"); the next case gets a fresh bench.
@@ -100,14 +100,17 @@ class Results:
         self._path, self._executor = path, executor
         self.rows: dict[str, Row] = {}
         if path.exists():
-            self.rows = json.loads(path.read_text())["rows"]
+            kept = json.loads(path.read_text())["rows"]
+            sources = {case.name: _source(case) for case in applying(executor)}
+            self.rows = {name: row for name, row in kept.items() if row["source"] == sources.get(name)}
 
     def has(self, case: Case) -> bool:
-        return self.rows.get(case.name, {}).get("source") == content_key(case.source)[:16]
+        """Whether there is nothing to do: a row that was not as expected is tried again."""
+        return case.name in self.rows and not self.rows[case.name]["wrong"]
 
     def add(self, case: Case, row: Row) -> None:
         kind = "hostile" if case.hostile else "honest"
-        self.rows[case.name] = {"kind": kind, "story": case.story, "source": content_key(case.source)[:16], **row}
+        self.rows[case.name] = {"kind": kind, "story": case.story, "source": _source(case), **row}
         mark = "    " if not row["wrong"] else "BAD "
         print(f"{mark}{row['seconds']:6.1f} s  {row['status']:20} {case.name}  {'; '.join(row['wrong'])}", flush=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,6 +139,10 @@ class Results:
         found = self.summary()
         print(json.dumps(found, indent=1), flush=True)
         return int(bool(found["not_as_expected"]) or len(self.rows) < wanted)
+
+
+def _source(case: Case) -> str:
+    return content_key(case.source)[:16]
 
 
 def conditions(executor: str) -> Mapping[str, Any]:
