@@ -155,6 +155,9 @@ class Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While this is on, whatever a reference makes in a narrower type, such as by `.float()`, it makes in float64: else
     a file that converts would be compared with rounded values, and would seem to make no error of its own."""
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def __torch_dispatch__(
         self,
         func: Callable[..., object],
