@@ -254,7 +254,7 @@ LINT = {
     "deaf": ("return torch.arange(x.shape[1]).float() * torch.ones_like(x)", "does not depend on the inputs"),
     "random": ("return F.dropout(x, 0.5)", "out is random"),
     "nan": ("return torch.log(x - 2)", "holds NaN or Inf"),
-    "single_only": ("return x @ torch.ones(x.shape[1], 3, dtype=torch.float32)", "at the declared precision"),
+    "single_only": ("return (x.view(torch.int32) & 1023).float()", "at the declared precision"),
 }
 
 
