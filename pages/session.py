@@ -65,10 +65,10 @@ def unanswered(store: Store, session: str) -> int:
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:
-    """The step in the URL, else the last one."""
+    """The step in the URL, else the last one; of a session that is over, the one it came to."""
     wanted = st.query_params.get("step", "")
     if not wanted:
-        last = view.state.step
+        last = views.outcome_step(view.state) or view.state.step
         return views.step_view(store, view.id, last.number) if last else None
     if not wanted.isdecimal() or not any(row.number == int(wanted) for row in view.steps):
         note("error", f"Session {view.id} has no step “{wanted}”; it has {len(view.steps)}.")

@@ -140,6 +140,14 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     return StepView(step, text(step.candidate), text(step.parent or step.base), text(waiting), calls, trial)
 
 
+def outcome_step(state: State) -> Step | None:
+    """The step a session came to that nothing more happens in: the accepted kernel's, or the best one's where a
+    recording ends in a step without a kernel. None while it goes on."""
+    accepted = state.status is SessionState.ACCEPTED
+    ended_empty = state.settings.imported and state.step is not None and state.step.candidate is None
+    return state.step_of(state.best) if state.best and (accepted or ended_empty) else None
+
+
 def acceptance_trial(store: Store, state: State) -> Trial | None:
     """The trial that accepted (or refused to accept) the candidate."""
     tried: Tried | None = state.acceptance

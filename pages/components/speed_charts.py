@@ -110,10 +110,10 @@ def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], show
     last = speeds[-1]
     lines = {"bound": last.bound_us, last.against.baseline if last.against else "": last.baseline_us}
     compact(figure, "latency, µs", height=STEPS_PX)
-    _targets(figure, lines)
     lowest = min([s.p10_us for s in speeds] + [v for v in lines.values() if v])
     log = top > LOG_FROM * lowest
-    bounds = [0.94 * lowest, 1.03 * top]
+    _targets(figure, lines, log=log)
+    bounds = [(0.6 if log else 0.94) * lowest, 1.03 * top]
     figure.update_yaxes(type="log" if log else "linear", rangemode="normal", tickformat="~g",
                         range=[math.log10(b) for b in bounds] if log else bounds)  # fmt: skip
     last_step = rows[-1].number
@@ -140,16 +140,17 @@ def _best_so_far(speeds: Sequence[SpeedRow]) -> go.Scatter:
                       line={"shape": "hv", "width": 1.5, "color": GREEN})  # fmt: skip
 
 
-def _targets(figure: Figure, lines: Mapping[str, float | None]) -> None:
+def _targets(figure: Figure, lines: Mapping[str, float | None], *, log: bool) -> None:
     highest = max((value for value in lines.values() if value), default=0.0)
     for name, value in lines.items():
         if not value:
             continue
         color, dash = (AMBER, "dash") if name == "bound" else (GREY, "dot")
-        place = "top left" if value == highest else "bottom left"
-        figure.add_hline(
-            y=value, line={"color": color, "dash": dash, "width": 1}, annotation_text=f"{escaped(name)} {value:.4g}",
-            annotation_position=place, annotation_font=SMALL,
+        figure.add_hline(y=value, line={"color": color, "dash": dash, "width": 1})
+        # An annotation's place on a logarithmic axis is the logarithm, a line's is the value.
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=math.log10(value) if log else value, showarrow=False, font=SMALL,
+            yanchor="bottom" if value == highest else "top", text=f"{escaped(name)} {value:.4g}",
         )  # fmt: skip
 
 

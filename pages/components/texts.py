@@ -96,8 +96,8 @@ def micros(us: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speedup: 1.124 -> "1.12x"."""
-    return f"{value:.2f}x"
+    """A speedup: 1.124 -> "1.12x", 45.79 -> "45.8x"."""
+    return f"{value:.2f}x" if value < 10 else f"{value:.1f}x"
 
 
 def percent(fraction: float) -> str:

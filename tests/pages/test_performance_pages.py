@@ -8,15 +8,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cutegen_core.ablation import AblationRow, AblationTable
-from cutegen_core.decision import DecisionKind, Gate
-from cutegen_core.event import Ablated, Profiled
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.event import Ablated, Decided, Outcome, Profiled, SessionState, StateChanged, StepClosed, StepStarted
 from cutegen_core.performance import Word
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.variant import Spent
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.gpu_stories import gpu_story, matmul_story
-from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, Story, hostile_story, softmax_story
+from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
 
 def _figures(page: AppTest) -> str:
@@ -224,3 +224,11 @@ def test_a_branch_goes_on_from_the_shown_step(store: Store, open_page: OpenPage)
     page.button(key="decide-branch").click().run()
     (waiting,) = store.waiting()
     assert (waiting.decision.kind, waiting.decision.step) == (DecisionKind.BRANCH, 3)
+
+
+def test_a_session_that_is_over_opens_at_what_it_came_to(store: Store, open_page: OpenPage) -> None:
+    story = gpu_story(store)
+    accept = Decision(DecisionKind.ACCEPT, story.seq, candidate=store.put(VECTORS))
+    story.close(Outcome.KEPT).add(StepStarted(9, None), StepClosed(9, Outcome.UNANSWERED))
+    story.add(Decided(accept), StateChanged(SessionState.ACCEPTED))
+    assert "Step 5</b> one pass, 128-bit loads" in shown(open_page("session", id=story.session))
