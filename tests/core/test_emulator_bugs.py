@@ -144,6 +144,14 @@ BUGS = {
     "race between threads": Bug(
         "out[0] += x[threadIdx.x];  // HERE", MEMORY, "race", "out", "thread (0, 0, 0)", grid=1
     ),
+    "barrier some lanes skip": Bug(
+        "out[threadIdx.x] = 1.f;\n  if (threadIdx.x < 40) __syncthreads();  // HERE",
+        MEMORY,
+        "divergent-barrier",
+        "",
+        "thread (40, 0, 0) has left the kernel without reaching it",
+        grid=1,
+    ),
     "two different barriers": Bug(
         "if (threadIdx.x < 32)\n    __syncthreads();  // HERE\n  else\n    __syncthreads();\n  out[threadIdx.x] = 0.f;",
         MEMORY,
@@ -296,17 +304,24 @@ def test_blocks_that_wait_for_one_another_are_unsupported(harness: Harness) -> N
     assert ran.finding.line == line_of(source, MARK)
 
 
-def test_a_barrier_after_threads_have_ended_warns(harness: Harness) -> None:
-    source = source_of(
-        Bug("if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }", MEMORY, "", "")
-    )
+ENDED = {
+    "threads without work": "if (threadIdx.x < 40) {\n    out[threadIdx.x] = 1.f;\n    __syncthreads();  // HERE\n  }",
+    "a warp that has done its part": (
+        "if (threadIdx.x < 40) out[threadIdx.x] = 1.f;\n  if (threadIdx.x >= 32) return;\n  __syncthreads();  // HERE"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_barrier_after_threads_have_ended_warns(harness: Harness, name: str) -> None:
+    source = source_of(Bug(ENDED[name], MEMORY, "", ""))
     x = np.zeros(40, np.float32)
     ran = harness.run(
         source, {"x": x}, {"out": x}, one("main_kernel", 1, 64, "x:float32", "out:float32", 40), checked=True
     )
     assert ran.status is Status.PASSED
     assert (ran.finding.kind, ran.finding.line) == ("divergent-barrier", line_of(source, MARK))
-    assert "thread (40, 0, 0) has left the kernel" in ran.finding.message
+    assert "has left the kernel before this __syncthreads()" in ran.finding.message
     assert (ran.outputs["out"] == 1).all()
 
 

@@ -262,14 +262,16 @@ int dissenter(int thread) {
   return -1;
 }
 
-// Since Volta a thread that has ended is not waited for, so the `return` of threads without work is said and not judged.
-// One that worked since the last barrier and then left without coming to this one has skipped it, which is judged.
+// Since Volta a thread that has ended is not waited for, so the `return` of threads without work, or of a whole warp that
+// has done its part, is said and not judged. A lane that worked since the last barrier and then left without coming to
+// this one, while others of its warp came, has skipped it, which is judged.
 void judge_ended(int waiting) {
   if (live == thread_count) return;
   int ended = -1;
   for (uint32_t t = 0; t < thread_count; ++t) {
     if (fibers[t].state != State::DONE) continue;
-    if (spec.checked && worked_since_barrier((int)t)) explain_deadlock(waiting, (int)t);
+    bool const others_wait = warps[t / 32].present & ~warps[t / 32].ended;
+    if (spec.checked && others_wait && worked_since_barrier((int)t)) explain_deadlock(waiting, (int)t);
     if (ended < 0) ended = (int)t;
   }
   char text[64];

@@ -1,6 +1,6 @@
 // Stands in for CUDA's <cooperative_groups.h>, <cooperative_groups/reduce.h> and <cooperative_groups/scan.h>: blocks,
-// tiles of up to 32 threads, coalesced groups and the grid of a cooperative launch. Clusters, asynchronous copies and
-// larger tiles are not here, so a kernel that uses them does not build for the emulator.
+// tiles of up to 32 threads, coalesced groups and the grid of a cooperative launch. Asynchronous copies and larger tiles
+// are not here, so a kernel that uses them does not build for the emulator.
 #pragma once
 #include "threads.hpp"
 
@@ -143,6 +143,23 @@ class grid_group {
   static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
 };
 inline grid_group this_grid() { return {}; }
+
+// A cluster of one block, which every block is without clusters; launches with larger ones are refused by name.
+class cluster_group {
+ public:
+  static void sync(EMU_HERE) { emu_barrier(line, file); }
+  static unsigned num_blocks() { return 1; }
+  static unsigned block_rank() { return 0; }
+  static unsigned num_threads() { return thread_block::num_threads(); }
+  static unsigned size() { return num_threads(); }
+  static unsigned thread_rank() { return thread_block::thread_rank(); }
+  static dim3 dim_blocks() { return dim3(1, 1, 1); }
+  static dim3 block_index() { return dim3(0, 0, 0); }
+  template <class T>
+  static T* map_shared_rank(T* address, int) { return address; }
+  static unsigned query_shared_rank(const void*) { return 0; }
+};
+inline cluster_group this_cluster() { return {}; }
 
 template <class Group>
 inline void sync(Group const& group, EMU_HERE) { group.sync(line, file); }
