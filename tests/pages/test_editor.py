@@ -1,4 +1,4 @@
-"""The editor's server side: what is kept of what a browser sends, marks in edited texts, the built file, the setting."""
+"""The editor's server side: what is kept of what a browser sends, marks in edited texts, built file, setting."""
 
 from __future__ import annotations
 

@@ -1,0 +1,51 @@
+"""The code editor as a test reaches it: only the lines in view are in the page, the whole text is in CodeMirror."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.store import Store
+
+_TEXT = "content => content.cmTile.root.view.state.doc.toString()"
+WITHIN_S = 20
+
+
+def editor_of(page: Page) -> Locator:
+    return page.get_by_label("Kernel source")
+
+
+def text_of(page: Page) -> str:
+    return str(editor_of(page).evaluate(_TEXT))
+
+
+def open_editor(page: Page) -> Locator:
+    """With its key, as a person does."""
+    expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
+    page.locator(".cg-rail").click()
+    page.keyboard.press("e")
+    expect(editor_of(page)).to_be_focused()
+    return editor_of(page)
+
+
+def replace_text(page: Page, text: str) -> None:
+    editor_of(page).press("Control+a")
+    page.keyboard.insert_text(text)
+    assert text_of(page) == text
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def until_saved(store: Store, session: str, text: str) -> None:
+    def saved() -> bool:
+        draft = store.draft(session)
+        return draft is not None and draft.text == text
+
+    until(saved, f"the draft did not become {text[-80:]!r}")
