@@ -253,7 +253,18 @@ __global__ void copies(const __grid_constant__ CUtensorMap from, const __grid_co
     if (mistake != 3) tma_store_arrive();
     if (mistake != 3) tma_store_wait<0>();
   }
-  if (mistake >= 8) {
+  if (mistake == 10) {
+    __shared__ alignas(8) uint64_t go[1], looked[1];
+    if (threadIdx.x == 0) initialize_barrier(go[0], 1), initialize_barrier(looked[0], 1);
+    __syncthreads();
+    int looks = 0;
+    if (threadIdx.x == 0)
+      while (!cutlass::arch::ClusterBarrier::try_wait(go, 0))
+        if (++looks == 3) arrive_barrier(looked[0]);
+    if (threadIdx.x == 1) wait_barrier(looked[0], 0), arrive_barrier(go[0]);
+    __syncwarp();
+    plain[threadIdx.x] = looks;
+  } else if (mistake >= 8) {
     __shared__ alignas(8) uint64_t ready[1];
     if (threadIdx.x == 0) initialize_barrier(ready[0], mistake == 9 ? 33 : 32);
     __syncthreads();
@@ -306,6 +317,14 @@ def test_a_barrier_that_waits_for_cp_async(harness: Harness, column: int, checke
     np.testing.assert_array_equal(ran.outputs["plain"][:32], random(4, 3, 20).reshape(-1)[95:63:-1])
     missed = copies(harness, column, mistake=9, checked=checked)
     assert "misses 1 of 33 arrivals" in missed.finding.message
+
+
+@BUILDS
+def test_a_thread_may_look_at_a_barrier_and_do_something_else(harness: Harness, checked: bool) -> None:
+    """Everybody waits for a thread that only looks: it gets an answer, and this is no deadlock."""
+    ran = copies(harness, mistake=10, checked=checked)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    assert ran.outputs["plain"][0] >= 3
 
 
 def test_mistakes_with_copies_are_named(harness: Harness) -> None:

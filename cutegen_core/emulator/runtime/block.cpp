@@ -244,7 +244,7 @@ const char* describe_wait(const Fiber& fiber) {
              here.state == State::WARP ? " for lanes that wait elsewhere" : "");
   else if (there.state == State::DONE)
     snprintf(text, sizeof text, "%s waits at %s, but %s has left the kernel without reaching it", first, what, second);
-  else if (there.line)
+  else if (here.line && there.line)
     snprintf(text, sizeof text, "%s waits at %s in line %d while %s waits at %s in line %d", first, what, here.line, second,
              describe_wait(there), there.line);
   else

@@ -71,6 +71,7 @@ constexpr int MOST_ANSWERS = 64;
 uint64_t events;                // arrivals, bytes and copies
 uint64_t events_at_idle;
 int answers;                    // given since without anything having happened
+int sleepers;                   // threads that want one
 char waits_for[MAX_THREADS][200];
 
 void happened() {
@@ -79,6 +80,7 @@ void happened() {
 }
 
 bool answer_sleepers() {
+  if (sleepers == 0) return false;
   if (events != events_at_idle) answers = 0;
   events_at_idle = events;
   if (++answers > MOST_ANSWERS) return false;
@@ -198,7 +200,11 @@ void poll(const Call& call) {
   bool const parity = call.at->detail[1] ? call.in<uint32_t>(2) & 1 : Barrier(call.in<uint64_t>(2)).parity;
   auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
   if (!over()) arrive_loads(address);
-  if (!over()) wait_for_change(describe(address, parity), call.pc, call.frame);
+  if (!over()) {
+    ++sleepers;
+    wait_for_change(describe(address, parity), call.pc, call.frame);
+    --sleepers;
+  }
   if (!over()) arrive_loads(address);
   bool const yes = over();
   if (yes && spec.checked) acquire_for(current.thread, order_of(address).over);
@@ -306,7 +312,7 @@ void complete_bytes(Place const& place, uintptr_t address, uint32_t bytes) {
 }
 
 void begin_barriers() {
-  events_at_idle = events, answers = 0;
+  events_at_idle = events, answers = sleepers = 0;
   for (Order* known = orders; known; known = known->next) known->arrived = known->over = {};
 }
 
