@@ -1,13 +1,14 @@
 """The served application: `streamlit run app.py`, or `cutegen app`.
 
-It checks the Host of every request before the websocket opens, keeps the engine running, and leaves the drawing to
-`pages/components/frame.py` (the frame lies there so that a deep link on a cold server runs inside it).
+It asks who reaches it before the websocket opens (`pages/components/access.py`), keeps the engine running, and leaves
+the drawing to `pages/components/frame.py` (the frame lies there so that a deep link on a cold server runs inside it).
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,9 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from cutegen_core import workspace
+from pages.components import access
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 
@@ -39,8 +43,20 @@ def _keep_engine(stop: threading.Event) -> None:
     engine.keep_running(stop)
 
 
+def _middleware() -> list[Middleware]:
+    """The Host is checked on this machine's own addresses; elsewhere the token is what lets anybody in."""
+    address = st.get_option("server.address")
+    if not access.is_wanted(address):
+        return [Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)]
+    made = access.Access.fresh(workspace.home())
+    host = address if address and address != "0.0.0.0" else socket.gethostname()
+    for role, link in made.links(f"http://{host}:{st.get_option('server.port')}").items():
+        print(f"  {role}: {link}", flush=True)
+    return [Middleware(access.AccessMiddleware, access=made)]
+
+
 app = st.App(
     "pages/components/frame.py",
     lifespan=_with_engine,
-    middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)],
+    middleware=_middleware(),
 )

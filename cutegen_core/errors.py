@@ -40,6 +40,13 @@ class BudgetError(CutegenError):
     """The next model call does not fit into what is left."""
 
 
+LOOKS_ON = "You look on with a viewer's link: everything can be read, nothing can be run, changed or uploaded."
+
+
+class AccessError(CutegenError):
+    """A viewer asked for what only the owner may do."""
+
+
 class StoreError(CutegenError):
     """The workspace cannot be read or written."""
 

@@ -20,7 +20,7 @@ from pydantic import Field
 from cutegen_core import records, workspace
 from cutegen_core.candidate import content_key
 from cutegen_core.decision import Decision
-from cutegen_core.errors import LeaseError, StoreError, UsageError
+from cutegen_core.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
 from cutegen_core.event import Event, Recorded
 
 R = TypeVar("R")
@@ -75,10 +75,15 @@ class Draft(NamedTuple):
 
 
 class Store:
-    """Opens (and creates) the store. One object may be used from several threads."""
+    """Opens (and creates) the store. One object may be used from several threads.
 
-    def __init__(self, path: Path | None = None) -> None:
+    Args:
+        read_only: for somebody who looks on; every write is an AccessError.
+    """
+
+    def __init__(self, path: Path | None = None, *, read_only: bool = False) -> None:
         self.path = path or workspace.home() / "store.db"
+        self._read_only = read_only
         self._lock = threading.RLock()
         try:
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -268,6 +273,8 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        if self._read_only:
+            raise AccessError(LOOKS_ON)
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
