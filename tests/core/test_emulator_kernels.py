@@ -438,7 +438,7 @@ __global__ void __launch_bounds__(64, 2) variety(T const* __restrict__ x, T* __r
   auto layout = Layout<Shape<_8, _8>, Stride<_8, _1>>{};
   Tensor s = make_tensor(make_smem_ptr(storage.a.data()), layout);
   s(i / 8, i % 8) = x[i];
-  if (thread0()) { storage.b[0] = CUDART_INF_F; storage.b[1] = table[2]; }
+  if (thread0()) { storage.b[0] = CUDART_INF_F; storage.b[1] = table[2]; printf("hello\\n"); printf("!"); }
   __syncthreads();
   Pack p;
   p.v = make_float4(1.f, min(2.f, storage.b[0]), max(3, 2), std::max(4.f, cuda::std::min(1.f, 2.f)));

@@ -88,6 +88,10 @@ int device_printf(const char* format, ...) {
   return length;
 }
 
+// What the host compiler makes of a printf without numbers.
+int device_puts(const char* text) { return device_printf("%s\n", text); }
+int device_putchar(int character) { return device_printf("%c", character); }
+
 // CuTe asserts `0 && "Attempting to use ..."` where an instruction is not there on this target.
 [[noreturn]] void device_assert(const char* expression, const char* file, unsigned line, const char*) {
   if (strncmp(expression, "0 && \"", 6) == 0) emu_unsupported(expression + 5);
@@ -110,7 +114,8 @@ struct Name {
 const Name names[] = {
     {"threadIdx", &threadIdx}, {"blockIdx", &blockIdx}, {"blockDim", &blockDim}, {"gridDim", &gridDim},
     {"emu_dynamic_shared", (void*)DYNAMIC_BASE},
-    {"printf", (void*)device_printf}, {"__assert_fail", (void*)device_assert}, {"abort", (void*)device_abort},
+    {"printf", (void*)device_printf}, {"puts", (void*)device_puts}, {"putchar", (void*)device_putchar},
+    {"__assert_fail", (void*)device_assert}, {"abort", (void*)device_abort},
     EMU_LIBM(EMU_ENTRY) EMU_OWN(EMU_ENTRY) EMU_CHECKED(EMU_ENTRY)
 };
 
