@@ -10,7 +10,7 @@ from cutegen_core.kernel_file import parse
 from cutegen_core.layouts import Declared, find
 from cutegen_core.store import Store
 from cutegen_core.views import StepView
-from pages.components import data, layout_view, places, ui_state
+from pages.components import access, data, layout_view, places, ui_state
 from pages.components.texts import heading, note, quiet
 
 EXAMPLE = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
@@ -63,6 +63,8 @@ def same_of_the_parent(store: Store, shown: StepView, chosen: Declared) -> tuple
 
 
 store = data.store()
+if access.looks_on():  # an expression is compiled and run
+    st.stop()
 shown = shown_step(store)
 left, right = st.columns([1, 2.4], gap="medium")
 with left:
@@ -80,15 +82,15 @@ with left:
         "Evaluated by compiling it for the emulator and asking CuTe for every coordinate. It may use the names of the "
         "kernel that are known at compile time; write numbers for the others."
     )
-    access = layout_view.choose_access(shown.source if shown else "")
+    how = layout_view.choose_access(shown.source if shown else "")
 with right:
     typed = ui_state.text(TYPED).strip()
     if typed:
         context = chosen.before if chosen else ()
-        layout_view.render(typed, typed, context, access)
+        layout_view.render(typed, typed, context, how)
     elif chosen:
-        layout_view.render(chosen.name, chosen.expression, chosen.before, access)
+        layout_view.render(chosen.name, chosen.expression, chosen.before, how)
         if shown and (other := same_of_the_parent(store, shown, chosen)):
-            layout_view.render(f"{other[0]} {chosen.name}", other[1].expression, other[1].before, access)
+            layout_view.render(f"{other[0]} {chosen.name}", other[1].expression, other[1].before, how)
     else:
         note("info", "Type an expression, or open this page from a step of a session.")

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import streamlit as st
 
 from cutegen_core import __version__, device, views, workspace
-from pages.components import data, doctor, models
+from pages.components import access, data, doctor, models
 from pages.components.texts import heading, note, quiet, table
 
 LOG_CHARACTERS = 20_000
@@ -35,11 +35,13 @@ def engine_log() -> str:
 left, right = st.columns([3, 2], gap="medium")
 with left:
     heading("Language models")
-    models.render_models()
+    if not access.looks_on():
+        models.render_models()
     heading("Doctor")
     doctor.render_doctor()
     st.button("Look again", key="doctor-again", on_click=doctor.look_again)
-    doctor.render_measuring()
+    if access.role() is access.Role.OWNER:
+        doctor.render_measuring()
 with right:
     heading("Engine")
     render_engine()

@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cutegen_core import workspace
 from cutegen_core.errors import LOOKS_ON, AccessError
+from pages.components.texts import note
 
 COOKIE = "cutegen_access"
 SWITCH = "CUTEGEN_TOKEN"
@@ -159,6 +160,14 @@ def require_owner() -> None:
     """Before anything that runs, reads or changes what is not in the store; AccessError for a viewer."""
     if role() is Role.VIEWER:
         raise AccessError(LOOKS_ON)
+
+
+def looks_on() -> bool:
+    """For a viewer: says so in place of what only the owner gets, and is true."""
+    if role() is Role.OWNER:
+        return False
+    note("info", LOOKS_ON)
+    return True
 
 
 def _key(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import editor, hunk_view, prompt_gate, ui_state
+from pages.components import access, editor, hunk_view, prompt_gate, ui_state
 from pages.components.imported import render_imported_bar
 from pages.components.texts import plain_label, quiet
 
@@ -44,6 +44,8 @@ class _Button(NamedTuple):
 def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
     """The bar at the bottom of the page; of a session that happened elsewhere, what can be done with it."""
     with st.bottom:
+        if access.looks_on():
+            return
         if view.state.settings.imported:
             render_imported_bar(store, view)
             return

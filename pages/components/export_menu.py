@@ -11,7 +11,7 @@ import streamlit as st
 from cutegen_core.errors import CutegenError
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
-from pages.components import ui_state
+from pages.components import access, ui_state
 from pages.components.texts import note, quiet
 
 ENDINGS = {
@@ -35,9 +35,8 @@ def render_export(store: Store, view: SessionView) -> None:
     from cutegen_core.exports import FORMATS
 
     with st.popover("Export", key="export", width="stretch"):
-        chosen = st.selectbox(
-            "As", list(FORMATS), key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
-        )
+        offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # nothing is compiled
+        chosen = st.selectbox("As", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420)
         quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
         made_key = f"export-made-{view.id}"
         request = f"{chosen} {view.state.seq}"

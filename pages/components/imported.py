@@ -16,7 +16,7 @@ from cutegen_core.errors import CutegenError, UsageError
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
-from pages.components import places, ui_state
+from pages.components import access, places, ui_state
 from pages.components.texts import note, plain_label, quiet
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Recording(NamedTuple):
 
 def render_import(store: Store) -> None:
     """A path, or a file handed over by the browser."""
+    if access.looks_on():
+        return
     with st.form("import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         path = st.text_input(
             "Path of a recording or results", key="import-path", label_visibility="collapsed",

@@ -9,6 +9,7 @@ import streamlit as st
 from cutegen_core import problems
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.problems import Entry, FolderListing
+from pages.components import access
 
 
 def built_in() -> FolderListing:
@@ -16,7 +17,8 @@ def built_in() -> FolderListing:
 
 
 def load_path(path: str) -> FolderListing:
-    """A file or a folder; UsageError when there is neither."""
+    """A file or a folder; UsageError when there is neither, AccessError for a viewer: it reads this machine's disk."""
+    access.require_owner()
     place = Path(path).expanduser()
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     changed = tuple((str(f), f.stat().st_mtime_ns) for f in files if f.is_file())

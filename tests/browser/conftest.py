@@ -35,6 +35,7 @@ class Server:
     home: Path
     port: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None)
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -46,7 +47,7 @@ class Server:
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--server.headless=true"], cwd=ROOT, stdout=log, stderr=log,
-                env=os.environ | {"CUTEGEN_HOME": str(self.home)},
+                env=os.environ | {"CUTEGEN_HOME": str(self.home)} | self.environment,
             )  # fmt: skip
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:

@@ -1,0 +1,134 @@
+"""A server that asks for tokens: nobody gets past without one, viewers look and do nothing."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from cutegen_core.decision import Decision, DecisionKind
+from cutegen_core.errors import AccessError
+from cutegen_core.store import Draft, Store
+from pages.components.access import COOKIE, is_wanted
+from tests.browser.conftest import Server
+from tests.browser.test_served import UPGRADE
+from tests.pages.stories import softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    own = tmp_path_factory.mktemp("guarded")
+    (own / "cache").symlink_to(home / "cache")
+    server = Server(own, environment={"CUTEGEN_TOKEN": "1"})
+    server.start()
+    yield server
+    server.kill()
+
+
+def link(server: Server, role: str) -> str:
+    """The link that the terminal shows."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = re.findall(rf"{role}: (\S+)", (server.home / "server.log").read_text())
+        if found:
+            return found[-1]
+        time.sleep(0.1)
+    raise AssertionError("no link was printed")
+
+
+def answer(server: Server, method: str, path: str, cookie: str = "", **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    given = {name.replace("_", "-"): value for name, value in headers.items()} | ({"Cookie": cookie} if cookie else {})
+    connection.request(method, path, headers=given)
+    return connection.getresponse()
+
+
+def cookie_of(server: Server, role: str) -> str:
+    """What the browser holds after it has followed the role's link."""
+    token = link(server, role).partition("token=")[2]
+    entered = answer(server, "GET", f"/session?id=7&token={token}")
+    assert (entered.status, entered.getheader("location")) == (303, "/session?id=7")
+    return (entered.getheader("set-cookie") or "").partition(";")[0]
+
+
+ROUTES = (("GET", "/"), ("GET", "/session?id=1"), ("GET", "/media/x.png"), ("PUT", "/_stcore/upload_file/a/b"),
+          ("GET", "/_stcore/host-config"), ("GET", "/?token=wrong"))  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize(
+    "cookie", ["", f"{COOKIE}=owner.9999999999.{'0' * 64}", f"{COOKIE}=owner", f"{COOKIE}=owner.x.y"]
+)
+def test_nobody_gets_in_without_a_token(guarded: Server, method: str, path: str, cookie: str) -> None:
+    refused = answer(guarded, method, path, cookie)
+    assert refused.status == 401
+    assert b"link that the terminal printed" in refused.read()
+    assert answer(guarded, "GET", "/_stcore/stream", cookie, **UPGRADE).status == 403
+
+
+def test_a_link_lets_in_and_leaves_no_token_in_the_address(guarded: Server) -> None:
+    owner, viewer = cookie_of(guarded, "owner"), cookie_of(guarded, "viewer")
+    for cookie in (owner, viewer):
+        assert answer(guarded, "GET", "/", cookie).status == 200
+        assert answer(guarded, "GET", "/_stcore/stream", cookie, **UPGRADE).status == 101
+    refused = answer(guarded, "PUT", "/_stcore/upload_file/a/b", viewer)
+    assert (refused.status, b"You look on" in refused.read()) == (403, True)
+    assert b"You look on" not in answer(guarded, "PUT", "/_stcore/upload_file/a/b", owner).read()
+    forged = viewer.replace("viewer", "owner")
+    assert answer(guarded, "GET", "/", forged).status == 401
+
+
+def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, browser: Browser) -> None:
+    store = Store(guarded.home / "store.db")
+    story = softmax_story(store)
+    before = store.last_seq(story.session)
+    page = browser.new_context().new_page()
+    page.goto(link(guarded, "viewer"))
+    page.goto(f"{guarded.url}/session?id={story.session}")
+    expect(page.get_by_text("softmax").first).to_be_visible()
+    page.wait_for_timeout(3000)
+    page.screenshot(path="/tmp/acc.png")
+    page.keyboard.press("a")
+    page.wait_for_timeout(4000)
+    page.screenshot(path="/tmp/acc2.png")
+    expect(page.get_by_text("nothing can be run").first).to_be_visible()
+    page.keyboard.press("a")
+    assert page.get_by_role("button", name="Approve").count() == 0
+    assert store.waiting(story.session) == []
+    assert store.last_seq(story.session) == before
+    page.goto(f"{guarded.url}/setup")
+    expect(page.get_by_text("nothing can be run").first).to_be_visible()
+    assert page.get_by_text("Key for this server").count() == 0
+
+
+def test_what_a_viewer_looks_at_cannot_be_written(tmp_path: Path) -> None:
+    story = softmax_story(Store(tmp_path / "store.db"))
+    looked_at = Store(tmp_path / "store.db", read_only=True)
+    assert looked_at.events(story.session)
+    for write in (
+        lambda: looked_at.submit(story.session, Decision(DecisionKind.STOP)),
+        lambda: looked_at.put("a kernel"),
+        lambda: looked_at.save_draft(story.session, Draft("", "typed")),
+        lambda: looked_at.set_live(story.session, "here I was"),
+    ):
+        with pytest.raises(AccessError, match="nothing can be run"):
+            write()
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted"),
+    [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True), (None, True), ("10.0.0.7", True),
+     ("box.example", True)],
+)  # fmt: skip
+def test_another_address_than_this_machines_own_asks_for_tokens(
+    address: str | None, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUTEGEN_TOKEN", raising=False)
+    assert is_wanted(address) is wanted
