@@ -50,12 +50,6 @@ template <int M, int N, int K> struct extents<matrix_a, M, N, K> { static conste
 template <int M, int N, int K> struct extents<matrix_b, M, N, K> { static constexpr int rows = K, columns = N; };
 template <int M, int N, int K> struct extents<accumulator, M, N, K> { static constexpr int rows = M, columns = N; };
 
-// Element i of the matrix, wherever its lane keeps it; other lanes' fragments lie on their own stacks.
-template <class F>
-__attribute__((no_sanitize("thread"))) inline auto element(const void* const* lanes, int i) {
-  return ((const F*)lanes[i % 32])->x[i / 32];
-}
-
 }  // namespace details
 
 template <class Use, int M, int N, int K, class T, class Layout = void>
@@ -108,29 +102,35 @@ inline void store_matrix_sync(P* to, fragment<accumulator, M, N, K, T> const& f,
   for (int i = 0; i < F::num_elements; ++i) to[details::place<F>(i * 32 + emu::lane(), stride, layout == mem_row_major)] = f.x[i];
 }
 
-// Every lane shows the others where its fragments lie; none goes on before all have read them.
+namespace details {
+
+// The whole matrix of which every lane has a part, row by row; 16 bytes of each lane at a time.
+template <class F>
+inline void collect(F const& f, typename F::element_type (&whole)[F::rows * F::columns], int line, const char* file) {
+  using T = typename F::element_type;
+  constexpr int most = 16 / sizeof(T), each = most < F::num_elements ? most : F::num_elements;
+  for (int first = 0; first < F::num_elements; first += each) {
+    T all[32 * each];
+    emu_warp_gather(~0u, &f.x[first], all, sizeof(T) * each, line, file);
+    for (int i = 0; i < 32 * each; ++i) whole[(first + i % each) * 32 + i / each] = all[i];
+  }
+}
+
+}  // namespace details
+
 template <int M, int N, int K, class T, class U, class LA, class LB, class C, class D>
-__attribute__((no_sanitize("thread"))) inline void mma_sync(
-    fragment<accumulator, M, N, K, D>& d, fragment<matrix_a, M, N, K, T, LA> const& a, fragment<matrix_b, M, N, K, U, LB> const& b,
-    fragment<accumulator, M, N, K, C> const& c, EMU_HERE) {
-  using A = fragment<matrix_a, M, N, K, T, LA>;
-  using B = fragment<matrix_b, M, N, K, U, LB>;
-  struct Mine { const void *a, *b; } const mine = {&a, &b};
-  Mine all[32];
-  emu_warp_gather(~0u, &mine, all, sizeof mine, line, file);
-  const void *as[32], *bs[32];
-  for (int lane = 0; lane < 32; ++lane) as[lane] = all[lane].a, bs[lane] = all[lane].b;
-  fragment<accumulator, M, N, K, D> result;
-  for (int i = 0; i < result.num_elements; ++i) {
+inline void mma_sync(fragment<accumulator, M, N, K, D>& d, fragment<matrix_a, M, N, K, T, LA> const& a,
+                     fragment<matrix_b, M, N, K, U, LB> const& b, fragment<accumulator, M, N, K, C> const& c, EMU_HERE) {
+  typename fragment<matrix_a, M, N, K, T, LA>::element_type whole_a[M * K];
+  typename fragment<matrix_b, M, N, K, U, LB>::element_type whole_b[K * N];
+  details::collect(a, whole_a, line, file);
+  details::collect(b, whole_b, line, file);
+  for (int i = 0; i < d.num_elements; ++i) {
     int const element = i * 32 + emu::lane(), row = element / N, column = element % N;
     typename details::sum_of<C>::type sum = 0;
-    for (int k = 0; k < K; ++k)
-      sum += details::operand<T>(details::element<A>(as, row * K + k)) *
-             details::operand<U>(details::element<B>(bs, k * N + column));
-    result.x[i] = details::narrowed<D>(sum + details::value(c.x[i]));
+    for (int k = 0; k < K; ++k) sum += details::operand<T>(whole_a[row * K + k]) * details::operand<U>(whole_b[k * N + column]);
+    d.x[i] = details::narrowed<D>(sum + details::value(c.x[i]));
   }
-  emu_warp_sync(~0u, line, file);
-  d = result;
 }
 
 }  // namespace nvcuda::wmma
