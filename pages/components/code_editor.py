@@ -63,21 +63,24 @@ def _components() -> _Components:
     )
 
 
-def render_code_editor(key: str, draft: Draft, visit: Visit, marks: tuple[Mark, ...], marks_of: str,
-                       actions: Actions) -> None:  # fmt: skip
+def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[Mark, ...], marks_of: str,
+                       actions: Actions, *, focus: bool) -> None:  # fmt: skip
     """The editor of this draft.
 
     Args:
         key: one editor's, stable while it is open.
+        session: under its name a browser tab keeps what could not be saved.
         marks: what was said about the lines of `draft.text`; they are placed anew when `marks_of` changes.
+        focus: it was just opened by hand, and takes the keyboard.
 
     Raises:
         UsageError: the built bundle is missing.
     """
     visit.drawn = content_key(draft.text)
     data = {
-        "name": key, "label": LABEL, "opening": visit.opening, "ack": visit.ack, "refused": visit.refused,
-        "version": visit.drawn, "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
+        "name": session, "label": LABEL, "focus": focus,
+        "opening": visit.opening, "ack": visit.ack, "refused": visit.refused, "version": visit.drawn,
+        "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
     }  # fmt: skip
 
     def message(name: str, act: Callable[[Message], None]) -> Callable[[], None]:

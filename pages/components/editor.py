@@ -86,8 +86,8 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     plan_form.render_plan_form(view.id, draft.text, partial(_rewrite, store, view.id, draft), tested)
     marks = marks_of(tested)
     code_editor.render_code_editor(
-        _key(view.id, base), draft, visit, moved(marks, _source(store, base), draft.text), content_key(dump(marks)),
-        _actions(store, view, base),
+        _key(view.id, base), view.id, draft, visit, moved(marks, _source(store, base), draft.text),
+        content_key(dump(marks)), _actions(store, view, base), focus=ui_state.editing(view.id) is True,
     )  # fmt: skip
 
 

@@ -31,14 +31,15 @@ class Field(NamedTuple):
 
 def render_plan_form(session: str, text: str, write: Write, tested: Trial | None) -> None:
     """`tested` is the trial of the kernel the draft was started from."""
+    key = f"plan-form-{session}"  # its label changes with the plan; it stays open
     try:
         kernel = parse(text)
     except KernelFileError as error:
-        with st.expander("Launch plan"):
+        with st.expander("Launch plan", key=key):
             quiet(f"The plan cannot be read: line {error.line}: {error}")
         return
     first = kernel.launches[0]
-    with st.expander(plain_label(f"Launch plan · {first.kernel} · {_summary(first)}")):
+    with st.expander(plain_label(f"Launch plan · {first.kernel} · {_summary(first)}"), key=key):
         if kernel.params:
             _parameters(session, kernel, write)
         for index, launch in enumerate(kernel.launches):

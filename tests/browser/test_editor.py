@@ -43,12 +43,19 @@ def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, sto
     expect(page.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
     # Nothing a kernel can hold becomes markup, and every letter comes back; the engine refuses it at once.
     replace_text(page, HOSTILE)
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
     editor_of(page).press("Control+Enter")
+    page.keyboard.type(" and more")
+    server.process.send_signal(signal.SIGCONT)
     expect(page.locator(".cg-step-title")).to_contain_text("Step 6")
     expect(editor_of(page)).to_have_count(0)
     decided = [e.event.decision for e in store.events(session) if e.event.kind == "decided"]
     assert store.text(decided[-1].source or "") == HOSTILE
-    assert store.draft(session) is None
+    # What was typed while the run was handed over comes back with the editor.
+    open_editor(page)
+    assert text_of(page) == HOSTILE + " and more"
+    until_saved(store, session, HOSTILE + " and more")
 
 
 def test_text_and_messages_from_outside_stay_text(server: Server, store: Store, page: Page) -> None:

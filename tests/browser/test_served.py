@@ -96,21 +96,6 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     assert not store.waiting(story.session)
 
 
-def test_a_draft_survives_a_reload(server: Server, store: Store, page: Page) -> None:
-    story = softmax_story(store)
-    page.goto(f"{server.url}/session?id={story.session}")
-    expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
-    page.locator(".cg-rail").click()
-    page.keyboard.press("e")
-    editor = page.get_by_label("Kernel source")
-    editor.press("Control+End")
-    editor.press_sequentially("// by hand: s a d x e\n")
-    editor.blur()
-    expect(page.locator(".cg-rail")).to_contain_text("stale")
-    page.reload()
-    expect(page.get_by_label("Kernel source")).to_have_value(re.compile("by hand: s a d x e\n$"))
-
-
 def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Page) -> None:
     story = softmax_story(store)
     address = f"{server.url}/session?id={story.session}"

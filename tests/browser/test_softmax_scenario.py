@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Server
+from tests.browser.editing import open_editor, replace_text, text_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -30,12 +31,8 @@ def press(page: Page, name: str) -> None:
 
 def edit(page: Page, change: Callable[[str], str]) -> None:
     """Opens the editor, changes the text and runs it with the keyboard."""
-    expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
-    page.locator(".cg-rail").click()
-    page.keyboard.press("e")
-    editor = page.get_by_label("Kernel source")
-    expect(editor).not_to_have_value("")
-    editor.fill(change(editor.input_value()))
+    editor = open_editor(page)
+    replace_text(page, change(text_of(page)))
     editor.press("Control+Enter")
 
 

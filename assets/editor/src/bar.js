@@ -51,7 +51,7 @@ export class Bar {
     this.conflict.hidden = state !== "conflict";
     const words = [note || WORDS[state], leaving ? LEAVES : ""].filter(Boolean).join(" ");
     if (this.words.textContent !== words) this.words.textContent = this.words.title = words;
-    const messages = marks ? ` · ${marks} message${marks > 1 ? "s" : ""}, F8 next` : "";
+    const messages = marks ? ` · ${marks} message${marks > 1 ? "s" : ""}: F8` : "";
     this.place.textContent = `Ln ${line}, Col ${column}${messages}`;
     this.place.title = "Ctrl+F find and replace · Ctrl+Shift+M list of messages · Esc, then Tab leaves the editor";
   }

@@ -55,10 +55,11 @@ export class Editor {
     this.receive(data);
     this.fresh = false;
     this.goTo(data.marks[0]);
-    this.view.focus();
+    // Not on a page that is merely loaded: there the letters are its shortcuts.
+    if (data.focus) this.view.contentDOM.focus({ preventScroll: true });
   }
 
-  /** `data`: {name, label, opening, ack, refused, version, text, marks, marksOf}. */
+  /** `data`: {name, label, focus, opening, ack, refused, version, text, marks, marksOf}. */
   receive(data) {
     this.handshake.receive(data);
     const dark = isDark(this.parent);
@@ -77,11 +78,16 @@ export class Editor {
   goTo(mark) {
     if (!mark) return;
     const { from } = this.view.state.doc.line(Math.min(mark.line, this.view.state.doc.lines));
-    this.view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    this.view.dispatch({ selection: { anchor: from } });
+    // By hand: CodeMirror's own way would scroll the page, too.
+    this.view.requestMeasure({
+      read: (view) => view.lineBlockAt(from).top - view.scrollDOM.clientHeight / 2,
+      write: (top, view) => (view.scrollDOM.scrollTop = top),
+    });
   }
 
   run() {
-    const message = this.handshake.message();
+    const message = this.handshake.run();
     this.ports.setTriggerValue("run", message);
     this.refresh();
     return true;
@@ -89,12 +95,15 @@ export class Editor {
 
   leave(how) {
     if (how === "close") this.handshake.flush();
-    else this.handshake.ports.stash.drop();
+    else {
+      this.discarded = true;
+      this.handshake.ports.stash.drop();
+    }
     this.ports.setTriggerValue(how, this.handshake.opening);
   }
 
   destroy() {
-    if (!this.discarded) this.handshake.close();
+    this.handshake.close(this.discarded);
     this.gone.abort();
     this.view.destroy();
     this.dom.remove();

@@ -55,7 +55,7 @@ export class Handshake {
     clearTimeout(this.pause);
     const text = this.editor.read();
     if (this.opening === null || !this.dirty) return;
-    this.ports.stash.put(text, this.version);
+    this.#keep();
     if (this.conflict || this.sent === text) return;
     this.ports.send(this.message());
     this.ports.changed();
@@ -86,10 +86,15 @@ export class Handshake {
     this.ports.changed();
   }
 
-  /** The editor leaves the page. What the server has not been sent stays behind in this tab. */
-  close() {
-    const unsent = this.dirty && this.sent !== this.editor.read();
-    if (unsent) this.flush();
+  /** The text is handed over to be run: it need not be kept here when the editor closes upon it. */
+  run() {
+    this.ran = this.editor.read();
+    return this.message();
+  }
+
+  /** The editor leaves the page. What the server has not confirmed stays behind in this tab. */
+  close(discarded) {
+    if (this.dirty && !discarded && this.ran !== this.editor.read()) this.flush();
     else this.ports.stash.drop();
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
@@ -101,7 +106,7 @@ export class Handshake {
     const kept = this.ports.stash.get();
     if (!kept || kept.text === theirs) return;
     this.editor.write(kept.text);
-    this.version = kept.parent;
+    if (kept.upon !== theirs) this.version = kept.parent;
   }
 
   /** A server that does not know this tab: it was started again, or the connection was lost for long. */
@@ -127,9 +132,14 @@ export class Handshake {
     if (this.editor.read() !== text) this.editor.write(text);
   }
 
+  #keep() {
+    // Typing that follows a run goes on upon the text that was run, whatever the server has said so far.
+    this.ports.stash.put({ text: this.editor.read(), parent: this.version, upon: this.sent ?? this.synced });
+  }
+
   #again() {
     this.late = true;
-    this.ports.stash.put(this.editor.read(), this.version);
+    this.#keep();
     this.ports.send(this.message());
     this.ports.changed();
   }
@@ -149,9 +159,9 @@ export class Stash {
     }
   }
 
-  put(text, parent) {
+  put(kept) {
     try {
-      sessionStorage.setItem(this.name, JSON.stringify({ text, parent }));
+      sessionStorage.setItem(this.name, JSON.stringify(kept));
     } catch {
       // Full or forbidden: the server's copy is the one that counts.
     }

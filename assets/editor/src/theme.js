@@ -13,7 +13,7 @@ export const theme = EditorView.theme({
     "--cg-tok-number": "light-dark(#0550ae, #79b8ff)",
     "--cg-tok-function": "light-dark(#0f4fa8, #9ecbff)",
     "--cg-tok-sign": "light-dark(#4b5563, #a8b3c1)",
-    height: "max(16rem, calc(100vh - 22.4rem))",
+    height: "max(16rem, calc(100vh - 23.8rem))",
     fontSize: "0.78rem",
     color: "var(--cg-text)",
     backgroundColor: "var(--cg-code)",
@@ -132,7 +132,7 @@ export const BAR_CSS = `
 .cg-editor button.cg-primary, .cg-editor button.cg-primary:hover { background: var(--cg-blue); border-color: var(--cg-blue); color: light-dark(#ffffff, #0b1016); }
 .cg-editor button.cg-primary:hover { filter: brightness(1.08); }
 .cg-editor kbd { font: inherit; font-size: 0.75rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
-.cg-editor-state { flex: 1 1 8rem; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.cg-editor-state { flex: 1 1 0; min-width: 3rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .cg-editor-place { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .cg-editor-conflict { display: flex; flex-wrap: wrap; gap: 0.3rem 0.5rem; align-items: center; border: 1px solid var(--cg-amber); border-left-width: 4px; border-radius: 4px; padding: 0.25rem 0.6rem; margin-bottom: 0.4rem; font-size: 0.86rem; color: var(--cg-text); }
 .cg-editor-conflict[hidden] { display: none; }
