@@ -2,7 +2,8 @@
 
 1. The playbook refines a softmax; a person breaks it twice by hand.
 2. A language model, played by a server with written replies, refines one too; its first kernel does not compile.
-3. The served application is photographed; two pictures are of sessions that wait for the person at that moment.
+3. The session recorded on an H200 is opened.
+4. The served application is photographed; two pictures are of sessions that wait for the person at that moment.
 
 Needs Chromium; fails when a picture is larger than 300 KB.
 """
@@ -26,6 +27,7 @@ from playwright.sync_api import Page, TimeoutError, sync_playwright
 
 from cutegen_core import problems, sessions, workspace
 from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.imports import import_path
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import Models, ModelSettings
 from cutegen_core.session import Session
@@ -36,6 +38,7 @@ from tests.model_server import ModelServer, reply
 from tests.pages.stories import KERNEL
 
 ROOT = Path(__file__).parent.parent
+RECORDING = ROOT / "assets" / "recordings" / "softmax-h200.jsonl.gz"
 PORT = 8656
 LARGEST_BYTES = 300_000
 SETTLED_MS = 2500
@@ -59,6 +62,7 @@ class Sessions(NamedTuple):
     playbook: str
     repair: str
     prompt: str
+    timed: str
 
 
 # ---- the sessions
@@ -107,7 +111,7 @@ def playbook_session(store: Store, tools: Tools) -> str:
 def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
     """One whose repair has a diagnosis and waits at its diff, one whose first prompt waits to be sent."""
     with ModelServer(*(reply(text, size=200) for text in REPLIES)) as model:
-        settings = ModelSettings("local", model.base_url, "qwen3-coder", context_tokens=200_000)
+        settings = ModelSettings("local", model.base_url, "scripted", context_tokens=200_000)
         model_settings.write(Models((settings,)))
         repair = Desk(store, tools, proposer="llm", model="local", max_tokens=400_000)
         repair.approve(3)
@@ -121,7 +125,7 @@ def make_sessions() -> Sessions:
     tools = Tools(store)
     try:
         playbook = playbook_session(store, tools)
-        return Sessions(playbook, *model_sessions(store, tools))
+        return Sessions(playbook, *model_sessions(store, tools), import_path(store, RECORDING).session)
     finally:
         tools.close()
         store.close()
@@ -142,6 +146,9 @@ def shots(made: Sessions) -> Mapping[str, str]:
         "session-replies": f"/session?id={made.repair}&pane=prompt&view=split",
         "session-prompt": f"/session?id={made.prompt}",
         "compare": f"/compare?a={made.playbook}.1&b={made.playbook}.2",
+        "session-timing": f"/session?id={made.timed}&step=9&pane=timing",
+        "session-roofline": f"/session?id={made.timed}&step=9&pane=roofline",
+        "session-profile": f"/session?id={made.timed}&step=9&pane=profile",
         "layouts": "/layouts",
         "problems": "/problems?name=softmax",
         "setup": "/setup",

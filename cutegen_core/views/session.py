@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from cutegen_core.candidate import Author
@@ -130,6 +131,8 @@ def step_view(store: Store, session: str, number: int) -> StepView:
 
     tried = step.tried
     trial = trial_of(store, tried.trial) if tried and tried.trial else None
+    if trial and _accepted(state, step):
+        trial = replace(trial, marks=tuple(m for m in trial.marks if m != "NOT_SANITIZED"))
     waiting = state.gate.prompt if state.gate and step is state.step else ""
     calls = tuple(
         CallView(
@@ -138,6 +141,12 @@ def step_view(store: Store, session: str, number: int) -> StepView:
         for call in step.calls
     )
     return StepView(step, text(step.candidate), text(step.parent or step.base), text(waiting), calls, trial)
+
+
+def _accepted(state: State, step: Step) -> bool:
+    """Its kernel passed the acceptance test, which is thorough."""
+    last = state.acceptance
+    return last is not None and last.candidate == step.candidate and last.status is Status.PASSED
 
 
 def outcome_step(state: State) -> Step | None:

@@ -124,6 +124,7 @@ def _described(path: Path) -> Recording | str:
             first = next(line for line in map(json.loads, lines) if "event" in line)
         settings = first["event"]["settings"]
         where = _EXECUTORS.get(settings["executor"], settings["executor"])
+        where = settings["device_name"] if settings["executor"] == "gpu" else where
         origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
         day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
         on = f"{where} for {settings['arch']}{origin}, {day}"
