@@ -61,6 +61,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(page.get_by_text("registers", exact=True).first).to_be_visible()
     expect(page).to_have_url(re.compile("pane=resources"))
     page.get_by_role("radio", name="correctness").click()
+    expect(page).to_have_url(re.compile("pane=correctness"))
 
     # A bug by hand: every output is a little too large. The verdict names the coordinates.
     promoted = page.url

@@ -25,11 +25,27 @@ import { isDark, theme } from "./theme.js";
 
 const LOCKED = "⊘ locked: remove “// cutegen: lock” first";
 const NOTE_MS = 4000;
+const STILL_TYPING_MS = 800;
+
+/** The editor has closed under somebody's fingers: the letters that follow are not shortcuts of the page. */
+function keepTypingFromThePage() {
+  const over = new AbortController();
+  let pause = setTimeout(() => over.abort(), STILL_TYPING_MS);
+  const swallow = (event) => {
+    const elsewhere = event.target.closest?.("input, textarea, [contenteditable=true]");
+    if (elsewhere || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    clearTimeout(pause);
+    pause = setTimeout(() => over.abort(), STILL_TYPING_MS);
+  };
+  window.addEventListener("keydown", swallow, { capture: true, signal: over.signal });
+}
 
 export class Editor {
   /** `parent`: the element to fill. `data`: see `receive`. `ports`: setStateValue and setTriggerValue of Streamlit. */
   constructor(parent, data, ports) {
-    Object.assign(this, { parent, ports, leaving: false, note: "", marksShown: null, scheme: new Compartment() });
+    Object.assign(this, { parent, ports, leaving: false, note: "", marksShown: null, typedAt: 0, scheme: new Compartment() });
     this.bar = new Bar({
       run: () => this.run(),
       close: () => this.leave("close"),
@@ -104,6 +120,7 @@ export class Editor {
 
   destroy() {
     this.handshake.close(this.discarded);
+    if (Date.now() - this.typedAt < STILL_TYPING_MS) keepTypingFromThePage();
     this.gone.abort();
     this.view.destroy();
     this.dom.remove();
@@ -228,6 +245,7 @@ export class Editor {
       EditorView.updateListener.of((update) => {
         const remote = update.transactions.some((tr) => tr.annotation(Transaction.remote));
         if (update.docChanged && !remote) {
+          this.typedAt = Date.now();
           this.letTabLeave(false);
           this.handshake.typed();
         } else if (update.selectionSet) this.refresh();

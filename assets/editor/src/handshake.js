@@ -92,9 +92,9 @@ export class Handshake {
     return this.message();
   }
 
-  /** The editor leaves the page. What the server has not confirmed stays behind in this tab. */
+  /** The editor leaves the page: nothing can be sent any more. What is not confirmed stays behind in this tab. */
   close(discarded) {
-    if (this.dirty && !discarded && this.ran !== this.editor.read()) this.flush();
+    if (this.dirty && !discarded && this.ran !== this.editor.read()) this.#keep();
     else this.ports.stash.drop();
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
