@@ -84,8 +84,8 @@ class Decision:
     Attributes:
         seen: sequence number of the last event the person had seen that could change the meaning of this answer.
         gate, candidate: what is approved: the open gate and the hash of the source that was shown.
-        text: a reason, an instruction, a pasted reply, what to remember of a step; at the prompt gate the prompt as the
-            person changed it.
+        text: a reason, an instruction, a pasted reply, what an edit is, what to remember of a step; at the prompt gate
+            the prompt as the person changed it.
         step: where to rewind to or to branch from (0: before the first step), or what to remember is about.
         by: who decided, "person" or "policy".
     """

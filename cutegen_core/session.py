@@ -131,7 +131,7 @@ class Session:
         number = len(state.steps) + 1
         if state.pending_edit:
             parent = state.pending_parent or state.base
-            idea = "edited by hand"
+            idea = state.pending_idea or "edited by hand"
             self._append(
                 StepStarted(number, parent),
                 Proposed(number, state.pending_edit, Author.PERSON, idea, parent=parent),

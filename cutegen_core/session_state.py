@@ -127,7 +127,7 @@ class State:
         base: key of the candidate the next step starts from (differs from `best` after an edit or a rewind).
         instruction: for the next step.
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
-        pending_edit: blob key of a person's source that opens the next step.
+        pending_edit: blob key of a person's source that opens the next step; `pending_idea` is what they say it is.
         standing: instructions of the person that hold for every step.
         prompt: the prompt as the person changed it at the prompt gate, for the next call, until it is answered.
         accepting: the candidate whose acceptance is being tested.
@@ -158,6 +158,7 @@ class State:
     running_stage: Stage | None = None
     running_since: float = 0.0
     pending_edit: str = ""
+    pending_idea: str = ""
     pending_parent: str | None = None
     prompt: str = ""
     accepting: str | None = None
@@ -320,7 +321,7 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates, prompt=prompt)
         case DecisionKind.EDIT:
             return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
-                           pending_parent=decision.candidate)  # fmt: skip
+                           pending_idea=decision.text, pending_parent=decision.candidate)  # fmt: skip
         case DecisionKind.REPLY | DecisionKind.REJECT:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.REDIRECT:
