@@ -99,7 +99,7 @@ export const theme = EditorView.theme({
     fontSize: "0.78rem",
   },
   ".cm-panel [name=close]": { color: "var(--cg-text)" },
-  ".cm-panel.cm-panel-lint ul": { maxHeight: "9rem" },
+  ".cm-panel.cm-panel-lint ul": { maxHeight: "9rem", fontSize: "0.8rem" },
   ".cm-panel.cm-panel-lint ul [aria-selected]": { backgroundColor: "light-dark(#e3effb, #17304a)" },
   ".cm-panel.cm-panel-lint ul:focus [aria-selected]": {
     backgroundColor: "light-dark(#cfe2f7, #24476b)",
