@@ -64,12 +64,12 @@ export class Bar {
     const title = document.createElement("b");
     title.textContent = "▲ Two texts";
     const words = document.createElement("span");
-    words.textContent = "The saved draft was changed elsewhere while this text was typed.";
+    words.textContent = "The saved draft was changed elsewhere. Ctrl+Z undoes a choice.";
     box.append(
       title,
       words,
       button("Keep what is here", "", actions.mine),
-      button("Take the saved draft (Ctrl+Z brings this back)", "", actions.theirs),
+      button("Take the saved draft", "", actions.theirs),
     );
     return box;
   }
