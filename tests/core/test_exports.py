@@ -201,6 +201,7 @@ def test_expressions_in_cpp_and_python_mean_the_same(tmp_path):
 
 @needs_nvcc
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_cuda_source_of_modelnew_compiles(case):
     made, _ = case
     if made.name == "relu":

@@ -76,7 +76,12 @@ def endless(source):
 
 
 @pytest.mark.parametrize(
-    ("name", "idea"), [("softmax", "warp-shuffle"), ("matmul_square", "shared-tile"), ("gelu", "coalesce")]
+    ("name", "idea"),
+    [
+        ("softmax", "warp-shuffle"),
+        pytest.param("matmul_square", "shared-tile", marks=pytest.mark.thorough),
+        ("gelu", "coalesce"),
+    ],
 )
 def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, idea):
     plain, better = kernels(desk, name)

@@ -219,6 +219,7 @@ def test_an_exported_launcher_encodes_through_the_driver() -> None:
 
 @pytest.mark.skipif(nvcc.find() is None, reason="there is no nvcc here")
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", [cuda_source, cu_file])
 def test_exported_tensor_maps_compile(source: Any) -> None:
     assert nvcc.check(source(bundle()), "sm_90a").compiled

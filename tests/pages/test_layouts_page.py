@@ -34,9 +34,9 @@ def _session(store: Store, source: str) -> str:
 def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: OpenPage) -> None:
     page = open_page("layouts", id=_session(with_emulator, WITH_LAYOUT), step=2)
     text = shown(page)
-    assert "✓ no bank conflict: a warp down a column, 8 elements a thread" in text
-    assert "✗ 8-way bank conflict: a warp down a column, 8 elements a thread" in text
-    assert "(1, 0): offset 72, bank 4" in text
+    assert "✗ 2-way bank conflict: a warp down a column, 4 elements a thread" in text
+    assert "✗ 8-way bank conflict: a warp down a column, 4 elements a thread" in text
+    assert "(1, 0): offset 72, bank 8" in text
     assert "the parent" in text
     assert page.radio(key="layout-name").options == ["tile, line 37"]
 

@@ -280,7 +280,7 @@ def test_a_broken_models_file_is_said_and_left_alone(store: Store, tmp_path: Pat
 # ---- elsewhere and back
 
 
-@pytest.mark.parametrize("chosen", ["cu", "jsonl", "html"])
+@pytest.mark.parametrize("chosen", [pytest.param("cu", marks=pytest.mark.thorough), "jsonl", "html"])
 def test_a_file_is_made_and_offered(store: Store, open_page: OpenPage, chosen: str) -> None:
     story = softmax_story(store)
     page = open_page("session", id=story.session)
