@@ -220,14 +220,11 @@ class _Run:
         evaluator = self.evaluator
         if self.best is None:
             return None
-        planned = preparing.planned(self.best.source, evaluator.problem, evaluator.reference, evaluator.device)
-        if isinstance(planned, Failure):
-            return None
-        built = evaluator.executor.build(
-            planned.kernel, planned.params, lambda: evaluator.compiler.compile(planned.kernel, planned.params),
-            checked=False,
+        again = preparing.built_again(
+            self.best.source, evaluator.problem, evaluator.reference, evaluator.executor, evaluator.compiler,
+            evaluator.device,
         )  # fmt: skip
-        return Contender(planned, built) if built.status is Status.PASSED else None
+        return None if isinstance(again, Failure) else Contender(*again)
 
     def _marks(self) -> tuple[str, ...]:
         marks = set() if self.timing else {"NOT_TIMED"}

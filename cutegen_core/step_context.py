@@ -13,12 +13,13 @@ from cutegen_core.candidate import Author, Candidate
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import ModelAnswered, Outcome, Tried
 from cutegen_core.model import Model
-from cutegen_core.performance import BEST, Profile
+from cutegen_core.performance import Profile
 from cutegen_core.problem import WorkloadRole
 from cutegen_core.proposer import Attempt, Call, ProposalRequest, Proposer
 from cutegen_core.session_state import State, Step
 from cutegen_core.store import Store
 from cutegen_core.trial import Status, Trial
+from cutegen_core.variant import spent
 
 
 class Bench(Protocol):
@@ -67,21 +68,19 @@ def candidate(store: Store, state: State, key: str) -> Candidate:
 
 def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
     """The event of a finished trial; the trial itself becomes a blob."""
-    kernels = trial.resources.kernels if trial.resources else ()
     occupancy = trial.resources.occupancy if trial.resources else ()
-    timed = trial.performance.first if trial.performance else None
-    against_best = timed.speedup(BEST) if timed else None
+    numbers = spent(trial)
     return Tried(
         number,
         trial.candidate,
         store.put(records.dump(trial)),
         trial.status,
         trial.message,
-        registers=max((k.registers for k in kernels), default=0),
-        spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
+        registers=numbers.registers,
+        spill_bytes=numbers.spill_bytes,
         smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
-        latency_ms=timed.candidate.median_us / 1000 if timed and trial.passed else None,
-        against_best=against_best.word if against_best and not trial.cached else None,
+        latency_ms=numbers.latency_ms,
+        against_best=None if trial.cached else numbers.word,
         marks=trial.marks,
         acceptance=acceptance,
     )

@@ -138,6 +138,15 @@ class Comparison:
     pattern: str = ""
     heatmap: tuple[tuple[float, ...], ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """A wrong output in one line: how many, where first, what it looks like."""
+        text = f"{self.wrong} of {self.total} elements of {self.output} are wrong"
+        if self.first:
+            first = self.first[0]
+            text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
+        return f"{text}; {self.pattern}" if self.pattern else text
+
 
 @dataclass(frozen=True)
 class WorkloadVerdict:

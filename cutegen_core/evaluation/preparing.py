@@ -119,6 +119,19 @@ def compiled(
     return Compiled(machine, resources, plain, checked, hints)
 
 
+def built_again(
+    source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device
+) -> tuple[Planned, Built] | Failure:
+    """A kernel that passed before, ready to run once more; as a rule all of it comes from caches."""
+    plan = planned(source, problem, reference, device)
+    if isinstance(plan, Failure):
+        return plan
+    built = executor.build(plan.kernel, plan.params, lambda: compiler.compile(plan.kernel, plan.params), checked=False)
+    if built.status is not Status.PASSED:
+        return Failure(built.status, built.message, built.diagnostics)
+    return plan, built
+
+
 def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnostic, ...]:
     """Relaxations the kernel claims and the problem does not allow."""
     extra = [name for name in kernel.numerics.allow if name not in problem.allow]

@@ -34,12 +34,10 @@ def profiled(
         MachineError: there is no profiler, or it may not read the counters; the message says what to do.
         StoppedError: the person stopped it.
     """
-    planned = preparing.planned(source, problem, reference, device)
-    if isinstance(planned, Failure):
-        raise MachineError(f"the kernel cannot be profiled: {planned.message}")
-    built = executor.build(
-        planned.kernel, planned.params, lambda: compiler.compile(planned.kernel, planned.params), checked=False
-    )
+    again = preparing.built_again(source, problem, reference, executor, compiler, device)
+    if isinstance(again, Failure):
+        raise MachineError(f"the kernel cannot be profiled: {again.message}")
+    planned, built = again
     workload = _workload(problem, reference)
     pause(watch)
     watch.say(f"Nsight Compute on workload {workload.name}")
@@ -58,8 +56,7 @@ def _spec(
     folder: Path, built: Built, planned: preparing.Planned, workload: Workload, reference: Reference,
     inputs: Mapping[TensorSpec, Path], device: Device,
 ) -> Path:  # fmt: skip
-    if built.path is None:
-        raise MachineError(f"the kernel cannot be profiled: {built.message}")
+    assert built.path is not None
     outputs = {spec.name: spec.nbytes for spec in reference.signature(workload).outputs}
     files = {spec.name: path for spec, path in inputs.items()}
     program = program_of(built, planned.plans[workload.name])

@@ -145,7 +145,7 @@ class Testing:
         poison = self._other if order == "reverse" else NAN_POISON
         comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
         wrong = next((c for c in comparisons if c.wrong), None)
-        message = describe(workload, wrong) if wrong else ""
+        message = f"workload {workload.name}: {wrong.sentence}" if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
         self._record(workload, mode, order, replace(ran, status=status, message=message), comparisons)
         return Failure(status, message) if wrong else None
@@ -177,12 +177,3 @@ class Testing:
                 workload.name, mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings
             )
         )
-
-
-def describe(workload: Workload, wrong: Comparison) -> str:
-    """The verdict in one line: how many, where first, what it looks like."""
-    text = f"workload {workload.name}: {wrong.wrong} of {wrong.total} elements of {wrong.output} are wrong"
-    if wrong.first:
-        first = wrong.first[0]
-        text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
-    return f"{text}; {wrong.pattern}" if wrong.pattern else text

@@ -163,7 +163,7 @@ class _Measurement:
         self.comparisons = self.timer.judge.compare()
         wrong = next((c for c in self.comparisons if c.wrong), None)
         if wrong:
-            raise Dropped(Status.INCORRECT_NUMERICAL, _described(wrong))
+            raise Dropped(Status.INCORRECT_NUMERICAL, wrong.sentence)
 
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)
@@ -292,11 +292,3 @@ class _Measurement:
     def _pause(self) -> None:
         if self.watch.stopped():
             raise StoppedError("stopped by the person")
-
-
-def _described(wrong: Comparison) -> str:
-    text = f"{wrong.wrong} of {wrong.total} elements of {wrong.output} are wrong"
-    if wrong.first:
-        first = wrong.first[0]
-        text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
-    return f"{text}; {wrong.pattern}" if wrong.pattern else text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cutegen_core.performance import (
+    BEST,
     Bound,
     KernelProfile,
     Metric,
@@ -18,7 +19,6 @@ from cutegen_core.performance import (
 )
 
 MAX_LINES = 5
-_BEST = "best"
 
 
 def timing_text(performance: Performance) -> str:
@@ -57,7 +57,7 @@ def bound_text(measured_us: float, bound: Bound) -> str:
 
 def speedup_text(speedup: Speedup) -> str:
     """ "1.42x eager (FASTER)"."""
-    name = "the best so far" if speedup.baseline == _BEST else speedup.baseline
+    name = "the best so far" if speedup.baseline == BEST else speedup.baseline
     return f"{speedup.ratio:.2f}x {name} ({speedup.word})"
 
 

@@ -18,13 +18,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
-from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -140,12 +138,7 @@ class AccessMiddleware:
         return None
 
     def _role(self, scope: Scope) -> Role | None:
-        cookies: SimpleCookie[Any] = SimpleCookie(Headers(scope=scope).get("cookie", ""))
-        found = cookies.get(COOKIE)
-        try:
-            return self._access.role_of_cookie(found.value) if found else None
-        except ValueError:
-            return None
+        return self._access.role_of_cookie(HTTPConnection(scope).cookies.get(COOKIE, ""))
 
 
 def role() -> Role:
