@@ -26,7 +26,7 @@ def now(device: Device) -> Check:
     """Clocks, heat, power, memory, and who else computes on it."""
     gpu = nvml.Gpu(device.uuid)
     try:
-        state, others = gpu.state(), gpu.other_processes(peaks.own_processes())
+        state, others = gpu.state(), gpu.other_processes()
         used, total, limit = gpu.memory_used_bytes(), gpu.memory_total_bytes(), gpu.power_limit_w()
     finally:
         gpu.close()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +32,7 @@ _UNREPORTED = 1 << 62
 _DROPPING = 0x8 | 0x20 | 0x40 | 0x80
 _SILENT = 0x1
 _INTERVAL_S = 0.01
+_HOLDERS = (b"cutegen_core.gpu.", b"cutegen_core.judge.device")
 
 
 @dataclass(frozen=True)
@@ -95,13 +97,13 @@ class Gpu:
             reasons=_reported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
         )
 
-    def other_processes(self, own: Collection[int]) -> int:
-        """Programs that compute on it beside ours.
+    def other_processes(self) -> int:
+        """Programs that compute on it beside the workbench's own.
 
-        Args:
-            own: process ids; in a container the driver may number them differently: then as many are taken off.
+        In a container the driver may number processes differently: then as many as ours are taken off.
         """
         listed = [int(p.pid) for p in _call(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle)]
+        own = _own_processes()
         known = [pid for pid in listed if pid in own]
         return len(listed) - len(known) if known else max(0, len(listed) - len(own))
 
@@ -185,6 +187,19 @@ class Monitor:
     def _watch(self) -> None:
         while not self._stop.wait(_INTERVAL_S):
             self._states.append(self._gpu.state())
+
+
+def _own_processes() -> set[int]:
+    """Processes of the workbench that may hold a device."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it ended meanwhile, or belongs to somebody else
+        if any(module in command for module in _HOLDERS):
+            found.add(int(folder.name))
+    return found
 
 
 def _range(values: Sequence[int]) -> tuple[int, int]:

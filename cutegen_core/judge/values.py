@@ -118,7 +118,7 @@ def describe(error: BaseException, origin: str) -> str:
     """What the file's code raised, with the file's line."""
     if isinstance(error, ProblemError):
         return str(error)
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == origin]
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == _code_name(origin)]
     where = f"{origin}:{lines[-1]}" if lines else origin
     text = next(iter(str(error).strip().splitlines()), "")
     if isinstance(error, ModuleNotFoundError):
@@ -201,13 +201,19 @@ def read_raw(path: Path, spec: TensorSpec) -> torch.Tensor:
 
 def _execute(source: str, origin: str) -> ModuleType:
     # inspect.getsource must work inside: some files look at their own code, and tracebacks show their lines
-    linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
+    name = _code_name(origin)
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = ModuleType(_MODULE_NAME)
-    module.__file__ = origin
+    module.__file__ = name
     sys.modules[_MODULE_NAME] = module
     _seed(0)
-    exec(compile(source, origin, "exec"), module.__dict__)
+    exec(compile(source, name, "exec"), module.__dict__)
     return module
+
+
+def _code_name(origin: str) -> str:
+    """Names no file: torch.compile opens the file of what it compiles when there is one, and here it may not."""
+    return f"problem {origin}"
 
 
 def _seed(seed: int) -> None:

@@ -92,11 +92,10 @@ class Standby:
         """One of them, or a new one."""
         return self._runners.pop(0) if self._runners else RunnerProcess(self._uuid, measures=True)
 
-    def ready(self) -> set[int]:
-        """Waits until all are idle, so that none disturbs a measurement; their process ids."""
+    def ready(self) -> None:
+        """Waits until all are idle, so that none disturbs a measurement."""
         for runner in self._runners:
             runner.ready()
-        return {runner.pid for runner in self._runners}
 
     def close(self) -> None:
         while self._runners:

@@ -26,7 +26,6 @@ from cutegen_core.worker import child_environment
 from cutegen_core.workspace import cache_dir
 
 _DRIVER = Path("/proc/driver/nvidia/version")
-_HOLDERS = (b"cutegen_core.gpu.", b"cutegen_core.judge.device")
 _TIMEOUT_S = 180.0
 _LOCK_S = 600.0
 
@@ -53,7 +52,7 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
         progress(f"measuring what {device.name} can do")
         begun = time.monotonic()
         answer = _measured(device.uuid)
-        seen, others = monitor.since(begun), gpu.other_processes(own_processes())
+        seen, others = monitor.since(begun), gpu.other_processes()
     low, high = seen.sm_clock_mhz
     slowed = f"; slowed down by {', '.join(seen.reasons)}" if seen.reasons else ""
     company = f"; {others} other programs held the GPU" if others else ""
@@ -71,19 +70,6 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
     )
     _path(device).write_text(records.dump(peaks))
     return peaks
-
-
-def own_processes() -> tuple[int, ...]:
-    """Processes of the workbench itself that may hold the device."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
-        if any(module in command for module in _HOLDERS):
-            found.append(int(folder.name))
-    return tuple(found)
 
 
 def driver_version() -> str:

@@ -117,7 +117,6 @@ class _Measurement:
     begun: float = field(default_factory=time.monotonic)
     comparisons: tuple[Comparison, ...] = ()
     executions: int = 0
-    own: set[int] = field(default_factory=set)
 
     def carry_out(self) -> Measured:
         uuid = self.timer.device.uuid
@@ -131,7 +130,7 @@ class _Measurement:
         monitor = self.stack.enter_context(Monitor(gpu))
         try:
             self._check_first(candidate, sets)
-            self.own |= self.timer.standby.ready()
+            self.timer.standby.ready()
             series = Series(sets.timed, monitor, self._pause, self._check_timed)
             series.untimed += self._unwanted()
             self.watch.say("timing in turns")
@@ -149,9 +148,7 @@ class _Measurement:
         self._pause()
         self.watch.say("the judge draws values on the GPU")
         judge, reference = self.timer.judge, self.timer.reference
-        sets = judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
-        self.own.add(judge.pid)
-        return sets
+        return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
 
     def _check_first(self, candidate: Kernel, sets: Sets) -> None:
         self._pause()
@@ -205,7 +202,6 @@ class _Measurement:
     def _adopted(self, sets: Sets) -> Contender:
         compiled = self.timer.compiled
         compiled.adopt(self._drawing(), self.timer.reference.signature(self.contest.workload), sets)
-        self.own.add(compiled.pid)
         return Baseline(COMPILED, compiled)
 
     def _unwanted(self) -> list[Untimed]:
@@ -261,7 +257,7 @@ class _Measurement:
             temperature_c=period.temperature_c,
             power_w=period.power_w,
             throttled=period.reasons,
-            other_processes=gpu.other_processes(self.own),
+            other_processes=gpu.other_processes(),
             sets=len(sets.timed),
             flushed_bytes=sets.flushed_bytes,
             lock_wait_s=self.lock_wait_s,
@@ -279,7 +275,6 @@ class _Measurement:
     def _kernel(self, name: str) -> Kernel:
         kernel = Kernel(name, self.timer.standby.take())
         self.stack.callback(kernel.close)
-        self.own.add(kernel.runner.pid)
         return kernel
 
     def _drawing(self) -> Drawing:

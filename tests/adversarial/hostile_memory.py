@@ -134,7 +134,7 @@ args = ["x", "out", "x.numel"]
   out[0] = sum;
 }"""), status(MEMORY, words=("out",)), status(*WAVES, line=False)),
         Case("endless loop", "nobody waits for ever", "relu",
-             relu("float v = i < n ? x[i] : 0.0f;\n  while (v != 12345.0f) v = v * 0.5f + 1.0f;\n"
+             relu("volatile float v = i < n ? x[i] : 0.0f;\n  while (v != 12345.0f) v = v * 0.5f + 1.0f;\n"
                   "  if (i < n) out[i] = v;"),
              status(TIMEOUT, words=("endless loop",)), status(TIMEOUT)),
         Case("waits for the next block", "works as long as every block is resident", "relu",

@@ -77,8 +77,10 @@ class Silent:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    problem = next(p for p in problems.catalogue() if p.name == "relu")
-    with Reference(problem, tmp_path_factory.mktemp("timing")) as reference, Timer(reference, detect()) as timer:
+    folder = tmp_path_factory.mktemp("timing")
+    file = folder / "relu.py"  # a file of the user's, which the judge may not open
+    file.write_text(next(p for p in problems.catalogue() if p.name == "relu").source)
+    with Reference(problems.load(str(file)), folder) as reference, Timer(reference, detect()) as timer:
         yield timer
 
 
