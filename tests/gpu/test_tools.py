@@ -94,7 +94,7 @@ HOPPER = detect() is not None and detect().arch == "sm_90a"
 FILES = {
     "relu.cu": ({"x": ("float32", (1000,))}, (1000,)),
     "gemm_bf16_wgmma.cu": ({"a": ("bfloat16", (200, 72)), "b": ("bfloat16", (264, 72))}, (200, 264)),
-    "transpose_tma.cu": ({"x": ("bfloat16", (192, 136))}, (136, 192)),
+    "transpose_tma.cu": ({"x": ("float32", (192, 136))}, (136, 192)),
 }
 
 
