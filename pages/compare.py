@@ -7,9 +7,10 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.code_text import diff
 from cutegen_core.store import Store
 from cutegen_core.views import StepRow, StepView
-from pages.components import charts, code_tables, data, diff, places, ui_state
+from pages.components import charts, code_tables, data, places, ui_state
 from pages.components.code_tables import Notes
 from pages.components.resources import deltas
 from pages.components.texts import escaped, heading, lowered, micros, note, quiet

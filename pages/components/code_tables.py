@@ -7,8 +7,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cutegen_core.code_text import diff, highlight
 from cutegen_core.hunks import Hunk
-from pages.components import diff, highlight
 from pages.components.texts import escaped
 
 Messages = Mapping[int, tuple[str, ...]]
@@ -163,4 +163,4 @@ def _says(text: str, before: int) -> str:
 
 
 def _gap(row: diff.Row, notes: Notes) -> str:
-    return f'<tr class="cg-gap"><td colspan="{4 + bool(notes.heat)}">⋯ {row.count} equal lines</td></tr>'
+    return f'<tr class="cg-gap"><td colspan="{4 + bool(notes.heat)}">⋯ {row.hidden} equal lines</td></tr>'

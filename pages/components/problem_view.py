@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from cutegen_core.code_text import highlight
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.problems import Entry, FolderListing
-from pages.components import highlight
 from pages.components.texts import heading, plain_label, quiet, table
 
 

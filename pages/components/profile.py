@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from cutegen_core.code_text import highlight
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.performance import KernelProfile, LineCost, Profile
 from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
-from pages.components import highlight, ui_state
+from pages.components import ui_state
 from pages.components.charts import NEEDS_GPU
 from pages.components.code_tables import Heat
 from pages.components.texts import Html, escaped, heading, note, quiet, table

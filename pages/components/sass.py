@@ -7,11 +7,12 @@ from itertools import groupby
 
 import streamlit as st
 
+from cutegen_core.code_text import highlight
 from cutegen_core.compiler.demangle import demangle
 from cutegen_core.store import Store
 from cutegen_core.trial import Resources
 from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
-from pages.components import charts, highlight
+from pages.components import charts
 from pages.components.code_tables import Heat
 from pages.components.texts import escaped, heading, note, quiet
 

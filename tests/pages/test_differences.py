@@ -8,7 +8,8 @@ import re
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pages.components import code_tables, diff, highlight, words
+from cutegen_core.code_text import diff, highlight, words
+from pages.components import code_tables
 from pages.components.code_tables import Heat, Notes
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS
 

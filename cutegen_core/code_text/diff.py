@@ -7,13 +7,13 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from pages.components import words
+from cutegen_core.code_text import words
 
 CONTEXT_LINES = 3
 
 
 class Row(NamedTuple):
-    """One row; `left` and `right` are line indices, None where a side has no such line. A gap hides `count` lines.
+    """One row; `left` and `right` are line indices, None where a side has no such line. A gap stands for `hidden` lines.
 
     A "changed" row with both sides is one line that was changed; `words` says where.
     """
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     kind: Literal["same", "changed", "gap"]
     left: int | None
     right: int | None
-    count: int = 0
+    hidden: int = 0
     words: words.Changed = words.Changed((), ())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html import escape
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -12,8 +13,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import CudaLexer, PythonLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
-from pages.components.sass_lexer import NvidiaSassLexer
-from pages.components.texts import escaped
+from cutegen_core.code_text.sass_lexer import NvidiaSassLexer
 
 Language = Literal["cuda", "sass", "python"]
 
@@ -80,11 +80,11 @@ def _span(kind: str, value: str, word: bool) -> str:
     if not value:
         return ""
     names = " ".join(filter(None, (f"p-{kind}" if kind else "", "cg-w" if word else "")))
-    return f'<span class="{names}">{escaped(value)}</span>' if names else escaped(value)
+    return f'<span class="{names}">{escape(value)}</span>' if names else escape(value)
 
 
 @lru_cache(maxsize=256)
 def _class_of(token: _TokenType) -> str:
     while token not in STANDARD_TYPES and token.parent is not None:
         token = token.parent
-    return STANDARD_TYPES.get(token, "")
+    return str(STANDARD_TYPES.get(token, ""))
