@@ -13,7 +13,7 @@ CONTEXT_LINES = 3
 
 
 class Row(NamedTuple):
-    """One row; `left` and `right` are line indices, None where a side has no such line. A gap stands for `hidden` lines.
+    """One row; `left` and `right` are line indices, None where a side has none. A gap stands for `hidden` lines.
 
     A "changed" row with both sides is one line that was changed; `words` says where.
     """

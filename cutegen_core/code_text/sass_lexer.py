@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups
 from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Text
 
 
-class NvidiaSassLexer(RegexLexer):
+class NvidiaSassLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
     name = "NVIDIA SASS"
-    aliases: ClassVar = ["nvidia-sass"]
-    filenames: ClassVar = []
-    tokens: ClassVar = {
+    aliases: ClassVar[list[str]] = ["nvidia-sass"]
+    filenames: ClassVar[list[str]] = []
+    tokens: ClassVar[dict[str, list[Any]]] = {
         "root": [
             (r"\s+", Text),
             (r"/\*.*?\*/|//[^\n]*", Comment),
