@@ -13,7 +13,7 @@ from cutegen_core.views import StepRow, StepView
 from pages.components import charts, code_tables, data, places, ui_state
 from pages.components.code_tables import Notes
 from pages.components.resources import deltas
-from pages.components.texts import escaped, heading, lowered, micros, note, quiet
+from pages.components.texts import escaped, heading, lowered, micros, note, quiet, visible
 from pages.components.versus import render_versus
 
 
@@ -38,7 +38,7 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
     ui_state.put(session_key, wanted if wanted in rows else next(iter(rows)))
     session = st.selectbox(
         f"Session {name.upper()}", list(rows), key=session_key, on_change=_chosen, args=(name, session_key, ""),
-        format_func=lambda i: f"{rows[i].problem} · {rows[i].proposer} · {i}",
+        format_func=lambda i: visible(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
     )  # fmt: skip
     steps = {row.number: row for row in views.session_view(store, session).steps if row.candidate}
     if not steps:
@@ -50,7 +50,7 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
     ui_state.put(step_key, int(number) if number.isdecimal() and int(number) in steps else last)
     step = st.selectbox(
         f"Step {name.upper()}", list(steps), key=step_key, on_change=_chosen, args=(name, session_key, step_key),
-        format_func=lambda n: _step_words(steps[n]),
+        format_func=lambda n: visible(_step_words(steps[n])),
     )  # fmt: skip
     return Side(session, views.step_view(store, session, step))
 

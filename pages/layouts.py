@@ -11,7 +11,7 @@ from cutegen_core.layouts import Declared, find
 from cutegen_core.store import Store
 from cutegen_core.views import StepView
 from pages.components import access, data, layout_view, places, ui_state
-from pages.components.texts import heading, note, quiet
+from pages.components.texts import heading, note, plain_label, quiet
 
 EXAMPLE = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
 TYPED = "layout-typed"
@@ -44,7 +44,7 @@ def choose(found: tuple[Declared, ...]) -> Declared | None:
     wanted = st.query_params.get("name", "")
     key = "layout-name"
     ui_state.put(key, next((n for n, d in zip(names, found, strict=True) if d.name == wanted), names[0]))
-    st.radio("In this kernel", names, key=key, on_change=_chosen, label_visibility="collapsed")
+    st.radio("In this kernel", names, key=key, on_change=_chosen, format_func=plain_label, label_visibility="collapsed")
     return found[names.index(ui_state.text(key))]
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from cutegen_core import __version__, device, views, workspace
 from pages.components import access, data, doctor, models
-from pages.components.texts import heading, note, quiet, table
+from pages.components.texts import heading, note, quiet, table, visible
 
 LOG_CHARACTERS = 20_000
 POLL_S = 2.0
@@ -46,7 +46,7 @@ with right:
     heading("Engine")
     render_engine()
     if st.toggle("Log", key="engine-log"):
-        st.code(engine_log() or "(empty)", language=None, wrap_lines=True, height=300)
+        st.code(visible(engine_log()) or "(empty)", language=None, wrap_lines=True, height=300)
     heading("Compile target")
     target = device.target()
     whose = "the GPU of this machine" if target.present else "no GPU here: its published limits"

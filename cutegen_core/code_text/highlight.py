@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from html import escape
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -14,6 +13,7 @@ from pygments.lexers import CudaLexer, PythonLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
 from cutegen_core.code_text.sass_lexer import NvidiaSassLexer
+from cutegen_core.visible_text import escaped
 
 Language = Literal["cuda", "sass", "python"]
 
@@ -80,7 +80,7 @@ def _span(kind: str, value: str, word: bool) -> str:
     if not value:
         return ""
     names = " ".join(filter(None, (f"p-{kind}" if kind else "", "cg-w" if word else "")))
-    return f'<span class="{names}">{escape(value)}</span>' if names else escape(value)
+    return f'<span class="{names}">{escaped(value)}</span>' if names else escaped(value)
 
 
 @lru_cache(maxsize=256)

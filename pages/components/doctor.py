@@ -34,7 +34,7 @@ def render_measuring() -> None:
     if st.button("Measure what this GPU can do", key="doctor-measure", help=hint):
         with st.status("Measuring", expanded=True) as status:
             try:
-                st.text(core.measure(st.write))
+                st.text(core.measure(st.text))
                 status.update(label="Measured", state="complete")
             except MachineError as error:
                 st.text(str(error))

@@ -13,7 +13,7 @@ from cutegen_core.llm.budget import estimate_tokens
 from cutegen_core.session_state import Exchange, Phase, State
 from cutegen_core.store import Store
 from cutegen_core.views import CallView, SessionView, StepView
-from pages.components.texts import escaped, heading, note, quiet
+from pages.components.texts import escaped, heading, note, quiet, visible
 
 STREAM_POLL_S = 0.4
 STREAM_HEIGHT_PX = 420
@@ -47,7 +47,7 @@ def _stream(store: Store, session: str) -> None:
     heading(f"{call.role} · {call.model} is writing")
     quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · Stop is S")
     with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
-        st.text(text[-STREAM_CHARACTERS:] or "…")
+        st.text(visible(text[-STREAM_CHARACTERS:]) or "…")
 
 
 # ---- when it is over
@@ -60,11 +60,11 @@ def render_exchanges(shown: StepView) -> None:
     for number, call in enumerate(shown.calls, 1):
         heading(f"{number} · {call.role} · {call.model or 'carried by you'} · {_spent(call)}")
         with st.expander(f"Prompt, about {estimate_tokens(call.prompt):,} tokens", expanded=len(shown.calls) == 1):
-            st.code(call.prompt, language=None, wrap_lines=True, height=320)
+            st.code(visible(call.prompt), language=None, wrap_lines=True, height=320)
         if call.answer and call.answer.error:
             note("error", call.answer.error)
         if call.reply:
-            st.code(call.reply, language=None, wrap_lines=True, height=_height(call.reply))
+            st.code(visible(call.reply), language=None, wrap_lines=True, height=_height(call.reply))
         elif call.answer is None:
             quiet("No reply yet.")
         elif not call.answer.error:

@@ -12,7 +12,7 @@ from cutegen_core.errors import CutegenError
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import access, ui_state
-from pages.components.texts import note, quiet
+from pages.components.texts import note, plain_label, quiet
 
 ENDINGS = {
     "modelnew": ".py", "cu": ".cu", "extension": ".zip", "flashinfer": ".json", "jsonl": ".jsonl.gz", "html": ".html",
@@ -52,7 +52,12 @@ def _offer(file: File) -> None:
     said = {"compiled": f"Compiled. {file.note}", "n/a": file.note}.get(file.checked, file.note or file.checked)
     note("ok" if file.checked != "not compiled here" else "info", said)
     st.download_button(
-        f"Download {file.name}", file.data, file.name, key="export-download", type="primary", on_click="ignore"
+        plain_label(f"Download {file.name}"),
+        file.data,
+        file.name,
+        key="export-download",
+        type="primary",
+        on_click="ignore",
     )
 
 

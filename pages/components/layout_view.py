@@ -12,7 +12,7 @@ from cutegen_core import device
 from cutegen_core.errors import UsageError
 from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.layouts import LayoutTable, Partition, Pattern, Picture, bank, conflicts, evaluate
-from pages.components.texts import escaped, heading, note, quiet
+from pages.components.texts import escaped, heading, note, quiet, visible
 
 MOST_ROWS, MOST_COLS = 64, 64
 _BYTES = {
@@ -54,7 +54,7 @@ def render(title: str, expression: str, before: tuple[str, ...], access: Access)
     """One declaration or expression: what it is, then its pictures; a refusal says what to change."""
     heading(title[:120])
     with st.expander("What was evaluated"):
-        st.code("\n".join([*before, expression]), language="cpp")
+        st.code(visible("\n".join([*before, expression])), language="cpp")
     try:
         with st.spinner("Compiling it for the emulator …", show_time=True):
             pictures = _evaluated(expression, before)

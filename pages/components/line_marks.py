@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from cutegen_core.trial import Trial
+from cutegen_core.visible_text import visible
 
 _EDITED = " (the line was edited since)"
 
@@ -24,16 +25,21 @@ def marks_of(trial: Trial | None) -> tuple[Mark, ...]:
     if trial is None:
         return ()
     found = [
-        Mark(said.line, said.severity if said.severity in ("error", "warning") else "info", said.tool, said.message)
-        for said in trial.diagnostics if said.line
-    ]  # fmt: skip
+        Mark(said.line, _severity(said.severity), said.tool, visible(said.message))
+        for said in trial.diagnostics
+        if said.line
+    ]
     for verdict in trial.correctness.verdicts if trial.correctness else ():
         found += [
-            Mark(said.line, "error", "checker", f"{said.kind}: {said.message}")
+            Mark(said.line, "error", "checker", visible(f"{said.kind}: {said.message}"))
             for said in verdict.findings
             if said.line
         ]
     return tuple(sorted(dict.fromkeys(found), key=lambda mark: mark.line))
+
+
+def _severity(word: str) -> str:
+    return word if word in ("error", "warning") else "info"
 
 
 def moved(marks: tuple[Mark, ...], base: str, text: str) -> tuple[Mark, ...]:

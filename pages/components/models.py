@@ -17,7 +17,7 @@ from cutegen_core.event import Role
 from cutegen_core.llm import model_settings, secret_keys
 from cutegen_core.llm.model_settings import Models, ModelSettings
 from pages.components import connection_test, ui_state
-from pages.components.texts import heading, note, quiet, table
+from pages.components.texts import heading, note, quiet, table, visible
 
 NEW = ""
 ROLES = (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
@@ -55,7 +55,7 @@ def render_models() -> None:
     names = [s.name for s in models.settings]
     ui_state.keep_among("model-chosen", [NEW, *names], names[0] if names else NEW)
     chosen = st.selectbox(
-        "Model", [*names, NEW], key="model-chosen", format_func=lambda n: n or "Add a model …",
+        "Model", [*names, NEW], key="model-chosen", format_func=lambda n: visible(n) or "Add a model …",
         label_visibility="collapsed",
     )  # fmt: skip
     _form(models, models.named(chosen) if chosen else None)

@@ -16,7 +16,7 @@ from cutegen_core.llm.model_settings import Models
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from pages.components import places
-from pages.components.texts import note, quiet
+from pages.components.texts import note, quiet, visible
 
 FIRST_PROBLEM = "softmax"
 DEFAULT_TOKENS = 400_000
@@ -97,7 +97,7 @@ def _llm(name: str) -> Llm:
     with which:
         model = st.selectbox(
             "Model", known, key=f"new-model-{name}",
-            format_func=lambda n: _model_words(models, n) if n else "each role by its own model",
+            format_func=lambda n: visible(_model_words(models, n)) if n else "each role by its own model",
         )  # fmt: skip
     with tokens:
         budget = st.number_input(
@@ -138,6 +138,10 @@ def _problem(known: Sequence[Problem]) -> Problem:
     by_name = {problem.name: problem for problem in known}
     first = list(by_name).index(FIRST_PROBLEM) if FIRST_PROBLEM in by_name else 0
     name = st.selectbox(
-        "Problem", list(by_name), index=first, key="new-problem", format_func=lambda n: f"{n}: {by_name[n].title}"
+        "Problem",
+        list(by_name),
+        index=first,
+        key="new-problem",
+        format_func=lambda n: visible(f"{n}: {by_name[n].title}"),
     )
     return by_name[name]

@@ -74,10 +74,10 @@ def _parameters(session: str, kernel: KernelFile, write: Write) -> None:
         with column:
             if parameter.tunable:
                 ui_state.put(key, parameter.default)
-                st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
+                st.selectbox(plain_label(parameter.name), parameter.values, key=key, on_change=change)
             else:
                 ui_state.put(key, str(parameter.default))
-                st.text_input(parameter.name, key=key, on_change=change)
+                st.text_input(plain_label(parameter.name), key=key, on_change=change)
 
 
 def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, write: Write) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from cutegen_core.code_text import highlight
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.problems import Entry, FolderListing
-from pages.components.texts import heading, plain_label, quiet, table
+from pages.components.texts import heading, plain_label, quiet, table, visible
 
 
 def choose_entry(listing: FolderListing) -> Entry | None:
@@ -35,7 +35,7 @@ def _line(entry: Entry) -> str:
 def render_problem(problem: Problem) -> None:
     """What the problem is and how a kernel of it is judged."""
     heading(f"{problem.name} · {problem.origin}")
-    st.text(problem.title)
+    st.text(visible(problem.title))
     rows: list[tuple[object, ...]] = [
         (
             w.name,

@@ -13,7 +13,7 @@ from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView,
 from pages.components import ui_state
 from pages.components.charts import NEEDS_GPU
 from pages.components.code_tables import Heat
-from pages.components.texts import Html, escaped, heading, note, quiet, table
+from pages.components.texts import Html, escaped, heading, note, quiet, table, visible
 
 HOTTEST = 12
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -41,7 +41,7 @@ def _choose(shown: StepView, profile: Profile) -> int:
         return 0
     return st.selectbox(
         "Kernel", range(len(profile.kernels)), key=f"profile-kernel-{shown.step.number}", label_visibility="collapsed",
-        format_func=lambda i: f"launch {i + 1}: {profile.kernels[i].kernel}",
+        format_func=lambda i: visible(f"launch {i + 1}: {profile.kernels[i].kernel}"),
     )  # fmt: skip
 
 

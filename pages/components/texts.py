@@ -1,18 +1,23 @@
 """Everything from kernels, logs, models and files goes to the browser through these functions, escaped.
 
-Streamlit's own message boxes and most labels read Markdown; `note` and `plain_label` are used instead.
+Streamlit's own message boxes and most labels read Markdown; `note` and `plain_label` are used instead. What goes into
+an element that shows text as it stands (`st.text`, `st.code`, the options of a selectbox) goes through `visible`.
 """
 
 from __future__ import annotations
 
-import html
 import re
 import time
 from typing import Literal
 
 import streamlit as st
 
+from cutegen_core.visible_text import escaped, visible
+
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+# Where Streamlit changes plain text after the Markdown is read: bare addresses, arrows and dashes, its own icon.
+_REWRITTEN = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~])(?=[-=>])", re.IGNORECASE)
+_BREAK = "\u200b"
 
 MARKS = {
     "passed": "✓", "failed": "✗", "running": "●", "waiting": "◆", "skipped": "–", "fresh": "○", "stale": "≠",
@@ -22,14 +27,10 @@ MARKS = {
 _TITLES = {"error": "✗ Error", "warning": "▲ Attention", "info": "→ Note", "ok": "✓"}
 
 
-def escaped(text: object) -> str:
-    """Text for HTML, attribute values included."""
-    return html.escape(str(text), quote=True)
-
-
 def plain_label(text: object) -> str:
-    """Text for a widget's label, which Streamlit would otherwise read as Markdown."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(str(text).split()))
+    """Text for a widget's label, which Streamlit would otherwise read as Markdown; one line."""
+    line = " ".join(visible(str(text)).split())
+    return _PUNCTUATION.sub(r"\\\1", _REWRITTEN.sub(_BREAK, line))
 
 
 def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:

@@ -1,0 +1,41 @@
+"""Text in which nothing hides: every character that would not show, or would move others about, has a visible stand-in.
+
+Invisible and direction-changing characters let a source read differently from what the compiler sees (Boucher and
+Anderson, "Trojan Source", 2021), and terminal escapes or half a surrogate pair break whatever shows them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+_CONTROL_PICTURES = 0x2400
+_DELETE, _DELETE_PICTURE = 0x7F, "␡"
+
+# C0 but tab and newline, DEL and C1; soft hyphen, fillers, joiners and direction marks, line and paragraph separators,
+# byte order mark, annotations, halves of surrogate pairs, noncharacters, tags and supplementary variation selectors.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with a stand-in for each hidden character: "␛" for ESC, "⟨U+202E⟩" for right-to-left override.
+
+    Newlines and tabs stay; "\\r\\n" becomes a newline.
+    """
+    return _HIDDEN.sub(_stand_in, text.replace("\r\n", "\n")) if _HIDDEN.search(text) else text
+
+
+def escaped(text: object) -> str:
+    """The text for HTML, attribute values included, with nothing hidden in it."""
+    return html.escape(visible(str(text)), quote=True)
+
+
+def _stand_in(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(_CONTROL_PICTURES + code)
+    return _DELETE_PICTURE if code == _DELETE else f"⟨U+{code:04X}⟩"
