@@ -33,9 +33,11 @@ from cutegen_core.views.speed import (
     suspect,
     timing_of,
 )
+from cutegen_core.views.tree import START, TreeRow, step_tree
 
 __all__ = [
     "MARK_WORDS",
+    "START",
     "CallView",
     "Delta",
     "Instruction",
@@ -51,6 +53,7 @@ __all__ = [
     "SpeedRow",
     "StepRow",
     "StepView",
+    "TreeRow",
     "acceptance_trial",
     "autonomy_words",
     "base_trial",
@@ -71,6 +74,7 @@ __all__ = [
     "session_view",
     "share",
     "speed_rows",
+    "step_tree",
     "step_view",
     "strongest",
     "suspect",

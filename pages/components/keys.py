@@ -20,6 +20,11 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("M", "more: raise the budget when it is used up"),
     ("T", "try the hunks apart, while they are shown: what each is worth"),
     ("P", "profile the shown kernel, on a GPU, in the profile pane"),
+    (
+        "O / N",
+        "open the older, the newer step; in the list: arrows walk, ← to the kernel it was made from, Enter opens",
+    ),
+    ("V", "compare the shown step with the best"),
     ("H", "this list"),
 )
 

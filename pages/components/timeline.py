@@ -1,19 +1,18 @@
-"""Every step: the list (a click opens the step) and the chart of one number over the steps."""
+"""Every step: the tree of them (a click opens one), a key for the next and for the comparison, and the chart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.event import Outcome
 from cutegen_core.store import Store
-from cutegen_core.trial import Status
-from cutegen_core.views import SessionView, StepRow
-from pages.components import charts, hunk_view, speed_charts, ui_state
-from pages.components.texts import heading, lowered, micros, plain_label, quiet
+from cutegen_core.views import SessionView, SpeedRow, TreeRow
+from pages.components import address, charts, hunk_view, places, speed_charts, ui_state
+from pages.components.branch_marks import mark_branches
+from pages.components.step_list import AUTHORS, Actions, render_step_list
+from pages.components.texts import heading, quiet
 
 Metric = Literal["registers", "spills", "shared", "mix", "latency"]
 
@@ -23,85 +22,70 @@ _METRICS: dict[Metric, tuple[str, str]] = {
     "shared": ("smem_bytes", "shared, B"),
 }
 _CONFIG = {"displayModeBar": False, "scrollZoom": False}
+_COMPARING = "comparing"
+_LEGEND = " · ".join(f"{mark} {word}" for mark, word in list(AUTHORS.values())[:3])
+"""Where a step can come from; imported ones say so in their own words."""
 
 
 def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
     """The list, newest first, and the chart below."""
-    branches = _branches(view.steps)
-    counted = f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}"
-    heading(f"{counted}{' · ↰ goes on from' if branches else ''}")
-    with st.container(key="steps"):
-        if not view.steps:
-            quiet("The first step is on its way.")
-        for row in reversed(view.steps):
-            _step_button(row, branches.get(row.number, 0), is_shown=row.number == shown)
+    heading(f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}")
+    if not view.steps:
+        quiet("The first step is on its way.")
+        return
+    tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
+    _keys(view, shown)
+    render_step_list(view, tree, speeds, shown, Actions(_open, lambda number: ui_state.put(_COMPARING, number)))
+    quiet(f"★ best · ☆ promoted · {_LEGEND}")
+    _go_to_comparison(view)
     if any(row.status for row in view.steps):
-        _chart(store, view, shown)
+        _chart(store, view, tree, speeds, shown)
     else:
         quiet("The chart begins with the first compiled step.")
 
 
-def _branches(rows: Sequence[StepRow]) -> dict[int, int]:
-    """Steps that do not go on from the kernel before them -> the step they go on from."""
-    made_in = {row.candidate: row.number for row in reversed(rows) if row.candidate}
-    found: dict[int, int] = {}
-    before = 0
-    for row in rows:
-        parent = made_in.get(row.parent, 0) if row.parent else 0
-        if parent and parent != before:
-            found[row.number] = parent
-        before = row.number if row.candidate else before
-    return found
+def _keys(view: SessionView, shown: int | None) -> None:
+    """What the list does, as buttons with keys."""
+    numbers = [row.number for row in view.steps]
+    at = numbers.index(shown) if shown in numbers else len(numbers) - 1
+    candidate = view.steps[at].candidate
+    with st.container(horizontal=True, gap="xsmall", key="step-keys"):
+        st.button("Older", key="step-older", shortcut="O", disabled=at == 0, on_click=_open,
+                  args=(numbers[max(0, at - 1)],))  # fmt: skip
+        st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers), on_click=_open,
+                  args=(numbers[min(at + 1, len(numbers) - 1)],))  # fmt: skip
+        st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
+                  help="The shown step beside the best one; the best itself beside the kernel it was made from",
+                  on_click=ui_state.put, args=(_COMPARING, numbers[at]))  # fmt: skip
 
 
-def _step_button(row: StepRow, branch: int, *, is_shown: bool) -> None:
-    key = f"step-row-shown-{row.number}" if is_shown else f"step-row-{row.number}"
-    st.button(
-        plain_label(_line(row, branch)),
-        key=key,
-        type="tertiary",
-        width="stretch",
-        help=None,
-        on_click=_open,
-        args=(row.number,),
-    )
-
-
-def _line(row: StepRow, branch: int) -> str:
-    star = " ★" if row.is_best else ""
-    took = f" {micros(1000 * row.latency_ms)} ·" if row.latency_ms is not None else ""
-    idea = row.idea or ("no kernel" if row.outcome else "working on it")
-    origin = f" ↰{branch}" if branch else ""
-    return f"{_mark(row)} {row.number}{star}{origin} {took} {idea} · {_verdict(row)}"
-
-
-def _mark(row: StepRow) -> str:
-    if row.status is None:
-        return "○" if row.outcome is None else "–"
-    return "✓" if row.status is Status.PASSED else "✗"
-
-
-def _verdict(row: StepRow) -> str:
-    if row.status is None:
-        return str(row.outcome) if row.outcome else "open"
-    if row.status is Status.PASSED:
-        return "passed" if row.outcome in (Outcome.PROMOTED, None) else f"passed, {row.outcome}"
-    return lowered(row.status)
+def _go_to_comparison(view: SessionView) -> None:
+    """The other step is the best; for the best itself, the one it was made from."""
+    number = ui_state.taken(_COMPARING)
+    row = next((row for row in view.steps if row.number == number), None)
+    if row is None:
+        return
+    best = view.state.step_of(view.state.best) if view.state.best else None
+    made_from = view.state.step_of(row.parent) if row.parent else None
+    other = made_from if best is None or best.number == row.number else best
+    query = {"a": f"{view.id}.{other.number}"} if other else {}
+    st.switch_page(places.compare(), query_params={**query, "b": f"{view.id}.{row.number}"})
 
 
 def _open(number: int) -> None:
-    hunk_view.close()
-    st.query_params["step"] = str(number)
+    address.go(step=str(number), **hunk_view.closed())
 
 
-def _chart(store: Store, view: SessionView, shown: int | None) -> None:
-    speeds = views.speed_rows(store, view.state)
+def _chart(
+    store: Store, view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None
+) -> None:
     metric: Metric = st.segmented_control(
         "Chart", ["latency", *_METRICS, "mix"], key=f"metric-{view.id}", required=True,
         default="latency" if speeds else "registers", label_visibility="collapsed",
     )  # fmt: skip
     if metric == "latency":
         figure = speed_charts.latency_over_steps(view.steps, speeds, shown) if speeds else _no_latency(view)
+        mark_branches(figure, tree, {row.step: row.latency_us for row in speeds})
     elif metric == "mix":
         figure = charts.mix_over_steps(views.mix_rows(store, view.state))
     else:

@@ -140,18 +140,6 @@ def set_editing(session: str, is_open: bool) -> None:
     st.session_state[_EDITING] = session, is_open
 
 
-def to_url(key: str, name: str) -> None:
-    """Callback of a choice: writes the chosen value into the URL."""
-    value = st.session_state.get(key)
-    if value is not None:
-        st.query_params[name] = str(value)
-
-
-def drop_from_url(name: str) -> None:
-    """Callback: back to what the page shows by itself."""
-    st.query_params.pop(name, None)
-
-
 def chosen_point(key: str) -> int | None:
     """The x value of the point selected in a chart."""
     points = st.session_state[key].selection.points
@@ -169,6 +157,11 @@ def kept(key: str, make: Callable[[], T]) -> T:
         st.session_state[key] = make()
     found: T = st.session_state[key]
     return found
+
+
+def taken(key: str) -> object:
+    """What a callback has put there, once."""
+    return st.session_state.pop(key, None)
 
 
 def forget(key: str) -> None:

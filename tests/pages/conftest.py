@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -41,6 +43,12 @@ def open_page(store: Store) -> OpenPage:
 def shown(page: AppTest) -> str:
     """All HTML of the page, as one text."""
     return "\n".join(str(element.value) for element in page.html)
+
+
+def step_rows(page: AppTest) -> dict[int, dict[str, Any]]:
+    """What the list of steps was drawn with, by number."""
+    (drawn,) = (e for e in page.get("bidi_component") if e.proto.component_name == "cutegen-steps")
+    return {row["n"]: row for row in json.loads(drawn.proto.json)["rows"]}
 
 
 def framed(page: str = "", **query: str) -> AppTest:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cutegen_core import records
 from cutegen_core.candidate import Author
-from cutegen_core.decision import Gate
-from cutegen_core.event import Outcome, Profiled, Swept
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.event import Decided, Outcome, Profiled, SessionState, StateChanged, Swept
 from cutegen_core.performance import (
     BEST,
     CANDIDATE,
@@ -218,6 +218,39 @@ def gpu_story(store: Store) -> Story:
     rows = story.propose(TWO_ROWS, "two rows in flight", plan=plan, author=Author.MODEL)
     story.test(timed(store, rows, Performance((measured(130.9, 131.2),)), registers=64, marks=("UNSTABLE", "CONFIRM")))
     return story.gate(Gate.PROMOTION, rows).publish()
+
+
+def branched_story(store: Store) -> Story:
+    """Twelve steps: two branches from the first kernel, the second one overtakes; attempts that led nowhere."""
+    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
+    keys: dict[int, str] = {}
+
+    def step(idea: str, us: float | None, parent: int, author: Author = Author.MODEL, *, promote: bool = True) -> None:
+        number = story.steps + 1
+        story.base = keys.get(parent)
+        keys[number] = key = story.propose(f"{ONE_PASS}// {number}\n", idea, plan="A plan.", author=author)
+        if us is None:
+            story.test(race(store, key)).close(Outcome.FAILED, "race on partial")
+            return
+        story.test(timed(store, key, Performance((measured(us, us + 8),)), registers=24 + number))
+        story.close(Outcome.PROMOTED if promote else Outcome.KEPT)
+
+    step("one block a row, three passes", 171.8, 0, Author.PLAYBOOK)
+    step("no barriers", None, 1)
+    step("online maximum and sum in one pass", 152.4, 1)
+    step("128-bit loads", 149.1, 3, promote=False)
+    story.add(Decided(Decision(DecisionKind.BRANCH, story.seq, step=1)))
+    step("two rows in flight", 160.3, 1, promote=False)
+    step("two rows in flight, shuffles only", None, 5)
+    step("two rows in flight, 128-bit loads", 146.0, 5, Author.PERSON)
+    step("cp.async, two stages", 139.8, 7)
+    story.add(Decided(Decision(DecisionKind.REWIND, story.seq, step=3)))
+    step("one pass, cluster of two", None, 3)
+    step("one pass, unrolled by four", 147.7, 3, promote=False)
+    story.add(Decided(Decision(DecisionKind.REWIND, story.seq, step=8)))
+    step("cp.async, three stages", 131.2, 8)
+    step("cp.async, four stages", 131.4, 11, promote=False)
+    return story.add(StateChanged(SessionState.STOPPED, "stopped by a person")).publish()
 
 
 def matmul_story(store: Store) -> Story:

@@ -14,7 +14,7 @@ from cutegen_core.performance import Word
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.variant import Spent
-from tests.pages.conftest import OpenPage, shown
+from tests.pages.conftest import OpenPage, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
@@ -35,7 +35,10 @@ def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: Op
         assert words in text
     assert "not sanitized" in text
     assert "it does before the kernel is accepted" in text
-    assert "✓ 5 ★ ↰3 131.2 µs · one pass, 128-bit loads · passed" in _labels(page)
+    assert step_rows(page)[5]["said"] == (
+        "Step 5: one pass, 128-bit loads · playbook · promoted · the best so far · 131.2 µs · "
+        "1.12x FASTER beside eager · goes on from step 3"
+    )
     for words in ("torch.mm was not timed", "Measured again in a fresh process: 131.8 µs, +0.4 %", "driver 580.95.05",
                   "1965 to 1980 MHz", "L2 emptied by writing 132 MB", "4.09 TB/s"):  # fmt: skip
         assert words in text

@@ -16,7 +16,7 @@ from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, 
 from cutegen_core.session_state import fold
 from cutegen_core.store import Draft, Store
 from pages.components.keys import KEYS
-from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.conftest import OpenPage, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
@@ -67,9 +67,11 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     assert "only the last 3 columns" in text
     assert "seed" in text
     assert "7341" in text
-    labels = [b.label.replace("\\", "") for b in page.button]
-    assert "✗ 4 edited by hand · compile error" in labels
-    assert "✓ 3 ★ ↰1 online maximum and sum in one pass · passed" in labels
+    rows = step_rows(page)
+    assert [rows[4][name] for name in ("idea", "shape", "verdict", "mark")] == [
+        "edited by hand", "failed", "compile error", "✎",
+    ]  # fmt: skip
+    assert (rows[3]["star"], rows[3]["parent"], rows[3]["verdict"]) == ("★", 1, "promoted")
 
 
 def test_deep_link_to_step_and_pane(store: Store, open_page: OpenPage) -> None:

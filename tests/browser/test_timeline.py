@@ -1,0 +1,82 @@
+"""The timeline in a browser: a click, a key and an arrow open a step; its links are addresses; markup stays text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.store import Store
+from tests.browser.conftest import Server
+from tests.pages.gpu_stories import branched_story
+from tests.pages.stories import HOSTILE, Story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def row(page: Page, number: int) -> Locator:
+    return page.get_by_role("link", name=f"Step {number}:")
+
+
+def shows(page: Page, number: int) -> None:
+    expect(page.locator(".cg-step-title")).to_contain_text(f"Step {number}")
+    expect(row(page, number)).to_have_attribute("aria-current", "step")
+
+
+def tree_is_drawn(page: Page) -> None:
+    """Every point at its row, the way to the best told from the other lines."""
+    expect(page.locator(".tree .line")).to_have_count(12)
+    expect(page.locator(".tree .line.way")).to_have_count(5)
+    expect(page.locator(".tree polygon.best")).to_have_count(1)
+    expect(page.locator(".tree .point.failed")).to_have_count(3)
+    rows = page.locator(".steps li").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().y)")
+    points = page.locator(".tree .point").evaluate_all(
+        "all => all.map(one => { const at = one.getBoundingClientRect(); return at.y + at.height / 2; })"
+    )
+    assert all(y <= point <= y + 25 for y, point in zip(rows, points, strict=True))
+
+
+def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, page: Page) -> None:
+    session = branched_story(Store(server.home / "store.db")).session
+    page.goto(f"{server.url}/session?id={session}&step=11")
+    shows(page, 11)
+    tree_is_drawn(page)
+    row(page, 3).click()
+    shows(page, 3)
+    expect(page).to_have_url(re.compile("step=3"))
+    assert row(page, 5).get_attribute("href") == f"?id={session}&step=5"
+    page.locator(".cg-rail").click()
+    page.keyboard.press("n")
+    shows(page, 4)
+    page.keyboard.press("o")
+    shows(page, 3)
+    row(page, 3).focus()
+    for key, number in (
+        ("ArrowUp", 4),
+        ("ArrowLeft", 3),
+        ("ArrowLeft", 1),
+        ("ArrowRight", 5),
+        ("End", 1),
+        ("Home", 12),
+    ):
+        page.keyboard.press(key)
+        expect(row(page, number)).to_be_focused()
+    page.keyboard.press("Enter")
+    shows(page, 12)
+    expect(row(page, 12)).to_be_focused()
+    assert page.locator(".steps a[tabindex='0']").count() == 1
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Compare step 12 with the best")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.11&b={session}\.12"))
+    expect(page.get_by_text("lines added").first).to_be_visible()
+
+
+def test_ideas_with_markup_are_text(server: Server, page: Page) -> None:
+    story = Story(Store(server.home / "store.db")).begin()
+    story.propose("no plan", HOSTILE)
+    page.goto(f"{server.url}/session?id={story.session}")
+    expect(row(page, 1).locator(".idea")).to_have_text(HOSTILE)
+    assert page.title() != "owned"
+    assert page.locator(".steps img").count() == 0
