@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from cutegen_core.playbook.naming import fresh
 from cutegen_core.playbook.terms import Access, Coordinate, Terms
 from cutegen_core.playbook.values import (
     Compute,
@@ -182,15 +183,6 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[Access]) -> 
         else:
             modes.append(Mode((symbol,), extent))
     return tuple(modes)
-
-
-def fresh(wanted: str, taken: set[str]) -> str:
-    """`wanted`, with a number after it when something else has the name."""
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}{number}", number + 1
-    taken.add(name)
-    return name
 
 
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> Access:

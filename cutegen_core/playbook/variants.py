@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from cutegen_core.playbook.kernels import ElementwiseKernel, ProductKernel, RowsKernel
+from cutegen_core.playbook.naming import Naming
 from cutegen_core.playbook.regions import Kind, Region, Scratch
-from cutegen_core.playbook.writing import KernelContext, LaunchText, Naming, ParameterText, render, write_file
+from cutegen_core.playbook.writing import LaunchText, ParameterText, render, write_file
 
 
 @dataclass(frozen=True)
@@ -54,49 +56,47 @@ THREADS = (128, 256, 512, 1024)
 
 
 def _elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), ElementwiseKernel(region, name, naming)
     block = piece.param("BLOCK", 256, suffix=suffix)
     piece.code = k.pointwise + "\n" + render("elementwise_naive.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(LaunchText(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k.arguments))
     return piece
 
 
 def _elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), ElementwiseKernel(region, name, naming)
     block = piece.param("BLOCK", 256, suffix=suffix)
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p={"BLOCK": block})
     grid = f"ceil_div({k.n}, {block} * {k.width})"
-    piece.launches.append(LaunchText(f"{name}<{block}>", (grid,), (block,), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{block}>", (grid,), (block,), k.arguments))
     return piece
 
 
 def _elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), ElementwiseKernel(region, name, naming)
     p = {
         "BLOCK": piece.param("BLOCK", 512, *THREADS, suffix=suffix),
         "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8, suffix=suffix),
     }
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p=p)
     grid = f"ceil_div({k.n}, {p['BLOCK']} * {p['ITEMS']} * {k.width})"
-    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (grid,), (p["BLOCK"],), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (grid,), (p["BLOCK"],), k.arguments))
     return piece
 
 
 def _rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128, suffix=suffix)
     piece.code = render("rows_naive.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(
-        LaunchText(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), tuple(k.arguments))
-    )
+    piece.launches.append(LaunchText(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k.arguments))
     return piece
 
 
 def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()), suffix=suffix)
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(LaunchText(f"{name}<{block}>", (k.rows,), (block,), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{block}>", (k.rows,), (block,), k.arguments))
     return piece
 
 
@@ -106,7 +106,7 @@ def _rows_block_tuned(region: Region, name: str, naming: Naming, suffix: str) ->
 
 def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
     """Rows that fit go to the register kernel, all others to the streaming one."""
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), RowsKernel(region, name, naming)
     block, items = _row_shape(region.reduced[-1].extent.size // k.width)
     p = {
         "BLOCK": piece.param("BLOCK", block, *THREADS, suffix=suffix),
@@ -114,7 +114,7 @@ def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> P
     }
     registers = render("rows_registers.cu.j2", k=k, p=p)
     fits = f"{k.cols} % {k.width} == 0 and {k.cols} <= {p['BLOCK']} * {p['ITEMS']} * {k.width}"
-    args, threads = tuple(k.arguments), (p["BLOCK"],)
+    args, threads = k.arguments, (p["BLOCK"],)
     piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), threads, args, fits))
     k.name = f"{name}_streaming"
     piece.code = registers + "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": p["BLOCK"]})
@@ -129,7 +129,7 @@ def _row_shape(vectors: int) -> tuple[int, int]:
 
 
 def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), RowsKernel(region, name, naming)
     p = {
         "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ()), suffix=suffix),
         "BY": piece.param("BY", 16 if tuned else 8, *((2, 4, 8, 16) if tuned else ()), suffix=suffix),
@@ -138,7 +138,7 @@ def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool
         piece.where.append(f"{p['BX']} * {p['BY']} <= 1024")
     piece.code = render("rows_columns.cu.j2", k=k, p=p)
     grid = (f"ceil_div({k.rows}, {p['BX']})",)
-    piece.launches.append(LaunchText(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k.arguments))
     return piece
 
 
@@ -147,16 +147,16 @@ def _columns_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Pi
 
 
 def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), ProductKernel(region, name, naming)
     block = piece.param("BLOCK", 128, suffix=suffix)
     piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
     grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
-    piece.launches.append(LaunchText(f"{name}<{block}>", grid, (block,), tuple(k.arguments)))
+    piece.launches.append(LaunchText(f"{name}<{block}>", grid, (block,), k.arguments))
     return piece
 
 
 def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), KernelContext(region, name, naming)
+    piece, k = Piece(), ProductKernel(region, name, naming)
     plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
     wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
     p = {n: piece.param(n, *values, suffix=suffix) for n, values in (wide if tuned else plain).items()}
@@ -168,7 +168,7 @@ def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned
     piece.code = code
     grid = (f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L)
     kernel = f"{name}<{', '.join(p.values())}>"
-    piece.launches.append(LaunchText(kernel, grid, (threads,), tuple(k.arguments)))
+    piece.launches.append(LaunchText(kernel, grid, (threads,), k.arguments))
     return piece
 
 

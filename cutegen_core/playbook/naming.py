@@ -1,0 +1,54 @@
+"""Names of one kernel file: none taken twice, none that CuTe, C++ or a template uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_RESERVED = frozenset(
+    """
+    Tensor Layout Shape Stride Int append auto ceil_div clear complement copy cosize crd crd2idx depth fill flatten
+    float gemm get group half int2 index layout local_partition local_tile long make_coord make_layout make_shape
+    make_stride make_tensor max min partition print prepend product rank recast remove select shape size slice stride
+    swap take tensor tile tiled transform tuple underscore unwrap void warp
+
+    A_EACH B_EACH BK BLOCK BM BN BX BY ITEMS Max Min Sum THREADS TM TN V Wide a a_layout a_memory a_order a_tile acc
+    across b b_layout b_memory b_order b_tile by_vector cols_here e fetch first gA gB i inside item j kk l m m_left n
+    n_left part rA rB rC row sA sB slices stage tA tB tm tn v vectors wanted
+    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+)
+"""Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""
+
+
+@dataclass
+class Naming:
+    """Names shared by all kernels of one file.
+
+    Attributes:
+        lets: expression -> name in `[let]`.
+        tensors: tensor of the plan -> name in C++.
+    """
+
+    taken: set[str]
+    lets: dict[str, str] = field(default_factory=dict)
+    tensors: dict[str, str] = field(default_factory=dict)
+
+    def let(self, wanted: str, expression: str) -> str:
+        """The name of a number of the plan; the same expression has one name in a file."""
+        if expression not in self.lets:
+            self.lets[expression] = fresh(wanted, self.taken)
+        return self.lets[expression]
+
+    def tensor(self, name: str) -> str:
+        """The C++ name of a tensor: its own unless CuTe or C++ uses it."""
+        if name not in self.tensors:
+            self.tensors[name] = f"{name}_" if name in _RESERVED else name
+        return self.tensors[name]
+
+
+def fresh(wanted: str, taken: set[str]) -> str:
+    """`wanted`, with a number after it when something else has the name."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}{number}", number + 1
+    taken.add(name)
+    return name
