@@ -66,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     listing = command("problems", commands.list_problems, "the built-in problems, or those of a file or folder")
     listing.add_argument("--path", help="a KernelBench file or a folder of them")
+    listing.add_argument(
+        "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
+        help="say what is doubtful about them, or about this one (1: an error was found)",
+    )  # fmt: skip
     check = command("check", commands.check, "take one kernel file through the stages")
     check.add_argument("file", type=Path)
     _add_problem(check)

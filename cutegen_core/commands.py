@@ -18,7 +18,7 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from cutegen_core import engine, problems, records, sessions, views
+from cutegen_core import engine, lint_command, problems, records, sessions, views
 from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
@@ -64,7 +64,9 @@ def show_doctor(arguments: argparse.Namespace) -> int:
 
 
 def list_problems(arguments: argparse.Namespace) -> int:
-    listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.built_in()
+    if arguments.lint is not None:
+        return lint_command.lint(arguments)
+    listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.known()
     if arguments.json:
         _print_json(
             {

@@ -1,6 +1,6 @@
-"""Problems by name or path: the built-in catalogue, and any file or folder in KernelBench's shape.
+"""Problems by name or path: built-in ones, those saved in the workspace, any file or folder in KernelBench's shape.
 
-1. The file is parsed, never run: WORKLOADS, TOLERANCE, ALLOW, COMPULSORY and TITLE are module-level literals.
+1. The file is parsed, never run (`problem_text`): what it says of itself are module-level literals.
 2. A file without WORKLOADS gets them derived from its sizes; each reduction is tried on fake tensors in the sandboxed
    reference worker (`reduction`), which also finds out whether the file loads at all.
 3. What cannot be loaded or reduced raises ProblemError with the reason; a folder reports one entry per file.
@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import ast
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,16 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cutegen_core import own_problems, problem_text
 from cutegen_core.errors import ProblemError, UsageError
-from cutegen_core.judge import problem_source
-from cutegen_core.judge.problem_source import SizeSlot, SizeValue
 from cutegen_core.judge.reference import Limits, ask, start_worker
-from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
+from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
 _LARGEST_FILE_BYTES = 1 << 20
-_WORKLOAD_WORDS = ("role", "values")
 
 
 @cache
@@ -41,14 +38,8 @@ def read_problem(path: Path, origin: str = "") -> Problem:
     Raises:
         ProblemError: unreadable, not Python, not KernelBench's shape, or a malformed WORKLOADS, TOLERANCE, ALLOW.
     """
-    source = _read(path)
-    where = str(path)
-    tree = problem_source.parse(source, where)
-    literals = _Literals(tree, where)
-    workloads = literals.workloads(problem_source.size_slots(tree))
-    literals.check_compulsory()
-    title = literals.title() or problem_source.docstring(tree) or path.stem.replace("_", " ")
-    return Problem(path.stem, title, source, origin or where, workloads, literals.tolerance(), literals.allow())
+    found = problem_text.read(_read(path), path.stem, str(path))
+    return replace(found, origin=origin or found.origin)
 
 
 def _read(path: Path) -> str:
@@ -60,99 +51,6 @@ def _read(path: Path) -> str:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise ProblemError(f"{path}: not UTF-8 text (byte {error.start}).") from error
-
-
-class _Literals:
-    """Reads the module-level literals a problem may carry, with file and line in every complaint."""
-
-    def __init__(self, tree: ast.Module, origin: str) -> None:
-        self._tree, self._origin = tree, origin
-        self._line = 0
-
-    def title(self) -> str:
-        value = self._value("TITLE", str)
-        return value.strip() if value else ""
-
-    def allow(self) -> tuple[str, ...]:
-        value = self._value("ALLOW", (tuple, list)) or ()
-        if not all(isinstance(item, str) for item in value):
-            raise self._wrong('ALLOW is a tuple of words such as ("tf32",)')
-        return tuple(value)
-
-    def check_compulsory(self) -> None:
-        """COMPULSORY is evaluated where bounds are made (`measurement.work`); here a wrong form is found early."""
-        given = self._value("COMPULSORY", dict)
-        numbers = all(isinstance(v, int | float | str) and not isinstance(v, bool) for v in (given or {}).values())
-        if given is not None and (not given or set(given) - {"bytes", "flops"} or not numbers):
-            raise self._wrong(
-                'COMPULSORY has "bytes", "flops" or both: numbers, or expressions over the sizes as texts'
-            )
-
-    def tolerance(self) -> Mapping[str, Tolerance]:
-        given = self._value("TOLERANCE", dict) or {}
-        return {dtype: self._tolerance(dtype, entry) for dtype, entry in given.items()}
-
-    def workloads(self, slots: Mapping[str, SizeSlot]) -> tuple[Workload, ...]:
-        given = self._value("WORKLOADS", dict)
-        if given is None:
-            return ()
-        found = [self._workload(name, entry, slots) for name, entry in given.items()]
-        if not any(w.role is WorkloadRole.BENCHMARK for w in found):
-            found.append(Workload("benchmark", WorkloadRole.BENCHMARK))
-        return tuple(found)
-
-    def _workload(self, name: object, entry: object, slots: Mapping[str, SizeSlot]) -> Workload:
-        if not isinstance(name, str) or not isinstance(entry, dict):
-            raise self._wrong('WORKLOADS maps a name to a dict such as {"role": "emulator", "N": 64}')
-        sizes = {k: v for k, v in entry.items() if k not in _WORKLOAD_WORDS}
-        for size, value in sizes.items():
-            self._check_size(name, size, value, slots)
-        try:
-            role = WorkloadRole(str(entry.get("role")))
-            values = Values(str(entry.get("values", "given")))
-        except ValueError as error:
-            known = f"roles: {_words(WorkloadRole)}; values: {_words(Values)}"
-            raise self._wrong(f"workload {name!r}: {error}; {known}") from error
-        return Workload(name, role, sizes, values)
-
-    def _check_size(self, workload: str, name: object, value: object, slots: Mapping[str, SizeSlot]) -> None:
-        slot = slots.get(name) if isinstance(name, str) else None
-        if slot is None:
-            known = ", ".join(n for n in slots if "#" not in n) or "none"
-            raise self._wrong(f"workload {workload!r} sets {name!r}, which is no size of this file (sizes: {known})")
-        if not _same_kind(slot.value, value):
-            raise self._wrong(f"workload {workload!r} sets {name} = {value!r}, but the file has {slot.value!r}")
-
-    def _tolerance(self, dtype: object, entry: object) -> Tolerance:
-        if dtype not in DEFAULT_TOLERANCE or not isinstance(entry, dict):
-            raise self._wrong(f"TOLERANCE maps one of {', '.join(DEFAULT_TOLERANCE)} to a dict with atol and rtol")
-        unknown = set(entry) - {"atol", "rtol", "error_multiple"}
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and v >= 0 for v in entry.values())
-        if unknown or not numbers or not {"atol", "rtol"} <= set(entry):
-            raise self._wrong(f"TOLERANCE[{dtype!r}] needs atol and rtol (and may have error_multiple), each >= 0")
-        return Tolerance(**{k: float(v) for k, v in entry.items()})
-
-    def _value(self, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - checked against `kind`
-        found = problem_source.literal(self._tree, name, self._origin)
-        if found is None:
-            return None
-        value, self._line = found
-        if not isinstance(value, kind):
-            raise self._wrong(f"{name} is a {type(value).__name__}, which it must not be")
-        return value
-
-    def _wrong(self, text: str) -> ProblemError:
-        return ProblemError(f"{self._origin}:{self._line}: {text}.")
-
-
-def _same_kind(original: SizeValue, value: object) -> bool:
-    if isinstance(original, tuple):
-        return isinstance(value, tuple) and len(value) == len(original) and all(type(v) is int for v in value)
-    return type(value) is int or (isinstance(original, float) and type(value) is float)
-
-
-def _words(kind: type[WorkloadRole] | type[Values]) -> str:
-    return ", ".join(member.value for member in kind)
 
 
 @dataclass(frozen=True)
@@ -194,7 +92,10 @@ class Loader:
 
     def load(self, path: Path) -> Problem:
         """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
-        problem = read_problem(path.absolute())
+        return self.complete(read_problem(path.absolute()))
+
+    def complete(self, problem: Problem) -> Problem:
+        """The problem with workloads of its own, or with those that were found for it."""
         if problem.workloads:
             return problem
         payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
@@ -213,7 +114,7 @@ class Loader:
 
 
 def load(name_or_path: str) -> Problem:
-    """A built-in problem by name, or a file by path.
+    """A built-in or saved problem by name, or a file by path.
 
     Raises:
         UsageError: no such name and no such file.
@@ -222,9 +123,11 @@ def load(name_or_path: str) -> Problem:
     named = {problem.name: problem for problem in catalogue()}
     if name_or_path in named:
         return named[name_or_path]
-    path = Path(name_or_path).expanduser()
+    path = own_problems.find(name_or_path) or Path(name_or_path).expanduser()
     if not path.is_file():
-        raise UsageError(f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a file.")
+        raise UsageError(
+            f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a saved one nor a file."
+        )
     with Loader() as loader:
         return loader.load(path)
 
@@ -249,6 +152,12 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
     return FolderListing(tuple(entries))
 
 
+def find(name_or_path: str) -> FolderListing:
+    """One problem by name, or the files of a path; what cannot be loaded says why."""
+    named = [entry for entry in known().entries if entry.name == name_or_path]
+    return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
+
+
 def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
     """A file or a folder as a listing; UsageError when there is neither."""
     if path.is_dir():
@@ -262,6 +171,16 @@ def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -
 def built_in() -> FolderListing:
     """The catalogue as a listing."""
     return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
+
+
+def known() -> FolderListing:
+    """Everything that has a name: what was saved in the workspace, then the catalogue."""
+    return FolderListing((*own().entries, *built_in().entries))
+
+
+def own() -> FolderListing:
+    """What was saved in the workspace."""
+    return load_folder(own_problems.folder()) if own_problems.folder().is_dir() else FolderListing(())
 
 
 def _entry(loader: Loader, path: Path) -> Entry:

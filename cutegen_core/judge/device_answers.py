@@ -1,6 +1,6 @@
 """Expected answers on the GPU: one set judged whole, the timed ones at random positions that nobody else knows.
 
-The reference runs as in `reference_worker` (as declared and on float64 copies, TF32 off). The error it makes itself is
+The reference runs as in `expected` (as declared and on float64 copies, TF32 off). The error it makes itself is
 taken over all sets, which are as many seeds. Of a timed set only the values at the positions are kept.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from cutegen_core.errors import ProblemError
-from cutegen_core.judge import device_comparison, reference_worker
+from cutegen_core.judge import device_comparison
 from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.device_comparison import Elements, Rule
 from cutegen_core.judge.device_sets import BufferSet
-from cutegen_core.judge.reference_worker import Expected
+from cutegen_core.judge.expected import Expected, expect
 from cutegen_core.judge.values import Live
 from cutegen_core.problem import Tolerance
 from cutegen_core.trial import Comparison
@@ -122,7 +122,7 @@ class Answers:
 
     def _run(self, one: BufferSet) -> Expected:
         torch.backends.cudnn.allow_tf32 = False
-        expected = reference_worker.expect(replace(self._live, tensors=one.inputs(self._live)))
+        expected = expect(replace(self._live, tensors=one.inputs(self._live)))
         self.why = expected.why
         return expected
 

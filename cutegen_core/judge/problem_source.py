@@ -21,7 +21,7 @@ SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
-_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY")
+_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FROM")
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,21 @@ def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | No
     Raises:
         ProblemError: it is there but is not a plain literal, so it cannot be read without running the file.
     """
-    for target, value in _assignments(tree):
-        if target == name:
-            try:
-                return ast.literal_eval(value), value.lineno
-            except (ValueError, TypeError, SyntaxError) as error:
-                raise ProblemError(
-                    f"{origin}:{value.lineno}: {name} must be a plain literal (numbers, texts, tuples, lists, dicts): "
-                    f"it is read without running the file."
-                ) from error
-    return None
+    value = assigned(tree, name)
+    if value is None:
+        return None
+    try:
+        return ast.literal_eval(value), value.lineno
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise ProblemError(
+            f"{origin}:{value.lineno}: {name} must be a plain literal (numbers, texts, tuples, lists, dicts): "
+            f"it is read without running the file."
+        ) from error
+
+
+def assigned(tree: ast.Module, name: str) -> ast.expr | None:
+    """What a module-level name is given first, None when the file has no such name."""
+    return next((value for target, value in _assignments(tree) if target == name), None)
 
 
 def docstring(tree: ast.Module) -> str:

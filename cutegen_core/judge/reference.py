@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutegen_core.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.graph import Graph, InputFacts, Node, Operand, Ref
 from cutegen_core.judge import problem_source
-from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
+from cutegen_core.problem import (
+    DEFAULT_TOLERANCE,
+    Problem,
+    Signature,
+    TensorRole,
+    TensorSpec,
+    Values,
+    Workload,
+    WorkloadRole,
+)
 from cutegen_core.trial import Comparison, Mismatch
 from cutegen_core.worker import Message, Worker
 
@@ -34,6 +43,18 @@ class Limits:
 
     seconds: float = 120.0
     memory_bytes: int = 12 << 30
+
+
+class LintRun(NamedTuple):
+    """What running a reference showed.
+
+    Attributes:
+        found: (rule of `lint_rules`, what was found), in the order in which it was.
+        usable: hard values on which the reference is defined.
+    """
+
+    found: tuple[tuple[str, str], ...]
+    usable: tuple[Values, ...]
 
 
 class Reference:
@@ -105,22 +126,22 @@ class Reference:
         answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
-    def lint(self) -> tuple[str, ...]:
-        """What is doubtful about the problem itself, one line each; nothing when all is well."""
-        typical, own = self._typical(), self.problem.with_role(WorkloadRole.BENCHMARK)
-        tolerance = {d: asdict(self.problem.tolerance_for(d)) for d in ("float64", "float32", "float16", "bfloat16")}
-        findings = list(self._ask("lint", self.source(typical), tolerance=tolerance)["findings"])
-        findings += [_gigantic(w, self.signature(w)) for w in own if _bytes(self.signature(w)) > _GIGANTIC_BYTES]
-        return tuple(findings)
+    def lint(self) -> LintRun:
+        """What running the reference at a small workload shows to be doubtful (`lint_runs`)."""
+        tolerance = {dtype: asdict(self.problem.tolerance_for(dtype)) for dtype in DEFAULT_TOLERANCE}
+        allow = list(self.problem.allow)
+        answer = self._ask("lint", self.source(self.typical()), tolerance=tolerance, allow=allow)
+        found = tuple((one["rule"], one["what"]) for one in answer["findings"])
+        return LintRun(found, tuple(Values(word) for word in answer["usable"]))
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """What the inputs' values always look like, by input name; seen at a small workload."""
         if self._facts is None:
-            answer = self._ask("input_facts", self.source(self._typical()))
+            answer = self._ask("input_facts", self.source(self.typical()))
             self._facts = {name: InputFacts(**fact) for name, fact in answer["facts"].items()}
         return self._facts
 
-    def _typical(self) -> Workload:
+    def typical(self) -> Workload:
         """The largest small workload with values as given."""
         small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
         if not small:
@@ -181,22 +202,12 @@ def signature_from(data: Message) -> Signature:
     )
 
 
-_GIGANTIC_BYTES = 16 << 30
-
-
 def _drawing(workload: Workload, seed: int) -> Message:
     return {"values": workload.values.value, "seed": seed}
 
 
 def _bytes(signature: Signature) -> int:
     return sum(t.nbytes for t in signature.tensors)
-
-
-def _gigantic(workload: Workload, signature: Signature) -> str:
-    return (
-        f"workload {workload.name} needs {_bytes(signature) / (1 << 30):.1f} GiB for its tensors alone: many GPUs "
-        f"cannot hold it."
-    )
 
 
 def _spec_from(data: Message) -> TensorSpec:

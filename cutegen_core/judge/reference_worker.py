@@ -1,8 +1,6 @@
 """What the reference worker answers: signature, graph, inputs, compare, lint and derive.
 
-Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
-the file cannot run like that they are computed at the declared precision, and `lint` says so. TF32 and
-reduced-precision reductions are off. Started by `reference_main`, in its sandbox.
+Started by `reference_main`, in its sandbox.
 """
 
 from __future__ import annotations
@@ -11,41 +9,27 @@ import functools
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 from cutegen_core.errors import ProblemError
-from cutegen_core.judge import correctness, input_facts, problem_lint, reduction, tracing, values
+from cutegen_core.judge import correctness, input_facts, lint_facts, lint_runs, reduction, tracing, values
 from cutegen_core.judge.correctness import Answer, Precision
+from cutegen_core.judge.expected import Expected, array, expect, run
 from cutegen_core.judge.reduction import Cost
 from cutegen_core.judge.values import Live
 from cutegen_core.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
 from cutegen_core.worker import Message
 
 _KEPT = 4
+_HARD = (Values.LARGE_MEAN, Values.LARGE_SCALE)
 _SMALL_BYTES = 256 << 20
 _SAMPLED_FROM = 1 << 20
 _SAMPLED_WORK = 2_000_000
 _SAMPLED_ELEMENTS = 4096
 _SAMPLED_SEEDS = 31
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the reference answers.
-
-    Attributes:
-        declared: outputs at the declared precision.
-        exact: the same in float64, None where the file cannot run in it; `why` says so.
-    """
-
-    declared: tuple[torch.Tensor, ...]
-    exact: tuple[torch.Tensor, ...] | None
-    why: str = ""
 
 
 class Handler:
@@ -107,7 +91,9 @@ class Handler:
 
     def _lint(self, request: Message) -> Message:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
-        return {"findings": list(problem_lint.findings(_facts(request["source"], request["origin"]), tolerance))}
+        facts = lint_facts.gather(request["source"], request["origin"], relaxed=bool(request["allow"]))
+        usable = [v.value for v in _HARD if _usable(request["source"], request["origin"], v)]
+        return {"findings": [found._asdict() for found in lint_runs.findings(facts, tolerance)], "usable": usable}
 
     def _input_facts(self, request: Message) -> Message:
         facts = input_facts.input_facts(request["source"], request["origin"])
@@ -159,7 +145,7 @@ class _Probe:
     def run(self, source: str, origin: str, drawn: Values) -> None:
         live = values.draw(values.instantiate(source, origin), drawn, 0)
         try:
-            outputs = _run(live, {name: t.clone() for name, t in live.tensors.items()})
+            outputs = run(live, {name: t.clone() for name, t in live.tensors.items()})
         except Exception as error:
             raise ProblemError(values.describe(error, origin)) from error
         for output in outputs:
@@ -167,46 +153,13 @@ class _Probe:
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
 
-def _facts(source: str, origin: str) -> problem_lint.Facts:
-    live = values.instantiate(source, origin)
-    expected, other = expect(live), expect(values.instantiate(source, origin, seed=1))
-    again = _run(live, {name: t.clone() for name, t in live.tensors.items()}, seed=1)
-    return problem_lint.Facts(
-        first=[_array(t) for t in expected.declared],
-        second=[_array(t) for t in other.declared],
-        again=[_array(t) for t in again],
-        dtypes=[str(t.dtype).removeprefix("torch.") for t in expected.declared],
-        layers=frozenset(type(m).__name__ for m in live.model.modules()),
-        no_float64=expected.why,
-    )
-
-
-def expect(live: Live) -> Expected:
-    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type and in place of
-    every narrower type that it converts to."""
+def _usable(source: str, origin: str, drawn: Values) -> bool:
+    """Whether the reference is defined on such inputs."""
     try:
-        declared = _run(live, {name: t.clone() for name, t in live.tensors.items()})
-    except Exception as error:
-        raise ProblemError(values.describe(error, live.origin)) from error
-    try:
-        torch.set_default_dtype(torch.float64)
-        with values.Exact():
-            exact = _run(live, {name: values.upcast(t) for name, t in live.tensors.items()})
-    except Exception as error:  # noqa: BLE001 - the file may insist on its precision; lint says so
-        return Expected(declared, None, values.describe(error, live.origin))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    if [t.shape for t in exact] != [t.shape for t in declared]:
-        return Expected(declared, None, "its shapes depend on the precision")
-    return Expected(declared, exact)
-
-
-def _run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
-    torch.manual_seed(seed)
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    return tuple(t.detach().contiguous() for t in live.call(tensors))
+        _Probe().run(source, origin, drawn)
+    except ProblemError:
+        return False
+    return True
 
 
 def _drawn(request: Message, seed: int) -> Live:
@@ -232,7 +185,7 @@ def _measured(expected: Expected) -> tuple[Precision, ...]:
     if expected.exact is None:
         return ()
     pairs = zip(expected.exact, expected.declared, strict=True)
-    return tuple(correctness.measure(_array(exact), _array(declared)) for exact, declared in pairs)
+    return tuple(correctness.measure(array(exact), array(declared)) for exact, declared in pairs)
 
 
 def _answers(
@@ -247,17 +200,12 @@ def _answers(
         got = values.read_raw(Path(output["path"]), spec)
         raw = values.to_bytes(got).reshape(-1, spec.itemsize)
         answer = Answer(
-            got=_array(got),
-            want=_array(expected.exact[position] if expected.exact is not None else declared),
-            declared=_array(declared) if expected.exact is not None else None,
+            got=array(got),
+            want=array(expected.exact[position] if expected.exact is not None else declared),
+            declared=array(declared) if expected.exact is not None else None,
             poison=(raw == poison).all(axis=1).reshape(spec.shape),
         )
         yield spec, Tolerance(output["atol"], output["rtol"], output["error_multiple"]), answer
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
-    array: np.ndarray[Any, np.dtype[Any]] = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
-    return array
 
 
 def _digest(live: Live) -> str:

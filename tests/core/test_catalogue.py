@@ -140,8 +140,7 @@ def test_zeros_and_a_kernel_that_ignores_the_tail_fail(reference):
 
 
 @pytest.mark.parametrize("reference", NAMES, indirect=True, ids=NAMES)
-def test_the_problem_is_sound_and_its_own_size_is_real_work(reference):
-    assert reference.lint() == ()
+def test_its_own_size_is_real_work(reference):
     (own,) = reference.problem.with_role(WorkloadRole.BENCHMARK)
     assert sum(t.nbytes for t in reference.signature(own).tensors) > 50 << 20
     assert reference.graph(own).reason == ""

@@ -1,0 +1,177 @@
+"""A problem file's text, edited: other workloads, another tolerance, and in words what that changed.
+
+1. `sizes_from` and `size_from` read sizes as a person types them.
+2. `with_workloads`, `with_tolerance` and `with_edited_from` replace one literal and leave every other character alone.
+   What is wrong with the new values is said by `problem_text.read`, as for any other text.
+3. `changes` says what an edited problem has that its original has not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from cutegen_core.errors import ProblemError
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload
+
+_LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "COMPULSORY", "TITLE", "EDITED_FROM")
+_SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
+
+
+def sizes_from(text: str) -> Mapping[str, SizeValue]:
+    """Sizes as a person types them: `batch_size = 7, shape = (3, 64)`. ProblemError for anything else."""
+    sizes: dict[str, SizeValue] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        found = _SIZE.match(text, at)
+        if not found:
+            raise ProblemError(f"{text[at:].strip()!r} is no size: write name = number, separated by commas.")
+        sizes[found[1]] = size_from(found[1], found[2])
+        at = found.end()
+    return sizes
+
+
+def size_from(name: str, text: str) -> SizeValue:
+    """A number, or numbers in brackets, from the text of a field; ProblemError for anything else."""
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ProblemError(f"{name} = {text.strip()!r} is no number.") from error
+    value = tuple(value) if isinstance(value, list | tuple) else value
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not all(type(number) in (int, float) for number in numbers):
+        raise ProblemError(f"{name} = {text.strip()!r} is no number.")
+    return value
+
+
+def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
+    """The text with these workloads; what is wrong with them is said by `read`, but for two of one name."""
+    twice = [name for name, count in Counter(w.name for w in workloads).items() if count > 1]
+    if twice:
+        raise ProblemError(f"two workloads are called {twice[0]!r}: a verdict could not say which it means.")
+    rows = "".join(f"    {_quoted(w.name)}: {_entry(w)},\n" for w in workloads)
+    return _with_literal(source, "WORKLOADS", f"{{\n{rows}}}" if rows else "{}")
+
+
+def with_tolerance(source: str, tolerance: Mapping[str, Tolerance]) -> str:
+    """The text with these tolerances; dtypes that are not named have the default ones."""
+    rows = ", ".join(f"{_quoted(dtype)}: {_tolerance_text(t)}" for dtype, t in tolerance.items())
+    return _with_literal(source, "TOLERANCE", f"{{{rows}}}")
+
+
+def with_edited_from(source: str, original: str) -> str:
+    """The text that says which problem it was edited from."""
+    return _with_literal(source, "EDITED_FROM", _quoted(original))
+
+
+def changes(original: Problem, edited: Problem) -> tuple[str, ...]:
+    """What differs, one line each; nothing for two problems that judge kernels alike."""
+    return (*_workload_changes(original, edited), *_other_changes(original, edited))
+
+
+def _entry(workload: Workload) -> str:
+    words = {"role": workload.role.value, **workload.sizes}
+    if workload.values is not Values.GIVEN:
+        words["values"] = workload.values.value
+    return "{" + ", ".join(f"{_quoted(k)}: {_value_text(v)}" for k, v in words.items()) + "}"
+
+
+def _tolerance_text(tolerance: Tolerance) -> str:
+    words = {"atol": tolerance.atol, "rtol": tolerance.rtol}
+    if tolerance.error_multiple != Tolerance(0.0, 0.0).error_multiple:
+        words["error_multiple"] = tolerance.error_multiple
+    return "{" + ", ".join(f"{_quoted(k)}: {v!r}" for k, v in words.items()) + "}"
+
+
+def _value_text(value: object) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _with_literal(source: str, name: str, text: str) -> str:
+    """The text with this value of a module-level literal; a new one goes below the imports."""
+    tree = problem_source.parse(source, "the text")
+    lines = source.encode().splitlines(keepends=True)
+    node = problem_source.assigned(tree, name)
+    if node is not None:
+        assert node.end_lineno is not None
+        head, tail = lines[node.lineno - 1][: node.col_offset], lines[node.end_lineno - 1][node.end_col_offset :]
+        lines[node.lineno - 1 : node.end_lineno] = [head + text.encode() + tail]
+    else:
+        above = _end_of_head(tree)
+        blank = b"" if above and lines[above - 1].strip() and _is_literal_at(tree, above) else b"\n"
+        lines.insert(above, blank + f"{name} = {text}\n".encode())
+    return b"".join(lines).decode()
+
+
+def _end_of_head(tree: ast.Module) -> int:
+    """The last line of the docstring, the imports and the literals that stand together at the top; 0 for none."""
+    end = 0
+    for statement in tree.body:
+        documents = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not (documents or isinstance(statement, ast.Import | ast.ImportFrom) or _names_literal(statement)):
+            break
+        end = statement.end_lineno or end
+    return end
+
+
+def _is_literal_at(tree: ast.Module, line: int) -> bool:
+    return any(_names_literal(statement) and statement.end_lineno == line for statement in tree.body)
+
+
+def _names_literal(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id in _LITERALS for target in targets)
+
+
+# -- what was edited ---------------------------------------------------------------------------------------------------
+
+
+def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
+    old, new = ({w.name: w for w in p.workloads} for p in (original, edited))
+    for name in new:
+        if name not in old:
+            yield f"workload {name} added: {described(new[name])}"
+        elif old[name] != new[name]:
+            yield f"workload {name}: {described(old[name])} -> {described(new[name])}"
+    yield from (f"workload {name} removed: {described(old[name])}" for name in old if name not in new)
+
+
+def described(workload: Workload) -> str:
+    """A workload in a few words."""
+    sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
+    values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"
+    return f"{workload.role.value}, {sizes}{values}"
+
+
+def _other_changes(original: Problem, edited: Problem) -> Iterator[str]:
+    for dtype in DEFAULT_TOLERANCE:
+        old, new = original.tolerance_for(dtype), edited.tolerance_for(dtype)
+        for field in ("atol", "rtol", "error_multiple"):
+            if getattr(old, field) != getattr(new, field):
+                yield f"{dtype} {field.replace('_', ' ')}: {getattr(old, field):g} -> {getattr(new, field):g}"
+    if original.allow != edited.allow:
+        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} -> {', '.join(edited.allow) or 'none'}"
+    if _compulsory(original) != _compulsory(edited):
+        yield "what it says no kernel can avoid (COMPULSORY)"
+    if _code(original) != _code(edited):
+        yield "the reference itself"
+
+
+def _compulsory(problem: Problem) -> str:
+    node = problem_source.assigned(problem_source.parse(problem.source, problem.origin), "COMPULSORY")
+    return ast.dump(node) if node else ""
+
+
+def _code(problem: Problem) -> list[str]:
+    """The statements that are run, without places, comments and the literals that are only read."""
+    tree = problem_source.parse(problem.source, problem.origin)
+    return [ast.dump(s) for s in tree.body if not _names_literal(s)]

@@ -1,0 +1,189 @@
+"""Editing a problem's text, saving it under a name, and what is refused on the way."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cutegen_core import cli, own_problems, problem_edits, problem_text, problems
+from cutegen_core.errors import ProblemError, UsageError
+from cutegen_core.problem import Problem, Tolerance, Values, Workload, WorkloadRole
+
+SOFTMAX = problems.load("softmax")
+RELU_KERNEL = Path(__file__).parent.parent / "data" / "relu.cu"
+BARE = """\
+'''A sum, größer.'''
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.sum(1)
+
+
+shape = (512, 64)
+
+
+def get_inputs():
+    return [torch.randn(*shape)]
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "home"))
+
+
+def again(text: str) -> Problem:
+    return problem_text.read(text, "softmax", "softmax.py")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", problems.catalogue(), ids=lambda p: p.name)
+def test_what_is_written_reads_back_and_the_rest_stays(problem: Problem) -> None:
+    text = problem_edits.with_workloads(problem.source, problem.workloads)
+    text = problem_edits.with_tolerance(text, problem.tolerance)
+    read = problem_text.read(text, problem.name, "mine.py")
+    assert (read.workloads, read.tolerance) == (problem.workloads, problem.tolerance)
+    assert problem_edits.changes(problem, read) == ()
+    assert text[text.index("class Model") :] == problem.source[problem.source.index("class Model") :]
+
+
+def test_a_text_without_literals_gets_them_below_its_imports() -> None:
+    odd = Workload("odd", WorkloadRole.EMULATOR, {"shape": (3, 7)}, Values.SPARSE)
+    text = problem_edits.with_workloads(BARE, [odd])
+    text = problem_edits.with_tolerance(text, {"float32": Tolerance(1e-5, 1e-4, 64.0)})
+    text = problem_edits.with_edited_from(text, "softmax")
+    read = again(text)
+    assert read.workloads == (odd, Workload("benchmark", WorkloadRole.BENCHMARK))
+    assert read.tolerance == {"float32": Tolerance(1e-5, 1e-4, 64.0)}
+    assert problem_text.edited_from(read) == "softmax"
+    assert text.index("import torch.nn") < text.index("WORKLOADS") < text.index("class Model")
+    assert text.startswith("'''A sum, größer.'''\n")
+
+
+def test_changes_are_told_in_words() -> None:
+    workloads = [w for w in SOFTMAX.workloads if w.name not in ("one", "ragged")]
+    workloads += [Workload("ragged", WorkloadRole.EMULATOR, {"batch_size": 5, "dim": 999}, Values.SPARSE)]
+    text = problem_edits.with_workloads(SOFTMAX.source, workloads)
+    text = problem_edits.with_tolerance(text, {"float32": Tolerance(1e-6, 1e-2)})
+    told = problem_edits.changes(SOFTMAX, again(text.replace("torch.softmax(x, dim=1)", "torch.softmax(x, dim=0)")))
+    assert told == (
+        "workload ragged: emulator, batch_size = 5, dim = 1021 -> emulator, batch_size = 5, dim = 999, sparse values",
+        "workload one removed: emulator, batch_size = 1, dim = 1",
+        "float32 rtol: 0.0001 -> 0.01",
+        "the reference itself",
+    )
+
+
+def test_a_comment_or_a_title_changes_nothing_that_is_judged() -> None:
+    text = SOFTMAX.source.replace('TITLE = "Softmax over rows"', 'TITLE = "Mine"') + "\n# a remark\n"
+    assert problem_edits.changes(SOFTMAX, again(text)) == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "sizes"),
+    [
+        ("", {}),
+        ("dim = 7", {"dim": 7}),
+        ("dim=7, shape = (3, 64),config.eps = 1e-5", {"dim": 7, "shape": (3, 64), "config.eps": 1e-5}),
+        ("get_inputs#2 = 5", {"get_inputs#2": 5}),
+    ],
+)
+def test_sizes_are_typed_as_in_python(typed: str, sizes: dict[str, object]) -> None:
+    assert problem_edits.sizes_from(typed) == sizes
+
+
+@pytest.mark.parametrize(
+    "typed", ["dim", "dim = ", "dim = seven", "dim = 7 7", "7", "dim = __import__('os')", "dim = 'x'"]
+)
+def test_what_is_no_size_is_refused(typed: str) -> None:
+    with pytest.raises(ProblemError, match="is no"):
+        problem_edits.sizes_from(typed)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "size of 0": ('"ragged": {"role": "emulator", "dim": 0}', "'ragged' sets dim = 0: a size is at least 1"),
+    "negative": ('"ragged": {"role": "emulator", "dim": -3}', "'ragged' sets dim = -3: a size is at least 1"),
+    "no test": ('"own": {"role": "benchmark"}', "none to test with"),
+    "twice": ('"a": {"role": "emulator"}, "a": {"role": "emulator", "dim": 3}', "two workloads are called 'a'"),
+    "nameless": ('" ": {"role": "emulator"}', "needs a name"),
+    "a path": ('"../x": {"role": "emulator"}', "needs a name"),
+    "no role": ('"a": {"dim": 3}', "roles: emulator, correctness, benchmark"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_workloads_that_make_no_sense_are_refused_at_their_line(case: str) -> None:
+    entry, words = REFUSED[case]
+    first, _, rest = SOFTMAX.source.partition("WORKLOADS = {")
+    text = first + "WORKLOADS = {\n    " + entry + ",\n}" + rest[rest.index("\n}") + 2 :]
+    with pytest.raises(ProblemError) as refused:
+        again(text)
+    assert words in str(refused.value)
+    line = problem_text.line_of(refused.value, "softmax.py")
+    assert "WORKLOADS" in text.splitlines()[line - 1] if case == "no test" else entry in text.splitlines()[line - 1]
+
+
+def test_a_size_that_is_0_in_the_file_may_be_0() -> None:
+    text = BARE.replace("shape = (512, 64)", "shape = (512, 64)\npadding = 0")
+    text = problem_edits.with_workloads(text, [Workload("a", WorkloadRole.EMULATOR, {"padding": 0})])
+    assert again(text).workloads[0].sizes == {"padding": 0}
+
+
+def test_two_workloads_of_one_name_and_an_infinite_tolerance_are_refused() -> None:
+    with pytest.raises(ProblemError, match="two workloads are called 'one'"):
+        problem_edits.with_workloads(SOFTMAX.source, [SOFTMAX.workloads[0]] * 2)
+    with pytest.raises(ProblemError, match=r"TOLERANCE\['float32'\] needs"):
+        again(SOFTMAX.source.replace("1e-4}", "1e999}"))
+
+
+# -- saved under a name ------------------------------------------------------------------------------------------------
+
+
+def edited_relu() -> str:
+    source = problems.load("relu").source
+    odd = Workload("odd", WorkloadRole.EMULATOR, {"batch_size": 3, "dim": 41})
+    return problem_edits.with_edited_from(problem_edits.with_workloads(source, [odd]), "relu")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_saved_problem_is_found_by_name_and_listed() -> None:
+    saved = own_problems.save("relu_odd", edited_relu(), {"relu"})
+    assert problems.load("relu_odd") == saved
+    assert next(e.name for e in problems.known().entries) == "relu_odd"
+    assert problem_edits.changes(problems.load("relu"), saved)
+    own_problems.remove("relu_odd")
+    with pytest.raises(UsageError, match="nor a saved one"):
+        problems.load("relu_odd")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "1st", "a b", "x" * 65, "relu"])
+def test_names_that_cannot_be_files_or_hide_another_are_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        own_problems.save(name, edited_relu(), {"relu"})
+
+
+@pytest.mark.usefixtures("home")
+def test_a_saved_problem_is_replaced_only_when_that_is_meant() -> None:
+    own_problems.save("mine", edited_relu(), ())
+    with pytest.raises(UsageError, match="already"):
+        own_problems.save("mine", SOFTMAX.source, ())
+    own_problems.save("mine", SOFTMAX.source, (), replace=True)
+    assert problems.load("mine").title == "Softmax over rows"
+    with pytest.raises(ProblemError, match="no WORKLOADS yet"):
+        own_problems.save("bare", BARE, ())
+
+
+def test_a_trial_of_an_edited_file_runs_at_its_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "relu_odd.py"
+    path.write_text(edited_relu())
+    assert cli.main(["check", str(RELU_KERNEL), "--problem", str(path), "--executor", "cpu", "--json"]) == 0
+    trial = json.loads(capsys.readouterr().out)
+    assert {verdict["workload"] for verdict in trial["correctness"]["verdicts"]} == {"odd"}
