@@ -10,7 +10,7 @@ from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import data, editor, hunk_view, places, ui_state
+from pages.components import address, data, editor, hunk_view, places, ui_state
 from pages.components.decide import render_decide
 from pages.components.evidence import render_evidence
 from pages.components.exchanges import render_stream
@@ -35,30 +35,32 @@ KEPT = "A draft you were typing is still there."
 
 def submit(store: Store, session: str, decision: Decision, text_key: str) -> None:
     """Hands a decision over; a refusal is said and what was typed stays."""
+    tab = ui_state.tab()
     try:
         ticket = sessions.decide(store, session, decision, wait_s=ENGINE_ANSWERS_S)
     except StaleDecisionError as refusal:
-        ui_state.say(f"{refusal} {KEPT}")
+        tab.last, tab.notice = None, f"{refusal} {KEPT}"
         return
-    ui_state.remember(ui_state.Submitted(ticket, decision.source or ""))
+    tab.last, tab.submitted = decision, ui_state.Submitted(ticket, decision.source or "")
     if decision.kind in (DecisionKind.REDIRECT, DecisionKind.REJECT):
         ui_state.put(text_key, "")
     if decision.kind not in STAYS:
-        st.query_params.pop("step", None)
-        hunk_view.close()
+        address.go(step=None, **hunk_view.closed())
+        address.agree()
 
 
 def unanswered(store: Store, session: str) -> int:
     """Ticket of this tab's last decision while the engine has yet to look at it, else 0. A late refusal is said."""
-    last = ui_state.submitted()
+    tab = ui_state.tab()
+    last = tab.submitted
     ticket = store.ticket(last.ticket) if last else None
     if last is None or ticket is None:
         return 0
     if not ticket.taken:
         return last.ticket
-    ui_state.remember(None)
+    tab.submitted = None
     if ticket.refusal:
-        ui_state.say(f"{ticket.refusal} {KEPT}")
+        tab.last, tab.notice = None, f"{ticket.refusal} {KEPT}"
     elif last.source:
         editor.taken(store, session, last.source)
     return 0
@@ -70,7 +72,7 @@ def shown_step(store: Store, view: SessionView) -> StepView | None:
     if not wanted:
         last = views.outcome_step(view.state) or view.state.step
         return views.step_view(store, view.id, last.number) if last else None
-    if not wanted.isdecimal() or not any(row.number == int(wanted) for row in view.steps):
+    if not any(str(row.number) == wanted for row in view.steps):
         note("error", f"Session {view.id} has no step “{wanted}”; it has {len(view.steps)}.")
         st.page_link(places.session(), label="Show the last step", query_params={"id": view.id})
         st.stop()
@@ -81,6 +83,7 @@ def is_last(view: SessionView, shown: StepView) -> bool:
     return view.state.step is not None and shown.step.number == view.state.step.number
 
 
+address.agree()
 store = data.store()
 session = st.query_params.get("id", "")
 if not session:
@@ -88,11 +91,12 @@ if not session:
     render_sessions(views.session_rows(store))
     st.page_link(places.start(), label="To the start page")
     st.stop()
-clicked = ui_state.take_decision()
+views.session_view(store, session)  # says so when there is none
+ui_state.carry_out()
+address.agree()
+for decision, text_key in ui_state.take_decisions():
+    submit(store, session, decision, text_key)
 view = views.session_view(store, session)
-if clicked:
-    submit(store, session, *clicked)
-    view = views.session_view(store, session)
 ticket = unanswered(store, session)
 shown = shown_step(store, view)
 

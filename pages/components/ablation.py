@@ -11,7 +11,7 @@ from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.views import SessionView, StepView
 from pages.components import ui_state
-from pages.components.texts import Html, escaped, heading, lowered, note, quiet, table
+from pages.components.texts import Html, escaped, heading, lowered, note, quiet, table, tooltip
 
 if TYPE_CHECKING:  # they know the evaluator, which takes a while to load
     from cutegen_core.ablation import AblationTable
@@ -41,7 +41,7 @@ def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int
     elif FEWEST <= hunks <= MOST and not state.settings.imported:
         st.button(
             "Try the hunks apart" if not found else "Try them apart again", key="ablate", shortcut="T",
-            on_click=ui_state.choose, args=(lambda _: Decision(DecisionKind.ABLATE, candidate=candidate),),
+            on_click=ui_state.noted(ui_state.choose, lambda _: Decision(DecisionKind.ABLATE, candidate=candidate)),
             help="Builds and tests the change without each hunk, and each hunk alone; times them where there is a GPU.",
         )  # fmt: skip
 
@@ -72,7 +72,7 @@ def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
         return "", ""
     shape, kind = ("✓", "passed") if spent.status is Status.PASSED else ("✗", "failed")
     told = escaped(f"{shape} {_told(spent)}")
-    verdict = Html(f'<span class="cg-{kind}" title="{escaped(spent.message)}">{told}</span>')
+    verdict = Html(f'<span class="cg-{kind}" title="{tooltip(spent.message)}">{told}</span>')
     if beside is None:
         return verdict, ""
     if spent.latency_ms is not None and beside.latency_ms is not None:

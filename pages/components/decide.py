@@ -12,7 +12,7 @@ from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import access, editor, hunk_view, prompt_gate, ui_state
+from pages.components import access, address, editor, hunk_view, prompt_gate, ui_state
 from pages.components.imported import render_imported_bar
 from pages.components.texts import plain_label, quiet
 
@@ -55,7 +55,7 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
             _draw(_approve(store, view, shown))
             st.button(
                 "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
-                on_click=editor.start, args=(store, view.id, _edited(shown)),
+                on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
             )  # fmt: skip
             _keep_hunks(view, shown)
             if view.state.status is SessionState.EXHAUSTED:
@@ -71,7 +71,7 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
     """Opens the hunks of the shown step; there, makes a candidate of those that are kept."""
     if shown is None or not hunk_view.possible(view, shown) or not hunk_view.is_open():
         st.button(
-            "Keep hunks", key="decide-hunks", shortcut="K", on_click=hunk_view.open_view,
+            "Keep hunks", key="decide-hunks", shortcut="K", on_click=ui_state.noted(hunk_view.open_view),
             disabled=shown is None or not hunk_view.possible(view, shown),
             help="Keeps a part of this change: choose hunk by hunk.",
         )  # fmt: skip
@@ -93,13 +93,12 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
             st.button(
                 f"Show step {view.state.step.number}",
                 key="show-open-step",
-                on_click=ui_state.drop_from_url,
-                args=("step",),
+                on_click=ui_state.noted(address.drop, "step"),
             )
         for number, chip in enumerate(views.chips(store, view, shown)):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
-                on_click=ui_state.put, args=(_answer_key(view), chip),
+                on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
                 help="Puts this into the line; press Redirect to send it.",
             )  # fmt: skip
 
@@ -116,8 +115,8 @@ def _hint(view: SessionView) -> str:
 def _draw(button: _Button) -> None:
     st.button(
         button.label, key=button.key, shortcut=button.shortcut or None, disabled=not button.enabled,
-        type="primary" if button.primary else "secondary", on_click=ui_state.choose,
-        args=(button.make, button.text_key, prompt_gate.EMPTY),
+        type="primary" if button.primary else "secondary",
+        on_click=ui_state.noted(ui_state.choose, button.make, button.text_key, prompt_gate.EMPTY),
         help=button.help or None,
     )  # fmt: skip
 
@@ -131,13 +130,16 @@ def _instruction(view: SessionView) -> None:
             placeholder="What should change next? Or why is this wrong?",
         )  # fmt: skip
         st.form_submit_button(
-            "Redirect", key="decide-redirect", shortcut="D", disabled=not enabled, on_click=ui_state.choose,
-            args=(lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT),
+            "Redirect", key="decide-redirect", shortcut="D", disabled=not enabled,
+            on_click=ui_state.noted(
+                ui_state.choose, lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT
+            ),
         )  # fmt: skip
         st.form_submit_button(
             "Reject", key="decide-reject", shortcut="X", disabled=not enabled or view.state.open_step is None,
-            on_click=ui_state.choose,
-            args=(lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY),
+            on_click=ui_state.noted(
+                ui_state.choose, lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY
+            ),
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from cutegen_core.performance import Profile
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, Status, Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import exchanges, ui_state
+from pages.components import address, exchanges, ui_state
 from pages.components.correctness import render_correctness
 from pages.components.memory import render_memory
 from pages.components.profile import heat, render_profile
@@ -19,7 +19,7 @@ from pages.components.resources import render_resources
 from pages.components.roofline import render_roofline
 from pages.components.sass import render_sass
 from pages.components.sweep import render_sweep
-from pages.components.texts import Html, escaped, heading, note, quiet, table
+from pages.components.texts import Html, escaped, heading, note, quiet, table, visible
 from pages.components.timing import render_timing
 
 Pane = Literal[
@@ -85,10 +85,11 @@ def _choose(shown: StepView, trial: Trial | None) -> Pane:
     telling = "sweep" if shown.step.sweep else _telling(trial)
     # One widget for every answer of its own: a browser that still echoes the last one would count as a click.
     key = f"pane-{telling}"
-    ui_state.put(key, wanted if wanted in panes else telling)
+    drawn = wanted if wanted in panes else telling
+    ui_state.put(key, drawn)
     chosen = st.segmented_control(
         "Evidence", panes, key=key, required=True, label_visibility="collapsed",
-        on_change=ui_state.to_url, args=(key, "pane"),
+        on_change=ui_state.noted(address.follow, key, "pane", drawn),
     )  # fmt: skip
     return cast(Pane, chosen)
 
@@ -126,7 +127,7 @@ def _log(trial: Trial) -> None:
     if not trial.log:
         quiet("There is no raw log: nothing was compiled or the answer came from the cache.")
     elif st.toggle(f"Raw log, {len(trial.log.splitlines())} lines", key="raw-log"):
-        st.code(trial.log[:RAW_LOG_CHARACTERS], language=None, wrap_lines=True)
+        st.code(visible(trial.log[:RAW_LOG_CHARACTERS]), language=None, wrap_lines=True)
 
 
 def _message(message: str, notes: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from cutegen_core.views import SessionView
 from pages.components import ui_state
 from pages.components.export_menu import render_export
 from pages.components.keys import render_keys
-from pages.components.texts import chip, escaped, lowered, micros, percent, ratio
+from pages.components.texts import chip, escaped, lowered, micros, percent, ratio, tooltip
 
 READ_ONLY_MARK = "⊘"
 _EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
@@ -41,7 +41,7 @@ def _facts(view: SessionView, *, timed: bool) -> str:
     settings, state = view.state.settings, view.state
     best = state.step_of(state.best) if state.best else None
     parts = [
-        f'<h1 title="{escaped(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
+        f'<h1 title="{tooltip(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
         chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
         _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
@@ -98,7 +98,7 @@ def _tokens(view: SessionView) -> str:
 
 
 def _fact(name: str, value: str, title: str = "") -> str:
-    return f'<span class="cg-fact" title="{escaped(title)}"><i>{escaped(name)}</i> {escaped(value)}</span>'
+    return f'<span class="cg-fact" title="{tooltip(title)}"><i>{escaped(name)}</i> {escaped(value)}</span>'
 
 
 def _autonomy(view: SessionView) -> None:
@@ -112,8 +112,7 @@ def _autonomy(view: SessionView) -> None:
         format_func=str,
         help="How far it goes by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
         label_visibility="collapsed",
-        on_change=_switched,
-        args=(key,),
+        on_change=ui_state.noted(_switched, key),
         disabled=view.state.status is SessionState.ACCEPTED or view.state.settings.imported,
     )
 

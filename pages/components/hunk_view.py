@@ -16,11 +16,13 @@ from cutegen_core.event import SessionState
 from cutegen_core.hunks import Hunk
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import ablation, code_tables
+from pages.components import ablation, address, code_tables, ui_state
 from pages.components.texts import quiet
 
 VIEW = "hunks"
 DROP = "drop"
+_DIGITS = 6
+"""A longer number in the address is no hunk's."""
 KEYED = 9
 """The first hunks are switched by a digit."""
 
@@ -38,19 +40,17 @@ def visible(view: SessionView, shown: StepView) -> bool:
 
 
 def is_open() -> bool:
-    return st.query_params.get("view") == VIEW
+    return address.get("view") == VIEW
 
 
 def open_view() -> None:
-    """Callback: the hunks of the shown step."""
-    st.query_params["view"] = VIEW
+    """The hunks of the shown step."""
+    address.go(view=VIEW)
 
 
-def close() -> None:
-    """Back to the usual picture, all hunks kept."""
-    st.query_params.pop(DROP, None)
-    if is_open():
-        st.query_params.pop("view", None)
+def closed() -> dict[str, None]:
+    """What the address loses where the hunks are left: back to the usual picture, all hunks kept."""
+    return {DROP: None, "view": None} if is_open() else {DROP: None}
 
 
 def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
@@ -73,21 +73,18 @@ def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
 def _switch(hunk: Hunk, *, kept: bool) -> None:
     st.button(
         f"{'✓ kept' if kept else '✗ dropped'} · hunk {hunk.number} · {hunk.title}", key=f"hunk-switch-{hunk.number}",
-        shortcut=str(hunk.number) if hunk.number <= KEYED else None, on_click=_toggle, args=(hunk.number,),
+        shortcut=str(hunk.number) if hunk.number <= KEYED else None, on_click=ui_state.noted(_toggle, hunk.number),
         type="secondary" if kept else "tertiary",
     )  # fmt: skip
 
 
 def _toggle(number: int) -> None:
     out = _named() ^ {number}
-    if out:
-        st.query_params[DROP] = ",".join(map(str, sorted(out)))
-    else:
-        st.query_params.pop(DROP, None)
+    address.go(**{DROP: ",".join(map(str, sorted(out))) or None})
 
 
 def _named() -> set[int]:
-    return {int(word) for word in st.query_params.get(DROP, "").split(",") if word.isdecimal()}
+    return {int(word) for word in address.get(DROP).split(",") if word.isdecimal() and len(word) < _DIGITS}
 
 
 def dropped(found: Sequence[Hunk]) -> set[int]:

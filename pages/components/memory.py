@@ -63,4 +63,4 @@ def _field(
     ui_state.put_once(key, value)
     read_only = view.state.settings.imported
     st.text_area(label, key=key, height=90, label_visibility="collapsed", placeholder=placeholder, disabled=read_only)
-    st.button(label, key=button, disabled=read_only, on_click=ui_state.choose_as_typed, args=(make, key))
+    st.button(label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, make, key))

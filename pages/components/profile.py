@@ -78,8 +78,8 @@ def _ask(view: SessionView, shown: StepView, label: str) -> None:
     settings, candidate = view.state.settings, shown.step.candidate
     if settings.executor == "gpu" and shown.step.passed and not settings.imported:
         st.button(
-            label, key="profile-ask", shortcut="P", on_click=ui_state.choose,
-            args=(lambda _: Decision(DecisionKind.PROFILE, candidate=candidate),),
+            label, key="profile-ask", shortcut="P",
+            on_click=ui_state.noted(ui_state.choose, lambda _: Decision(DecisionKind.PROFILE, candidate=candidate)),
         )  # fmt: skip
 
 

@@ -46,8 +46,8 @@ def render_prompt_gate(store: Store, view: SessionView) -> None:
     text = st.text_area("Prompt", key=key, height=PROMPT_HEIGHT_PX, label_visibility="collapsed")
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.button(
-            "Send this prompt", key="prompt-send", type="primary", shortcut="Ctrl+Enter", on_click=ui_state.choose,
-            args=(send(store, view), key, EMPTY),
+            "Send this prompt", key="prompt-send", type="primary", shortcut="Ctrl+Enter",
+            on_click=ui_state.noted(ui_state.choose, send(store, view), key, EMPTY),
         )  # fmt: skip
         st.button("Restore", key="prompt-restore", disabled=text == original, on_click=ui_state.put,
                   args=(key, original))  # fmt: skip

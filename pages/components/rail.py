@@ -9,8 +9,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
+from pages.components import address
 from pages.components.exchanges import call_in_progress
-from pages.components.texts import MARKS, escaped
+from pages.components.texts import MARKS, escaped, tooltip
 
 RUNNING_POLL_S = 0.5
 LIVE_CHARACTERS = 160
@@ -45,6 +46,7 @@ def _busy(view: SessionView) -> bool:
 def _watch(
     store: Store, session: str, drawn: tuple[int, ...], number: int | None, stale: bool, ticket: int
 ) -> None:  # fmt: skip
+    address.agree()
     view = views.session_view(store, session)
     if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
         st.rerun()
@@ -68,7 +70,7 @@ def _stop(stop: RailStop, draft: bool) -> str:
     detail = _seconds(stop)
     name = escaped(stop.name.upper())
     return (
-        f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{escaped(stop.note)}">'
+        f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{tooltip(stop.note)}">'
         f"<b>{MARKS[word]} {name}</b> <i>{escaped(word)}{escaped(detail)}</i></span>"
     )
 

@@ -28,7 +28,7 @@ def render_reply_gate(store: Store, view: SessionView) -> None:
     st.text_area("The model's reply", key=key, height=220, label_visibility="collapsed")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Read the reply", key="reply-read", type="primary", shortcut="Ctrl+Enter", on_click=ui_state.choose,
-            args=(make, key, "Paste the reply first."),
+            "Read the reply", key="reply-read", type="primary", shortcut="Ctrl+Enter",
+            on_click=ui_state.noted(ui_state.choose, make, key, "Paste the reply first."),
         )  # fmt: skip
         quiet("A whole kernel file, or SEARCH/REPLACE blocks against the current one.")

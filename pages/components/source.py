@@ -11,9 +11,9 @@ from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import code_tables, hunk_view, marks, places, profile, ui_state
+from pages.components import address, code_tables, hunk_view, marks, places, profile, ui_state
 from pages.components.code_tables import Notes
-from pages.components.texts import dims, escaped, lowered, micros, quiet
+from pages.components.texts import dims, escaped, lowered, micros, quiet, visible
 
 VIEWS = ("source", "inline", "split")
 
@@ -130,16 +130,17 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
     with left:
         st.segmented_control(
             "Picture", pictures, key=key, required=True, label_visibility="collapsed",
-            on_change=ui_state.to_url, args=(key, "view"), disabled=not choices,
+            on_change=ui_state.noted(address.follow, key, "view", picture), disabled=not choices,
         )  # fmt: skip
     if not choices:
         return "source", None
     with middle:
         name = st.query_params.get("against", "")
-        ui_state.put(against_key, name if name in choices else next(iter(choices)))
+        drawn = name if name in choices else next(iter(choices))
+        ui_state.put(against_key, drawn)
         chosen = st.selectbox(
-            "Against", list(choices), key=against_key, format_func=lambda n: choices[n].label,
-            label_visibility="collapsed", on_change=ui_state.to_url, args=(against_key, "against"),
+            "Against", list(choices), key=against_key, format_func=lambda n: visible(choices[n].label),
+            label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
     return picture, choices[chosen]

@@ -50,10 +50,10 @@ def _keys(view: SessionView, shown: int | None) -> None:
     at = numbers.index(shown) if shown in numbers else len(numbers) - 1
     candidate = view.steps[at].candidate
     with st.container(horizontal=True, gap="xsmall", key="step-keys"):
-        st.button("Older", key="step-older", shortcut="O", disabled=at == 0, on_click=_open,
-                  args=(numbers[max(0, at - 1)],))  # fmt: skip
-        st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers), on_click=_open,
-                  args=(numbers[min(at + 1, len(numbers) - 1)],))  # fmt: skip
+        st.button("Older", key="step-older", shortcut="O", disabled=at == 0,
+                  on_click=ui_state.noted(_open, numbers[max(0, at - 1)]))  # fmt: skip
+        st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers),
+                  on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
         st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
                   help="The shown step beside the best one; the best itself beside the kernel it was made from",
                   on_click=ui_state.put, args=(_COMPARING, numbers[at]))  # fmt: skip

@@ -1,62 +1,32 @@
 """The only module that touches `st.session_state`. It holds ids, what was just clicked, and drafts of answers.
 
-The truth is in the store and in the URL. A click must carry what the person saw, not what is true a moment later, so
-the buttons hand over decisions bound at drawing time (`choose`) and the page takes them up first (`take_decision`).
+The truth is in the store and in the URL.
+
+1. A click must carry what the person saw, not what is true a moment later: buttons hand over decisions bound at drawing
+   time (`choose`).
+2. The next click ends a callback at its first touch of Streamlit's state, and then it has done nothing. So a button's
+   callback only notes what is to be done, in a plain list (`noted`), and the page does that first (`carry_out`).
+3. Then the page takes up the decisions, in their order (`take_decisions`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 
-from cutegen_core.decision import Decision
+from cutegen_core.decision import UNBOUND, Decision
 
 MakeDecision = Callable[[str], Decision]
 T = TypeVar("T")
 
-_CHOSEN = "chosen"
-_NOTICE = "notice"
+_TAB = "tab"
 _REDRAW = "redraw"
 _EDITING = "editing"
-_SUBMITTED = "submitted"
 _OPENING = "opening"
-
-
-def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
-    """Callback of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
-    text = str(st.session_state.get(text_key) or "") if text_key else ""
-    if text_key and not text.strip():
-        st.session_state[_NOTICE] = empty
-        return
-    st.session_state[_CHOSEN] = make(text), text_key
-
-
-def choose_as_typed(make: MakeDecision, text_key: str) -> None:
-    """Callback of a button whose field may also be empty."""
-    st.session_state[_CHOSEN] = make(str(st.session_state.get(text_key) or "")), text_key
-
-
-def choose_now(decision: Decision) -> None:
-    """In a callback that has the text itself: the decision is made."""
-    st.session_state[_CHOSEN] = decision, ""
-
-
-def waits_for_page() -> bool:
-    """Something was decided or is to be said, and only the page itself takes it up: a fragment must rerun the page."""
-    return st.session_state.pop(_REDRAW, False) or _CHOSEN in st.session_state or _NOTICE in st.session_state
-
-
-def redraw_page() -> None:
-    """In a callback of a fragment: what was done shows elsewhere on the page, too."""
-    st.session_state[_REDRAW] = True
-
-
-def take_decision() -> tuple[Decision, str] | None:
-    """What was just clicked, once, with the key of the text it was made from."""
-    chosen: tuple[Decision, str] | None = st.session_state.pop(_CHOSEN, None)
-    return chosen
 
 
 class Submitted(NamedTuple):
@@ -66,22 +36,95 @@ class Submitted(NamedTuple):
     source: str
 
 
-def remember(submitted: Submitted | None) -> None:
-    st.session_state[_SUBMITTED] = submitted
+@dataclass
+class Tab:
+    """What was clicked in one tab and what came of it.
+
+    Attributes:
+        clicks: what is to be done, in order.
+        chosen: decisions to be handed over, each with the key of the text it was made from.
+        last: the decision handed over last, unless it was refused.
+        submitted: that decision's number in the inbox until it is settled.
+        notice: a message for the next drawing.
+    """
+
+    clicks: list[Callable[[], None]] = field(default_factory=list)
+    chosen: list[tuple[Decision, str]] = field(default_factory=list)
+    last: Decision | None = None
+    submitted: Submitted | None = None
+    notice: str = ""
 
 
-def submitted() -> Submitted | None:
-    last: Submitted | None = st.session_state.get(_SUBMITTED)
-    return last
+def tab() -> Tab:
+    return kept(_TAB, Tab)
+
+
+def noted(act: Callable[..., None], *args: object, **kwargs: object) -> Callable[[], None]:
+    """At drawing: a callback that notes this for the page to do."""
+    return partial(tab().clicks.append, partial(act, *args, **kwargs))
+
+
+def carry_out() -> None:
+    """At the beginning of a page: does what was clicked. What the next click cuts short stays noted."""
+    clicks = tab().clicks
+    while clicks:
+        clicks[0]()
+        clicks.pop(0)
+
+
+def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
+    """Of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
+    typed = text(text_key) if text_key else ""
+    if text_key and not typed.strip():
+        say(empty)
+        return
+    _choose(make(typed), text_key)
+
+
+def choose_as_typed(make: MakeDecision, text_key: str) -> None:
+    """Of a button whose field may also be empty."""
+    _choose(make(text(text_key)), text_key)
+
+
+def choose_now(decision: Decision) -> None:
+    """In a callback that has the text itself: the decision is made."""
+    _choose(decision, "")
+
+
+def _choose(decision: Decision, text_key: str) -> None:
+    """The same answer to the same question twice, as of a button pressed twice, is one."""
+    ours = tab()
+    before = [chosen for chosen, _ in ours.chosen] or [ours.last]
+    if decision.kind in UNBOUND or decision != before[-1]:
+        ours.chosen.append((decision, text_key))
+
+
+def waits_for_page() -> bool:
+    """Something was decided or is to be said, and only the page itself takes it up: a fragment must rerun the page."""
+    return st.session_state.pop(_REDRAW, False) or bool(tab().chosen) or bool(tab().notice)
+
+
+def redraw_page() -> None:
+    """In a callback of a fragment: what was done shows elsewhere on the page, too."""
+    st.session_state[_REDRAW] = True
+
+
+def take_decisions() -> list[tuple[Decision, str]]:
+    """What was chosen since, once, each with the key of the text it was made from."""
+    ours = tab()
+    taken, ours.chosen = ours.chosen, []
+    return taken
 
 
 def say(text: str) -> None:
     """A message for the next drawing."""
-    st.session_state[_NOTICE] = text
+    tab().notice = text
 
 
 def take_notice() -> str:
-    return str(st.session_state.pop(_NOTICE, ""))
+    ours = tab()
+    notice, ours.notice = ours.notice, ""
+    return notice
 
 
 def open_next(session: str) -> None:
@@ -162,6 +205,12 @@ def kept(key: str, make: Callable[[], T]) -> T:
 def taken(key: str) -> object:
     """What a callback has put there, once."""
     return st.session_state.pop(key, None)
+
+
+def held(key: str, kind: type[T]) -> T | None:
+    """What was put there, if it is of this kind."""
+    found = st.session_state.get(key)
+    return found if isinstance(found, kind) else None
 
 
 def forget(key: str) -> None:
