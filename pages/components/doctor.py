@@ -49,10 +49,10 @@ def look_again() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _findings() -> Future[tuple[core.Check, ...]]:
-    with ThreadPoolExecutor(1, thread_name_prefix="doctor") as pool:
-        future = pool.submit(core.doctor)
-        pool.shutdown(wait=False)
-        return future
+    pool = ThreadPoolExecutor(1, thread_name_prefix="doctor")  # not `with`: leaving it would wait
+    future = pool.submit(core.doctor)
+    pool.shutdown(wait=False)
+    return future
 
 
 def _table(only_what_matters: bool) -> None:

@@ -1,9 +1,13 @@
-"""The launch plan of the draft as a form above its text. What is changed in one is changed in the other."""
+"""The launch plan of the draft as a form above its text, and what it comes to on every workload.
+
+What is changed in one is changed in the other. What cannot be written stays in its field, with the reason below it;
+what can be written and not launched is said at the field it comes from.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,10 +16,10 @@ import streamlit as st
 from cutegen_core.errors import KernelFileError
 from cutegen_core.kernel_file import KernelFile, parse
 from cutegen_core.plan_text import LaunchSpec, Located, Parameter
-from cutegen_core.trial import Occupancy, Trial
-from pages.components import ui_state
-from pages.components.resources import occupancy_table
-from pages.components.texts import heading, plain_label, quiet
+from cutegen_core.trial import Trial
+from cutegen_core.views import SessionView
+from pages.components import plan_numbers, ui_state
+from pages.components.texts import escaped, heading, plain_label
 
 Write = Callable[[str], None]
 """Takes the changed text of the draft."""
@@ -29,28 +33,42 @@ class Field(NamedTuple):
     is_list: bool
 
 
-def render_plan_form(session: str, text: str, write: Write, tested: Trial | None) -> None:
+class Refused(NamedTuple):
+    """What was typed into a field and could not be written: it stays there until the text changes."""
+
+    typed: str
+    why: str
+    text: str
+
+
+def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial | None) -> None:
     """`tested` is the trial of the kernel the draft was started from."""
-    key = f"plan-form-{session}"  # its label changes with the plan; it stays open
+    key = f"plan-form-{view.id}"  # its label changes with the plan; it stays open
     try:
         kernel = parse(text)
     except KernelFileError as error:
-        with st.expander("Launch plan", key=key):
-            quiet(f"The plan cannot be read: line {error.line}: {error}")
+        with st.expander("▲ Launch plan · it cannot be read", key=key):
+            _error(f"The plan cannot be read: {error}")
         return
-    first = kernel.launches[0]
-    with st.expander(plain_label(f"Launch plan · {first.kernel} · {_summary(first)}"), key=key):
+    found = plan_numbers.look(view, kernel, tested)
+    with st.expander(plain_label(f"Launch plan · {_summary(kernel.launches[0])}{found.in_a_line}"), key=key):
+        said = _by_field(kernel, found)
         if kernel.params:
-            _parameters(session, kernel, write)
+            _parameters(view.id, kernel, write, said)
         for index, launch in enumerate(kernel.launches):
-            _launch(session, kernel, index, launch, write)
-        rows = tested.resources.occupancy if tested and tested.resources else ()
-        if rows:
-            _tested(rows)
+            _launch(view.id, kernel, index, launch, write, said)
+        plan_numbers.render_numbers(found, tested)
 
 
 def _summary(launch: LaunchSpec) -> str:
-    return " · ".join(f"{field.name} {field.typed}" for field in _fields(launch) if field.name in ("grid", "block"))
+    shown = (f"{field.name} {field.typed}" for field in _fields(launch) if field.name in ("grid", "block"))
+    return " · ".join((launch.kernel, *shown))
+
+
+def _by_field(kernel: KernelFile, found: plan_numbers.Found) -> Mapping[tuple[str, int, str], str]:
+    """What the resolver refuses, by the section, number and key of the line it names."""
+    places = {line: place for place, line in kernel.contents.lines.items()}
+    return {places[line]: why for line, why in reversed(found.refusals) if line in places}
 
 
 def _fields(launch: LaunchSpec) -> Iterator[Field]:
@@ -66,7 +84,7 @@ def _fields(launch: LaunchSpec) -> Iterator[Field]:
             yield Field(name, single.expression.text, False)
 
 
-def _parameters(session: str, kernel: KernelFile, write: Write) -> None:
+def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str]) -> None:
     heading("Parameters")
     for parameter, column in zip(kernel.params, st.columns(max(3, len(kernel.params))), strict=False):
         key = f"plan-param-{session}-{parameter.name}"
@@ -74,53 +92,77 @@ def _parameters(session: str, kernel: KernelFile, write: Write) -> None:
         with column:
             if parameter.tunable:
                 ui_state.put(key, parameter.default)
-                st.selectbox(plain_label(parameter.name), parameter.values, key=key, on_change=change)
+                st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
+                why = ""
             else:
-                ui_state.put(key, str(parameter.default))
-                st.text_input(plain_label(parameter.name), key=key, on_change=change)
+                why = _shown_as_typed(key, str(parameter.default), kernel.text)
+                st.text_input(parameter.name, key=key, on_change=change)
+            _error(why or said.get(("params", 0, parameter.name), ""))
 
 
-def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, write: Write) -> None:
-    heading(f"Launch {index + 1}: {launch.kernel}" if len(kernel.launches) > 1 else launch.kernel)
+def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, write: Write,
+            said: Mapping[tuple[str, int, str], str]) -> None:  # fmt: skip
+    if len(kernel.launches) > 1:
+        heading(f"Launch {index + 1}: {launch.kernel}")
     fields = tuple(_fields(launch))
     for field, column in zip(fields, st.columns(len(fields)), strict=True):
         key = f"plan-{session}-{index}-{field.name}"
-        ui_state.put(key, field.typed)
+        why = _shown_as_typed(key, field.typed, kernel.text)
         with column:
             st.text_input(
                 field.name, key=key, on_change=_set_field, args=(kernel.text, index, field, key, write),
                 help="Expressions, separated by commas" if field.is_list else "An expression",
             )  # fmt: skip
+            _error(why or said.get(("launch", index, field.name), ""))
+
+
+def _shown_as_typed(key: str, in_file: str, text: str) -> str:
+    """Fills the field: with what the file has, or with what was refused of this text; returns why it was."""
+    refused = ui_state.held(f"refused-{key}", Refused)
+    if refused is None or refused.text != text:
+        ui_state.put(key, in_file)
+        return ""
+    ui_state.put(key, refused.typed)
+    return f"not written: {refused.why}"
+
+
+def _error(why: str) -> None:
+    if why:
+        st.html(f'<div class="cg-field-error" role="alert">✗ {escaped(why)}</div>')
 
 
 def _set_field(text: str, index: int, field: Field, key: str, write: Write) -> None:
     typed = ui_state.text(key)
     value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
-    _change(write, lambda: parse(text).with_launch(index, field.name, value))
+    _change(key, text, write, lambda: parse(text).with_launch(index, field.name, value))
 
 
 def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> None:
     typed = ui_state.text(key)
 
     def changed() -> str:
-        number = type(parameter.default)(typed)
+        try:
+            number = type(parameter.default)(typed)
+        except ValueError as error:
+            raise KernelFileError(f"{parameter.name} is a number; {typed!r} is not") from error
         return parse(text).with_param(parameter.name, number)
 
-    _change(write, changed)
+    _change(key, text, write, changed)
 
 
-def _change(write: Write, changed: Callable[[], str]) -> None:
-    """Writes what can be read back; a refusal is said and the text stays."""
+def _change(key: str, text: str, write: Write, changed: Callable[[], str]) -> None:
+    """Writes what can be read back; what cannot stays in the field."""
+    ui_state.forget(f"refused-{key}")
     try:
-        text = changed()
-        parse(text)
-    except (KernelFileError, ValueError) as error:
-        ui_state.say(f"The launch plan was not changed: {error}")
+        new = changed()
+        parse(new)
+    except KernelFileError as error:
+        ui_state.put(f"refused-{key}", Refused(ui_state.text(key), str(error), text))
         return
-    write(text)
+    write(new)
 
 
-def _items(typed: str) -> list[str]:
+def _items(typed: str) -> Sequence[str]:
     """Split at the commas outside brackets."""
     items, depth = [""], 0
     for letter in typed:
@@ -130,8 +172,3 @@ def _items(typed: str) -> list[str]:
         else:
             items[-1] += letter
     return [item.strip() for item in items if item.strip()]
-
-
-def _tested(rows: tuple[Occupancy, ...]) -> None:
-    heading("As it was tested before this edit")
-    st.html(occupancy_table(rows))

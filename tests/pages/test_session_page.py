@@ -279,7 +279,37 @@ def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page
     page.text_area[0].input(text.replace('block  = ["BLOCK"]', 'block  = ["BLOCK // 2"]')).run()
     assert page.text_input(key=f"{form}block").value == "BLOCK // 2"
     page.text_input(key=f"{form}block").input("BLOCK +").run()
-    assert "The launch plan was not changed" in shown(page)
+    assert "✗ not written" in shown(page)
+    assert page.text_input(key=f"{form}block").value == "BLOCK +"
     assert 'block  = ["BLOCK // 2"]' in page.text_area[0].value
+    page.text_input(key=f"{form}grid").input("rows").run()
+    assert "not written" not in shown(page)
+    assert page.text_input(key=f"{form}block").value == "BLOCK // 2"
     page.text_area[0].input("no plan at all").run()
     assert "The plan cannot be read: line 1" in shown(page)
+
+
+def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = _click(open_page("session", id=story.session, step=3), "decide-edit")
+    deadline = time.monotonic() + 60
+    while "Asking the reference" in shown(page):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        page.run()
+    assert "30 registers and 1056 B of static shared memory as last compiled" in shown(page)
+    assert "3.88 waves · 100 % (threads)" in page.expander[0].label.replace("\\", "")
+    page.selectbox(key=f"plan-param-{story.session}-BLOCK").select(512).run()
+    numbers = next(str(html.value) for html in page.html if "limited by" in str(html.value))
+    assert '512 <span class="cg-was">was 256</span>' in numbers
+    assert '4 <span class="cg-was">was 8</span>' in numbers
+    form = f"plan-{story.session}-0-"
+    page.text_input(key=f"{form}block").input("BLOCK * 4").run()
+    text = shown(page)
+    assert "block (2048, 1, 1) has 2048 threads; the limit is 1024" in text
+    assert text.count('class="cg-field-error"') == 1
+    assert "✗ cannot be launched" in page.expander[0].label.replace("\\", "")
+    page.text_input(key=f"{form}block").input("rows").run()
+    assert "✗ benchmark: line 14: softmax: block (4096, 1, 1) has 4096 threads" in shown(page)
+    page.text_input(key=f"{form}block").input("colz").run()
+    assert "✗ line 14: block: unknown name &#x27;colz&#x27;" in shown(page)
