@@ -45,7 +45,7 @@ def has_changes(store: Store, session: str) -> bool:
 
 
 def start(store: Store, session: str, base: str) -> None:
-    """Callback: opens the editor on this candidate ("": on an example), or on the draft that is already there."""
+    """Opens the editor on this candidate ("": on an example), or on the draft that is already there."""
     if store.draft(session) is None:
         store.save_draft(session, Draft(base, _source(store, base)))
     ui_state.set_editing(session, True)
@@ -83,7 +83,7 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     if draft is None or draft.base != base or ui_state.waits_for_page() or has_changes(store, view.id) != changed:
         st.rerun()
     visit = _visit(view.id, base)
-    plan_form.render_plan_form(view.id, draft.text, partial(_rewrite, store, view.id, draft), tested)
+    plan_form.render_plan_form(view, draft.text, partial(_rewrite, store, view.id, draft), tested)
     marks = marks_of(tested)
     code_editor.render_code_editor(
         _key(view.id, base), view.id, draft, visit, moved(marks, _source(store, base), draft.text),
@@ -137,7 +137,7 @@ def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: 
     key = _key(view.id, draft.base)
     ui_state.put_once(key, draft.text)
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
-    plan_form.render_plan_form(view.id, draft.text, partial(_write, store, view.id, draft.base, key), tested)
+    plan_form.render_plan_form(view, draft.text, partial(_write, store, view.id, draft.base, key), tested)
     st.text_area(
         code_editor.LABEL, key=key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
         on_change=_keep, args=(store, view.id, draft.base, key),
@@ -187,8 +187,8 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
 
     with st.container(horizontal=True, gap="xsmall"):
         st.button(
-            "Run the edit", key="edit-run", type="primary", shortcut="Ctrl+Enter", on_click=ui_state.choose,
-            args=(make, key, _EMPTY),
+            "Run the edit", key="edit-run", type="primary", shortcut="Ctrl+Enter",
+            on_click=ui_state.noted(ui_state.choose, make, key, _EMPTY),
         )  # fmt: skip
         st.button("Close, keep the draft", key="edit-close", on_click=ui_state.set_editing, args=(view.id, False))
         st.button("Discard the draft", key="edit-discard", on_click=discard, args=(store, view.id))
