@@ -39,23 +39,25 @@ def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
     body: list[tuple[object, ...]] = []
     for row in rows:
         name = f"{row.name}, {row.unit}" if row.unit and row.unit not in row.name else row.name
-        body.append((name, _number(row.left), _number(row.right), _change(row)))
+        body.append((name, number(row.left), number(row.right), change(row)))
     return table(("", left, right, "change"), body)
 
 
-def _change(row: Delta) -> object:
+def change(row: Delta) -> Html:
+    """The change of one line, with its direction as a shape."""
     if row.left is None or row.right is None:
-        return ""
-    change = float(row.right - row.left)
-    if abs(change) < 1e-9:
-        return "="
-    shape = "▲ +" if change > 0 else "▼ −"
-    size = abs(change)
-    relative = f" ({100 * change / abs(row.left):+.2g} %)" if row.left and row.unit in MEASURED else ""
+        return Html("")
+    by = float(row.right - row.left)
+    if abs(by) < 1e-9:
+        return Html("=")
+    shape = "▲ +" if by > 0 else "▼ −"
+    size = abs(by)
+    relative = f" ({100 * by / abs(row.left):+.2g} %)" if row.left and row.unit in MEASURED else ""
     return Html(f"{shape}{size:g}{relative}" if size.is_integer() else f"{shape}{size:.3g}{relative}")
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """A number as the comparisons write it."""
     if value is None:
         return "-"
     return f"{value:g}" if float(value).is_integer() else f"{value:.4g}"

@@ -8,82 +8,104 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core.performance import Speedup, Timing, WorkloadPerformance
-from cutegen_core.trial import Trial
+from cutegen_core.trial import Status, Trial
 from cutegen_core.views import compare_speed
 from pages.components import speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.resources import deltas
-from pages.components.texts import escaped, percent, quiet, ratio
+from pages.components.texts import Html, escaped, percent, quiet, ratio
 
 _KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
 _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
 
 
-class Pair(NamedTuple):
-    """One workload both were timed on."""
+class Compared(NamedTuple):
+    """One workload both were timed on; `speedup` is B against A, None where their samples were not kept."""
 
     a: WorkloadPerformance
     b: WorkloadPerformance
+    speedup: Speedup | None
+
+    @property
+    def noise(self) -> float:
+        """The larger A/A noise of the two runs, relative."""
+        return max(self.a.aa_noise, self.b.aa_noise)
+
+
+def compared(a: Trial | None, b: Trial | None) -> tuple[Compared, ...]:
+    """Every workload both were timed on; nothing where a time is SUSPECT, which is no result.
+
+    They were timed in different runs: the interval is of the samples, not of the hours between.
+    """
+    if is_suspect(a, b):
+        return ()
+    left, right = (t.performance.workloads if t and t.performance else () for t in (a, b))
+    others = {workload.workload: workload for workload in right}
+    return tuple(_compared(one, others[one.workload]) for one in left if one.workload in others)
+
+
+def is_suspect(*trials: Trial | None) -> bool:
+    return any(trial is not None and trial.status is Status.SUSPECT for trial in trials)
+
+
+def _compared(a: WorkloadPerformance, b: WorkloadPerformance) -> Compared:
+    # Imported late: it needs numpy, and most pages compare nothing.
+    from cutegen_core.measurement import statistics
+
+    one, other = a.candidate.samples_us, b.candidate.samples_us
+    noise = max(a.aa_noise, b.aa_noise)
+    return Compared(a, b, statistics.speedup("A", [one], [other], noise) if one and other else None)
+
+
+def word(speedup: Speedup) -> Html:
+    """FASTER, SAME or SLOWER with its shape and colour."""
+    name = str(speedup.word)
+    return Html(f'<span class="cg-{_KINDS[name]}">{_SHAPES[name]} {name}</span>')
 
 
 def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> None:
     """`names` are those of A and B."""
-    pairs = list(_pairs(a, b))
-    for pair in pairs:
-        _pair(pair, names)
+    found = compared(a, b)
+    for one in found:
+        _workload(one, names)
     rows = compare_speed(a, b)
     if rows:
         st.html(deltas(rows, *names))
     else:
         quiet(f"Neither was timed: {NEEDS_GPU}.")
-    if rows and not pairs:
+    if is_suspect(a, b):
+        quiet("▲ A time is SUSPECT: it is no result, and there is no word for it.")
+    elif rows and not found:
         quiet("They were not timed on the same workload, so there is no word for it.")
 
 
-def _pairs(a: Trial | None, b: Trial | None) -> Iterator[Pair]:
-    left, right = (t.performance.workloads if t and t.performance else () for t in (a, b))
-    for one in left:
-        other = next((w for w in right if w.workload == one.workload), None)
-        if other is not None:
-            yield Pair(one, other)
-
-
-def _pair(pair: Pair, names: tuple[str, str]) -> None:
-    """B against A. They were timed in different runs: the interval is of the samples, not of the hours between."""
-    # Imported late: it needs numpy, and most pages compare nothing.
-    from cutegen_core.measurement import statistics
-
-    one, other = pair.a.candidate, pair.b.candidate
-    noise = max(pair.a.aa_noise, pair.b.aa_noise)
-    if one.samples_us and other.samples_us:
-        speedup = statistics.speedup("A", [one.samples_us], [other.samples_us], noise)
-        st.html(_sentence(pair.a.workload, speedup, noise))
-    figure = speed_charts.beside(_named(one, names[0]), _named(other, names[1]))
-    st.plotly_chart(figure, key=f"versus-{pair.a.workload}", config={"displayModeBar": False})
-    for word, said in _unlike(pair):
-        quiet(f"▲ {word} differs: {said}")
+def _workload(found: Compared, names: tuple[str, str]) -> None:
+    if found.speedup:
+        st.html(_sentence(found.a.workload, found.speedup, found.noise))
+    figure = speed_charts.beside(_named(found.a.candidate, names[0]), _named(found.b.candidate, names[1]))
+    st.plotly_chart(figure, key=f"versus-{found.a.workload}", config={"displayModeBar": False})
+    for condition, said in _unlike(found):
+        quiet(f"▲ {condition} differs: {said}")
 
 
 def _sentence(workload: str, speedup: Speedup, noise: float) -> str:
-    word = str(speedup.word)
-    said = f'<span class="cg-{_KINDS[word]}">{_SHAPES[word]} {word}</span>'
     interval = f"{speedup.low:.3f} to {speedup.high:.3f}, A/A noise ±{percent(noise)}"
-    found = f"{escaped(workload)}: B is {said} <b>{ratio(speedup.ratio)}</b> <i>·</i> {interval}"
+    found = f"{escaped(workload)}: B is {word(speedup)} <b>{ratio(speedup.ratio)}</b> <i>·</i> {interval}"
     return (
         f'<div class="cg-headline">{found}</div>'
         '<div class="cg-quiet">Measured in two runs, not in turns: a small difference may be of the clocks.</div>'
     )
 
 
-def _unlike(pair: Pair) -> Iterator[tuple[str, str]]:
+def _unlike(found: Compared) -> Iterator[tuple[str, str]]:
     """Conditions that make the comparison doubtful."""
-    a, b = pair.a.conditions, pair.b.conditions
-    for word, one, other in (("device", a.device, b.device), ("driver", a.driver, b.driver)):
+    a, b = found.a.conditions, found.b.conditions
+    for condition, one, other in (("device", a.device, b.device), ("driver", a.driver, b.driver)):
         if one != other:
-            yield word, f"{one} and {other}"
-    for name, found in (("A", a), ("B", b)):
-        if found.throttled:
-            yield "throttling", f"{name} was throttled by {', '.join(found.throttled)}"
+            yield condition, f"{one} and {other}"
+    for name, under in (("A", a), ("B", b)):
+        if under.throttled:
+            yield "throttling", f"{name} was throttled by {', '.join(under.throttled)}"
 
 
 def _named(timing: Timing, name: str) -> Timing:
