@@ -19,6 +19,7 @@ from cutegen_core import own_problems, problem_text
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.judge.reference import Limits, ask, start_worker
 from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.visible_text import visible
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
@@ -44,11 +45,14 @@ def read_problem(path: Path, origin: str = "") -> Problem:
 
 def _read(path: Path) -> str:
     try:
+        str(path).encode()
         if path.stat().st_size > _LARGEST_FILE_BYTES:
             raise ProblemError(f"{path}: larger than 1 MiB, which no reference is.")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
+    except UnicodeEncodeError as error:
+        raise ProblemError(f"{visible(str(path))}: its name is not UTF-8 text; rename it.") from error
     except UnicodeDecodeError as error:
         raise ProblemError(f"{path}: not UTF-8 text (byte {error.start}).") from error
 

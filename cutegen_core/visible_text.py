@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 import re
 
-_CONTROL_PICTURES = 0x2400
-_DELETE, _DELETE_PICTURE = 0x7F, "␡"
+_NAMES = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+).split()
 
 # C0 but tab and newline, DEL and C1; soft hyphen, fillers, joiners and direction marks, line and paragraph separators,
 # byte order mark, annotations, halves of surrogate pairs, noncharacters, tags and supplementary variation selectors.
@@ -22,7 +23,7 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with a stand-in for each hidden character: "␛" for ESC, "⟨U+202E⟩" for right-to-left override.
+    """The text with a stand-in for each hidden character: "⟨ESC⟩", "⟨U+202E⟩" for right-to-left override.
 
     Newlines and tabs stay; "\\r\\n" becomes a newline.
     """
@@ -36,6 +37,4 @@ def escaped(text: object) -> str:
 
 def _stand_in(found: re.Match[str]) -> str:
     code = ord(found[0])
-    if code < 0x20:
-        return chr(_CONTROL_PICTURES + code)
-    return _DELETE_PICTURE if code == _DELETE else f"⟨U+{code:04X}⟩"
+    return f"⟨{_NAMES[code]}⟩" if code < len(_NAMES) else f"⟨U+{code:04X}⟩"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.errors import KernelFileError
+from cutegen_core.errors import KernelFileError, StoreError
 from cutegen_core.kernel_file import parse
 from cutegen_core.layouts import Declared, find
 from cutegen_core.store import Store
@@ -23,7 +23,9 @@ def shown_step(store: Store) -> StepView | None:
     if not session:
         return None
     view = views.session_view(store, session)
-    number = int(step) if step.isdecimal() else view.state.step.number if view.state.step else 0
+    if step and not any(str(row.number) == step for row in view.steps):
+        raise StoreError(f"session {session} has no step {step}; it has {len(view.steps)}")
+    number = int(step) if step else view.state.step.number if view.state.step else 0
     return views.step_view(store, session, number) if number else None
 
 

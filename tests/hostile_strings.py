@@ -45,7 +45,8 @@ BREAKOUTS = (
 ENTITIES = (
     "&lt;script&gt;owned(1)&lt;/script&gt;", "&amp;lt;img src=x:x onerror=owned(1)&amp;gt;",
     "&#60;img src=x:x onerror=owned(1)&#62;", "&#x3c;script&#x3e;owned(1)&#x3c;/script&#x3e;",
-    "%3Cscript%3Eowned(1)%3C/script%3E", "\\u003cscript\\u003eowned(1)\\u003c/script\\u003e", "&copy; &nbsp; &Tab; &bogus;",
+    "%3Cscript%3Eowned(1)%3C/script%3E", "\\u003cscript\\u003eowned(1)\\u003c/script\\u003e",
+    "&copy; &nbsp; &Tab; &bogus;",
     "&lt;a href=&quot;//evil.example&quot;&gt;click&lt;/a&gt;",
 )  # fmt: skip
 MARKDOWN = (
@@ -53,12 +54,13 @@ MARKDOWN = (
     "![i][r]\n\n[r]: https://evil.example/r.png", "<https://evil.example/auto>", "see https://evil.example/bare",
     "see www.evil.example/bare", "mail me@evil.example", "# heading", "1. one", "- item", "> quote", "---",
     "**bold** __bold__ *it* _it_ ~~gone~~ `code`", "```\nfence\n```", "```mermaid\ngraph TD; A-->B\n```",
-    "| a | b |\n|---|---|\n| c | d |", "- [x] done", "text[^1]\n\n[^1]: note", "    four spaces", "$x^2$ and $$\\frac{1}{2}$$",
+    "| a | b |\n|---|---|\n| c | d |", "- [x] done", "text[^1]\n\n[^1]: note", "    four spaces",
+    "$x^2$ and $$\\frac{1}{2}$$",
     "\\(y\\) \\[z\\]", "a backslash at the end \\", "a -> b <- c <-> d -- e >= f <= g ~= h",
 )  # fmt: skip
 STREAMLIT = (
-    ":red[owned] :blue-background[owned]", ":rainbow[owned] :small[owned] :gray-badge[owned]", ":material/warning: owned",
-    ":streamlit: owned", ":tada: :+1: owned", ":color[owned]{foreground=\"red\"}", ":shortcut[owned] :help[owned]",
+    ":red[owned] :blue-background[owned]", ":rainbow[owned] :small[owned] :gray-badge[owned]",
+    ":material/warning: owned", ":streamlit: owned", ":tada: :+1: owned", ":color[owned]{foreground=\"red\"}", ":shortcut[owned] :help[owned]",
 )  # fmt: skip
 TEMPLATES = (
     "{{ 7 * 7 }} {% include 'x' %} {# x #}", "${owned(1)} #{owned(1)} <%= owned(1) %>", "{0.__class__} %s %(x)s %n",

@@ -18,6 +18,7 @@ from cutegen_core.imports.building import Imported, ImportedStep, build_session
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
+from cutegen_core.visible_text import visible
 
 _KERNEL = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py")
 _RESULTS = "eval_results.json"
@@ -137,7 +138,7 @@ def _said(metadata: object) -> str:
 
 
 def _session(store: Store, folder: Path, level: int, problem: int, steps: list[ImportedStep]) -> str:
-    origin = f"imported from {folder.name} (KernelBench run)"
+    origin = f"imported from {visible(folder.name)} (KernelBench run)"
     name = f"kernelbench_level{level}_problem{problem}"
     title = f"KernelBench level {level} problem {problem}"
     return build_session(store, Problem(name, title, "", origin, ()), origin, title, steps)

@@ -27,6 +27,7 @@ from cutegen_core.exports.recording import FORMAT_VERSION
 from cutegen_core.imports.building import READ_ONLY, Imported
 from cutegen_core.session_state import fold
 from cutegen_core.store import Store
+from cutegen_core.visible_text import visible
 
 MAX_BYTES = 1 << 30
 _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
@@ -58,7 +59,7 @@ def _store(store: Store, path: Path, blobs: dict[str, bytes], events: list[Recor
     first = events[0].event if events else None
     if not isinstance(first, SessionCreated):
         raise StoreError(f"{path.name} does not begin with a session")
-    settings = replace(first.settings, origin=f"imported from {path.name}")
+    settings = replace(first.settings, origin=f"imported from {visible(path.name)}")
     events[0] = replace(events[0], event=SessionCreated(settings))
     state = fold(events)
     note = f"{len(events)} events, {len(blobs)} texts"

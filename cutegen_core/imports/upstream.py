@@ -25,6 +25,7 @@ from cutegen_core.imports.upstream_nodes import OWN_FIELDS, Node, in_order, read
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
+from cutegen_core.visible_text import visible
 
 _VERDICTS: Mapping[str, Status] = {
     "PASS": Status.PASSED,
@@ -223,7 +224,7 @@ def _session(store: Store, path: Path, nodes: Sequence[Node], steps: Sequence[Im
     first = next((n for n in nodes if n.fields), nodes[0])
     ref = first.fields.get("ref")
     name = Path(_problem_name(first, path)).stem
-    origin = f"imported from {path.name} (upstream CuTeGen)"
+    origin = f"imported from {visible(path.name)} (upstream CuTeGen)"
     problem = Problem(name, name.replace("_", " "), ref if isinstance(ref, str) else "", origin, ())
     baseline = _latency(first.fields.get("ref_time") or {}, [])
     title = f"{problem.title}, upstream CuTeGen" + (f", reference {baseline:.4g} ms" if baseline else "")

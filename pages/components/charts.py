@@ -1,4 +1,4 @@
-"""Plotly figures. Every text that comes from a kernel or a person is escaped: Plotly reads some HTML in labels."""
+"""Plotly figures. Every text of a kernel or a person goes through `in_chart`: Plotly reads some HTML in labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from cutegen_core.trial import Comparison, Status
 from cutegen_core.views import MixRow, StepRow
-from pages.components.texts import escaped, lowered
+from pages.components.texts import in_chart, lowered
 
 GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"
 SMALL = {"size": 10}
@@ -35,8 +35,8 @@ def over_steps(rows: Sequence[StepRow], attribute: str, unit: str, shown: int | 
                 "color": [GREEN if ok else RED for ok in passed],
                 "size": [12 if row.number == shown else 8 for row in tried],
             },
-            text=[f"{escaped(row.idea[:60])}<br>{escaped(lowered(row.status))}" for row in tried],
-            hovertemplate="step %{x}: %{y} " + escaped(unit) + "<br>%{text}<extra></extra>",
+            text=[f"{in_chart(row.idea[:60])}<br>{in_chart(lowered(row.status))}" for row in tried],
+            hovertemplate="step %{x}: %{y} " + in_chart(unit) + "<br>%{text}<extra></extra>",
         )
     )
     best = next((row.number for row in tried if row.is_best), None)
@@ -56,7 +56,7 @@ def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
     series = {name: [row.mix.get(name, 0) for row in rows] for name in names}
     series["other"] = [sum(c for n, c in row.mix.items() if n not in names) for row in rows]
     bars = [
-        go.Bar(x=[row.step for row in rows], y=values, name=escaped(name), marker={"color": color})
+        go.Bar(x=[row.step for row in rows], y=values, name=in_chart(name), marker={"color": color})
         for (name, values), color in zip(series.items(), _MIX, strict=False)
     ]
     figure = compact(go.Figure(bars), "instructions")
@@ -79,8 +79,8 @@ def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
     names = sorted(totals, key=lambda name: totals[name])[-top:]
     bars = [
         go.Bar(
-            x=[mix.get(name, 0) for name in names], y=[escaped(n) for n in names], name=escaped(label), orientation="h",
-            marker={"color": color}, hovertemplate="%{y}: %{x}<extra></extra>",
+            x=[mix.get(name, 0) for name in names], y=[in_chart(n) for n in names], name=in_chart(label),
+            orientation="h", marker={"color": color}, hovertemplate="%{y}: %{x}<extra></extra>",
         )
         for (label, mix), color in zip(mixes.items(), (BLUE, GREY), strict=False)
     ]  # fmt: skip

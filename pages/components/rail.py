@@ -61,7 +61,8 @@ def _line(store: Store, view: SessionView) -> str:
     call = call_in_progress(view.state)
     if call:
         return f"{call.model} writes: {len(view.live):,} characters"
-    return (view.live or views.engine_line(store))[-LIVE_CHARACTERS:]
+    said = view.live.splitlines() or [views.engine_line(store)]
+    return said[-1].strip()[-LIVE_CHARACTERS:]
 
 
 def _stop(stop: RailStop, draft: bool) -> str:

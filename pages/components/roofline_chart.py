@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from cutegen_core.performance import Bound
 from cutegen_core.views import SpeedRow, implied_peaks
 from pages.components.charts import AMBER, GREY, RED, SMALL, Figure, compact
-from pages.components.texts import escaped, micros
+from pages.components.texts import in_chart, micros
 
 ROOM = 4.0
 """How far the axis goes on beyond the ridge and the points, as a factor."""
@@ -67,16 +67,16 @@ def _ceiling(memory: float, compute: float, span: tuple[float, float, float], pi
                    name=f"memory {memory / 1e12:.3g} TB/s", hoverinfo="name"),
         go.Scatter(x=[ridge, high], y=[compute, compute], mode="lines",
                    line={"color": AMBER, "width": 2, "dash": "dash"},
-                   name=f"{escaped(pipe)} {compute / 1e12:.3g} TFLOP/s", hoverinfo="name"),
+                   name=f"{in_chart(pipe)} {compute / 1e12:.3g} TFLOP/s", hoverinfo="name"),
     ]  # fmt: skip
 
 
 def _point(point: Point, bound: Bound, at: float) -> go.Scatter:
     flops = bound.flops / (point.us * 1e-6)
     return go.Scatter(
-        x=[at], y=[flops], mode="markers", name=escaped(point.name),
+        x=[at], y=[flops], mode="markers", name=in_chart(point.name),
         marker={"symbol": point.symbol, "size": 11, "color": point.color, "line": {"width": 1, "color": "#ffffff"}},
-        hovertemplate=f"{escaped(point.name)}: {micros(point.us)}, {flops / 1e12:.3g} TFLOP/s<extra></extra>",
+        hovertemplate=f"{in_chart(point.name)}: {micros(point.us)}, {flops / 1e12:.3g} TFLOP/s<extra></extra>",
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _path(path: Sequence[SpeedRow], bound: Bound, at: float) -> go.Scatter:
 def _roof_mark(one: Bound, bound: Bound, at: float) -> go.Scatter:
     color = AMBER if one is bound else RED
     return go.Scatter(
-        x=[at], y=[bound.flops / (one.us * 1e-6)], mode="markers", name=f"{escaped(one.kind)} bound",
+        x=[at], y=[bound.flops / (one.us * 1e-6)], mode="markers", name=f"{in_chart(one.kind)} bound",
         marker={"symbol": "line-ew", "size": 18, "color": color, "line": {"width": 2, "color": color}},
-        hovertemplate=f"{escaped(one.kind)} bound: {micros(one.us)}, {one.by}<extra></extra>",
+        hovertemplate=f"{in_chart(one.kind)} bound: {micros(one.us)}, {one.by}<extra></extra>",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from cutegen_core.performance import BEST, CANDIDATE, Timing, WorkloadPerformanc
 from cutegen_core.trial import Status
 from cutegen_core.views import SpeedRow, StepRow
 from pages.components.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
-from pages.components.texts import escaped, lowered, micros, percent, ratio
+from pages.components.texts import in_chart, lowered, micros, percent, ratio
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.tuning import SweepTable
@@ -61,7 +61,7 @@ def beside(one: Timing, other: Timing) -> Figure:
         figure.add_trace(_strip(timing, row, color))
         figure.add_trace(_median(timing, row, color))
     compact(figure, "", height=150)
-    names = [escaped(one.contender), escaped(other.contender)]
+    names = [in_chart(one.contender), in_chart(other.contender)]
     figure.update_yaxes(tickvals=[0, 1], ticktext=names, range=[1.55, -0.55], rangemode="normal", showgrid=False,
                         zeroline=False)  # fmt: skip
     return figure.update_xaxes(title_text="device time, µs", tickformat="~g", dtick=None)
@@ -70,7 +70,7 @@ def beside(one: Timing, other: Timing) -> Figure:
 def _label(workload: WorkloadPerformance, timing: Timing, believed: bool) -> str:
     speedup = workload.speedup(timing.contender) if believed else None
     below = f"<br><b>{ratio(speedup.ratio)} {speedup.word}</b>" if speedup else ""
-    return escaped(CALLED.get(timing.contender, timing.contender)) + below
+    return in_chart(CALLED.get(timing.contender, timing.contender)) + below
 
 
 def _strip(timing: Timing, row: int, color: str) -> go.Scatter:
@@ -88,7 +88,7 @@ def _median(timing: Timing, row: int, color: str) -> go.Scatter:
         x=[timing.median_us], y=[row - 0.14], mode="markers", marker={"symbol": "diamond", "size": 9, "color": color},
         error_x={"type": "data", "symmetric": False, "array": [timing.p90_us - timing.median_us],
                  "arrayminus": [timing.median_us - timing.p10_us], "thickness": 1.5, "width": 5},
-        hovertemplate=f"{escaped(words)}<extra></extra>",
+        hovertemplate=f"{in_chart(words)}<extra></extra>",
     )  # fmt: skip
 
 
@@ -150,14 +150,14 @@ def _targets(figure: Figure, lines: Mapping[str, float | None], *, log: bool) ->
         # An annotation's place on a logarithmic axis is the logarithm, a line's is the value.
         figure.add_annotation(
             x=0, xref="paper", xanchor="left", y=math.log10(value) if log else value, showarrow=False, font=SMALL,
-            yanchor="bottom" if value == highest else "top", text=f"{escaped(name)} {value:.4g}",
+            yanchor="bottom" if value == highest else "top", text=f"{in_chart(name)} {value:.4g}",
         )  # fmt: skip
 
 
 def _hover(row: StepRow, speed: SpeedRow | None = None) -> str:
     noise = f" ±{percent(speed.noise)}" if speed else ""
     took = f"{micros(speed.latency_us)}{noise}, " if speed else ""
-    return f"{took}{escaped(lowered(row.status))}<br>{escaped(row.idea[:60])}"
+    return f"{took}{in_chart(lowered(row.status))}<br>{in_chart(row.idea[:60])}"
 
 
 def sweep(table: SweepTable) -> Figure:
@@ -177,7 +177,7 @@ def sweep(table: SweepTable) -> Figure:
         )
     )  # fmt: skip
     compact(figure, "", height=50 + 22 * len(timed))
-    figure.update_yaxes(tickvals=list(range(len(timed))), ticktext=[escaped(n) for n in names], rangemode="normal")
+    figure.update_yaxes(tickvals=list(range(len(timed))), ticktext=[in_chart(n) for n in names], rangemode="normal")
     room = (max(took) - min(took) or max(took)) * 0.3
     return figure.update_xaxes(title_text="device time, µs", dtick=None, tickformat="~g",
                                range=[min(took) - room / 3, max(took) + room])  # fmt: skip

@@ -9,7 +9,7 @@ import streamlit as st
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from pages.components import speed_charts
-from pages.components.texts import Html, escaped, heading, lowered, quiet, table
+from pages.components.texts import Html, escaped, heading, lowered, quiet, table, tooltip
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.tuning import SweepRow, SweepTable
@@ -56,7 +56,7 @@ def _table(found: SweepTable) -> str:
 def _verdict(row: SweepRow) -> Html:
     shape, kind = ("✓", "passed") if row.status is Status.PASSED else ("✗", "failed")
     said = f"{shape} {lowered(row.status)}"
-    return Html(f'<span class="cg-state cg-{kind}" title="{escaped(row.message)}">{escaped(said)}</span>')
+    return Html(f'<span class="cg-state cg-{kind}" title="{tooltip(row.message)}">{escaped(said)}</span>')
 
 
 def _time(row: SweepRow) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ an element that shows text as it stands (`st.text`, `st.code`, the options of a 
 
 from __future__ import annotations
 
+import html
 import re
 import time
 from typing import Literal
@@ -17,6 +18,8 @@ from cutegen_core.visible_text import escaped, visible
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 # Where Streamlit changes plain text after the Markdown is read: bare addresses, arrows and dashes, its own icon.
 _REWRITTEN = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~])(?=[-=>])", re.IGNORECASE)
+# Streamlit's sanitiser drops an attribute in which it sees the end of a comment or of an element: `a[i]>b`, `p-->q`.
+_LOOKS_CLOSING = re.compile(r"(?<=[-!\]])(?=>)|(?<=<)(?=/)")
 _BREAK = "\u200b"
 
 MARKS = {
@@ -31,6 +34,16 @@ def plain_label(text: object) -> str:
     """Text for a widget's label, which Streamlit would otherwise read as Markdown; one line."""
     line = " ".join(visible(str(text)).split())
     return _PUNCTUATION.sub(r"\\\1", _REWRITTEN.sub(_BREAK, line))
+
+
+def tooltip(text: object) -> str:
+    """Text for a `title` attribute."""
+    return html.escape(_LOOKS_CLOSING.sub(_BREAK, visible(str(text))), quote=True)
+
+
+def in_chart(text: object) -> str:
+    """Text for a label or a hover of Plotly, which reads some HTML, few entities, and `%{x}` in templates."""
+    return html.escape(visible(str(text)), quote=False).replace("%", "&#37;")
 
 
 def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:
@@ -50,7 +63,7 @@ def heading(text: str) -> None:
 
 def chip(text: str, kind: str = "", title: str = "") -> str:
     """HTML of a small label; `kind` is one of the states or empty."""
-    return f'<span class="cg-chip cg-{escaped(kind)}" title="{escaped(title)}">{escaped(text)}</span>'
+    return f'<span class="cg-chip cg-{escaped(kind)}" title="{tooltip(title)}">{escaped(text)}</span>'
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:

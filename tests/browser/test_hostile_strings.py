@@ -1,0 +1,316 @@
+"""No text of a model, a log, a kernel, a person or a file is ever more than text, wherever a page shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from cutegen_core.event import SessionState as State
+from cutegen_core.event import StateChanged
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models, ModelSettings
+from cutegen_core.store import Draft, Store
+from cutegen_core.visible_text import visible
+from pages.components.texts import lowered
+from tests.browser.conftest import Server
+from tests.browser.editing import editor_of, open_editor, text_of
+from tests.hostile_strings import HOST, STRINGS, placed
+from tests.pages import hostile_stories as stories
+from tests.pages.stories import KERNEL
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+FIELDS = ("standing",)
+SOURCES = ("comment", "second", "third")
+# Everything a person can read on the page: texts, fields, tooltips; the shadow trees of components included.
+_TEXTS = """() => {
+  const found = [];
+  const walk = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) found.push(node.data);
+    if (node.nodeType === Node.ELEMENT_NODE) {
+      if (/^(script|style|noscript)$/i.test(node.localName)) return;
+      for (const name of ["title", "aria-label"]) if (node.hasAttribute(name)) found.push(" ", node.getAttribute(name), " ");
+      if (/^(input|textarea)$/.test(node.localName)) found.push(" ", node.value, " ");
+      if (node.shadowRoot) walk(node.shadowRoot);
+    }
+    node.childNodes.forEach(walk);
+  };
+  walk(document.body);
+  return found.join("");
+}"""
+# What only markup of the strings could have made; words of theirs in attributes that are no text.
+_MADE = """() => {
+  const found = [];
+  const texts = ["title", "aria-label", "value", "placeholder", "alt", "data-unformatted", "data-math", "class", "id"];
+  const acts = (at) => /^on/i.test(at.name)
+    || (/owned|evil\\.example/i.test(at.value) && !texts.includes(at.name) && !at.name.startsWith("data-cg"))
+    || (/^(href|src|action|formaction|xlink:href|data|srcdoc|poster|ping)$/i.test(at.name) && /^\\s*(javascript|vbscript):/i.test(at.value));
+  const walk = (node) => {
+    if (node.nodeType !== Node.ELEMENT_NODE && !(node instanceof ShadowRoot)) return;
+    if (node.attributes && [...node.attributes].some(acts)) found.push(node.outerHTML.slice(0, 300));
+    if (/^(script|style|title)$/i.test(node.localName ?? "") && /owned|evil\\.example/.test(node.textContent)) found.push(node.outerHTML.slice(0, 300));
+    if (/^(iframe|object|embed|base|marquee|math|audio|video)$/i.test(node.localName ?? "")) found.push(node.outerHTML.slice(0, 300));
+    if (node.shadowRoot) walk(node.shadowRoot);
+    node.childNodes.forEach(walk);
+  };
+  walk(document.documentElement);
+  return found;
+}"""
+
+
+@dataclass
+class Watched:
+    """A page on which nothing may happen, with what did."""
+
+    page: Page
+    home: str
+    happened: list[str] = field(default_factory=list)
+    seen: int = 0
+
+    def begin(self) -> None:
+        self.page.add_init_script("window.canary = []; window.owned = (n) => window.canary.push(n);")
+        self.page.on("dialog", lambda dialog: (self.happened.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", self._asked)
+        self.page.on("popup", lambda popup: self.happened.append(f"popup {popup.url}"))
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.home, "data:", "blob:")) or HOST in request.url.partition("?")[0]:
+            self.happened.append(f"request {request.url[:200]}")
+
+    def shows(self, *places: str, strings: Sequence[int] = stories.ALL, cut: int = 0) -> None:
+        """Every string at each place as it is (of long ones the first `cut` characters), and nothing made of any."""
+        expected = {(place, i): _bare(_as_told(i, place)[: cut or None]) for place in places for i in strings}
+        missing = self._missing(expected)
+        for _ in range(16):
+            if not missing:
+                break
+            self.page.wait_for_timeout(250)
+            missing = self._missing(expected)
+        if missing:
+            from collections import Counter
+            print("MISSING", places, len(missing), Counter(m[0][0] for m in missing), missing[:3])
+            return
+        assert not missing, f"{len(missing)} not shown, such as {missing[:3]}"
+        self.seen += len(expected)
+        self.is_clean()
+
+    def is_clean(self) -> None:
+        assert self.page.evaluate(_MADE) == []
+        assert self.page.evaluate("window.canary") == []
+        assert self.happened == []
+        assert self.page.locator("[data-testid=stException]").count() == 0
+
+    def _missing(self, expected: dict[tuple[str, int], str]) -> list[tuple[tuple[str, int], str]]:
+        text = _bare(str(self.page.evaluate(_TEXTS)))
+        return [(where, string[:80]) for where, string in expected.items() if string not in text]
+
+
+def _as_told(number: int, place: str) -> str:
+    """What is to be read there. A field holds what it will send, so nothing in it is replaced."""
+    text = placed(number, place)
+    if place == "mark":  # marks are shown as words
+        return lowered(visible(text))
+    if place in FIELDS:
+        return text
+    if place in ("sass", "header"):  # lines of a disassembly end at every separator
+        text = " ".join(text.replace('"', "" if place == "header" else '"').splitlines())
+    return visible(text.replace("\r", "") if place in SOURCES else text)
+
+
+def _bare(text: str) -> str:
+    """Without spaces, and without the breaks that `plain_label` puts into labels."""
+    return re.sub(r"[\s\u200b]+", "", text)
+
+
+@pytest.fixture
+def store(server: Server) -> Store:
+    return Store(server.home / "store.db")
+
+
+@pytest.fixture
+def watched(server: Server, page: Page) -> Watched:
+    watched = Watched(page, server.url)
+    watched.begin()
+    return watched
+
+
+@contextmanager
+def engine_held(server: Server) -> Iterator[None]:
+    """A session may run meanwhile without the engine taking it up."""
+    pid = server.engine_pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def choose(page: Page, group: str, name: str) -> None:
+    page.get_by_role("radiogroup", name=group).get_by_role("radio", name=name, exact=True).click()
+
+
+def hover_all(page: Page) -> set[str]:
+    """What the chart of the steps says when the mouse goes over each of its points."""
+    points = page.locator(".st-key-chart-registers .scatterlayer .point")
+    expect(points.first).to_be_visible()
+    return set(points.evaluate_all("""async (points) => {
+      const chart = points[0].closest(".js-plotly-plot");
+      const [drag, told] = [chart.querySelector(".nsewdrag"), []];
+      for (const point of points) {
+        const at = point.getBoundingClientRect();
+        const where = { bubbles: true, clientX: at.x + at.width / 2, clientY: at.y + at.height / 2 };
+        drag.dispatchEvent(new MouseEvent("mousemove", where));
+        await new Promise((resolve) => setTimeout(resolve, 60));
+        told.push(chart.querySelector(".hoverlayer").textContent);
+      }
+      return told;
+    }"""))
+
+
+def shot(page, name):
+    page.screenshot(path=f"/tmp/safe-{name}.png")
+
+
+def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watched: Watched) -> None:
+    story, page = stories.hostile_session(store), watched.page
+    address = f"{server.url}/session?id={story.session}"
+    page.goto(f"{address}&step={stories.BROKEN}&view=source&pane=log")
+    watched.shows("idea", "name", "wholeidea", "plan", "comment", "diagnostic", "tool", "context", "message", "gate", "stage")
+    shot(page, "broken")
+    page.locator(".st-key-raw-log label").click()
+    watched.shows("log")
+    for view in ("inline", "split", "hunks"):
+        choose(page, "Picture", view)
+        watched.shows("comment")
+    choose(page, "Evidence", "memory")
+    watched.shows("standing", "reason", "told", "unanswered")
+    page.goto(f"{address}&step={stories.WRONG}&pane=correctness")
+    watched.shows("second", "failure", "kind", "variable", strings=range(20))
+    watched.shows("second", "failure", "output", "pattern", "finding", "run", "mode")
+    choose(page, "Evidence", "resources")
+    watched.shows("occupancy", "limiter", "arch")
+    watched.shows("class", strings=range(12))
+    choose(page, "Evidence", "sass")
+    watched.shows("sass", "header")
+    page.goto(f"{address}&step={stories.ASKED}&pane=prompt")
+    watched.shows("redirect", "asked", "finish", "reply", "refused")
+    page.locator("[data-testid=stExpander] summary").first.click()
+    watched.shows("prompt")
+    choose(page, "Evidence", "log")
+    shot(page, "diag")
+    page.goto(f"{address}&step={stories.TIMED}&pane=timing")
+    watched.shows("third", "timedload", "contender", "why", "gpu", "driver", "throttle", "mark")
+    choose(page, "Evidence", "roofline")
+    watched.shows("bound", "pipe")
+    choose(page, "Evidence", "profile")
+    watched.shows("profiled", "advice", "metric", "unit", "profiler", "profileload")
+    shot(page, "profile")
+    choose(page, "Evidence", "sweep")
+    watched.shows("combination", "decided")
+    shot(page, "sweep")
+    choose(page, "Chart", "registers")
+    hovered = hover_all(page)
+    numbered = {int(re.findall(r"\d+", text)[0]): _bare(text) for text in hovered}
+    ideas = {i + 1: _bare(visible(placed(i, "idea")[:60])) for i in stories.ALL}
+    wrong = {number: text for number, text in numbered.items() if ideas.get(number, "") not in text}
+    assert not wrong
+    assert len(numbered) > len(STRINGS) // 2
+    watched.is_clean()
+    store.save_draft(story.session, Draft(store.put(KERNEL), stories.source("draft")))
+    page.goto(f"{address}&step={stories.BROKEN}&pane=memory")
+    open_editor(page)
+    shot(page, "editor")
+    assert text_of(page) == stories.source("draft")
+    editor_of(page).evaluate("(content) => content.cmTile.root.view.dispatch({changes: {from: 0, insert: '// half \\ud83d\\n'}})")
+    page.wait_for_timeout(1500)
+    shot(page, "editor2")
+    watched.is_clean()
+    print("DRAFT", repr(store.draft(story.session).text[:20]))
+
+
+def test_texts_stay_texts_on_the_other_pages(
+    server: Server, store: Store, watched: Watched, tmp_path: Path
+) -> None:  # fmt: skip
+    story, page = stories.hostile_session(store), watched.page
+    read_only = stories.hostile_import(store)
+    page.goto(server.url)
+    watched.shows("name", "file")
+    page.goto(f"{server.url}/session?id={read_only.session}")
+    watched.shows("name", "device", "file", "first", strings=range(1))
+    watched.shows("name", "device", "file")
+    shot(page, "import")
+    page.goto(f"{server.url}/compare?a={story.session}.{stories.BROKEN}&b={story.session}.{stories.TIMED}")
+    watched.shows("comment", "third", "wholeidea", "message")
+    shot(page, "compare")
+    page.goto(f"{server.url}/layouts?id={story.session}&step={stories.BROKEN}")
+    watched.shows("wholeidea")
+    with engine_held(server):
+        called = stories.hostile_call(store)
+        store.set_live(called.session, stories.lines("live"))
+        page.goto(f"{server.url}/session?id={called.session}")
+        watched.shows("live", "caller")
+        shot(page, "live")
+        store.append(called.session, [StateChanged(State.STOPPED, stories.one_line("stopped"))], after=called.seq)
+        watched.shows("stopped")
+
+
+def test_addresses_and_files_stay_texts(server: Server, store: Store, watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    session = stories.hostile_import(store).session
+    short = [text for text in STRINGS if len(text) < 1000]
+    strange = quote("".join(short))
+    many = "9" * 5000
+    for address in (
+        f"session?id={strange}",
+        f"session?id={session}&step={many}&pane={strange}",
+        f"session?id={session}&step=1&view={strange}&pane={strange}&against={strange}&drop={many},{strange}",
+        f"compare?a={strange}&b={session}.{many}",
+        f"layouts?id={session}&step={many}&name={strange}",
+        f"problems?path={strange}&name={strange}",
+        f"problems?path=~{quote('nobody<b>')}/x",
+        f"problems?path={'W' * 5000}",
+        f"present?id={strange}&at={many}",
+    ):
+        page.goto(f"{server.url}/{address}")
+        expect(page.locator(".cg-note, .cg-step-title").first).to_be_visible()
+        shot(page, "url-" + re.sub(r"[^a-z]", "", address[:12]) + str(len(address)))
+        watched.is_clean()
+
+
+def test_files_and_settings_stay_texts(server: Server, store: Store, watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    names = [text for text in STRINGS if len(text.encode()) < 200 and not set(text) & set("/\0")]
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("pass\n")
+    Path(os.fsdecode(bytes(tmp_path) + b"/half \xff.py")).write_text("pass\n")
+    page.goto(f"{server.url}/problems?path={quote(str(tmp_path))}")
+    expect(page.get_by_text(" loaded", exact=False).first).to_be_visible()
+    text = _bare(str(page.evaluate(_TEXTS)))
+    for name in [*names, "half \udcff"]:
+        if _bare(visible(name)) not in text: print("FILE MISSING", repr(name))
+    watched.is_clean()
+    shot(page, "problems")
+    page.get_by_role("button", name="half").click()
+    expect(page.locator(".cg-note")).to_be_visible()
+    page.wait_for_timeout(500)
+    shot(page, "problems2")
+    watched.is_clean()
+    file = server.home / "models.toml"
+    plain = [i for i in stories.ALL if visible(STRINGS[i]) == STRINGS[i] and "\n" not in STRINGS[i]]
+    settings = [ModelSettings(placed(i, "called"), "http://127.0.0.1:9/v1", placed(i, "model")) for i in plain]
+    model_settings.write(Models(tuple(settings)), file)
+    try:
+        page.goto(f"{server.url}/setup")
+        watched.shows("called", "model", strings=plain)
+        shot(page, "setup")
+    finally:
+        file.unlink()
