@@ -2,7 +2,7 @@
 
 1. `modelnew`, `cu`, `extension`, `flashinfer`: the kernel (`bundle`), written by one module each.
 2. Device code is compiled with nvcc before it is offered; without nvcc the export says "not compiled here".
-3. `jsonl` (a recording, `imports` reads it back) and `html` (a report) take the session as it is.
+3. `jsonl` (a recording, `imports` reads it back) and `html` (a presentation) take the session as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_core.exports.bundle import Bundle
 from cutegen_core.exports.cu import cu_file
 from cutegen_core.exports.extension import project, write
 from cutegen_core.exports.flashinfer import solution
-from cutegen_core.exports.html import report
+from cutegen_core.exports.html import document
 from cutegen_core.exports.modelnew import cuda_source, modelnew_file
 from cutegen_core.exports.recording import recording, write_lines
 from cutegen_core.exports.torch_binding import self_contained
@@ -32,7 +32,7 @@ FORMATS: Mapping[str, str] = {
     "extension": "a torch extension project, as a folder or a .zip",
     "flashinfer": "a flashinfer-bench Solution",
     "jsonl": "the trajectory with everything it names; .gz compresses it",
-    "html": "a report that opens anywhere",
+    "html": "a presentation that opens anywhere",
 }
 """Format -> what it is, for people."""
 
@@ -87,7 +87,7 @@ def export(
             write_lines(recording(store, session), output)
             return Exported(output, "n/a", "events and every text they name")
         if format == "html":
-            output.write_text(report(store, session), encoding="utf-8")
+            output.write_text(document(store, session), encoding="utf-8")
             return Exported(output, "n/a", "no network, no other files")
         return _kernel(bundles.load(store, session, candidate), _KERNELS[format], output, check)
     except OSError as error:

@@ -1,81 +1,75 @@
-"""A self-contained report of a session: timeline, and per step idea, plan, diff, verdict, evidence and resources.
+"""A session as one HTML file: the slides of `presentation`, and below each step all that is known of it.
 
-Nothing in it reaches for the network: styles and the playback script are inline, a content policy forbids the rest, and
-every text of a person or a model is escaped. It reads without scripts; with them, the arrow keys walk the steps.
+1. Without scripts it is a report, read from top to bottom; with its own script the arrow keys walk it.
+2. Nothing in it reaches for anything: styles, script and pictures are inline, and a content policy that names the hash
+   of its own style and script forbids the rest. Every text of a person, a model or a kernel is escaped.
 """
 
 from __future__ import annotations
 
-import difflib
-import functools
+import base64
+import hashlib
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
 
-from cutegen_core import __version__
+from cutegen_core import __version__, presentation
 from cutegen_core.exports import report_speed
-from cutegen_core.exports.rendering import render
-from cutegen_core.session_state import State
+from cutegen_core.presentation import Deck, Stop, svg
+from cutegen_core.presentation.drawing import TEMPLATES, render
 from cutegen_core.store import Store
 from cutegen_core.trial import Comparison, Trial, WorkloadVerdict
-from cutegen_core.views import CallView, SessionView, StepRow, StepView, profile_view, session_view, step_view
+from cutegen_core.views import CallView, profile_view, session_view, step_view
 
 _LOG_CHARACTERS = 20_000
 _FINDINGS = 20
+_PAGE_STYLE = (TEMPLATES / "document.css").read_text(encoding="utf-8")
+_SCRIPT = (TEMPLATES / "document.js").read_text(encoding="utf-8")
 
 
-class Bar(NamedTuple):
-    """One bar of the latency chart, in percent of the slowest; None where nothing was measured."""
-
-    number: int
-    latency_us: float | None
-    percent: float
-    passed: bool
-
-
-def report(store: Store, session: str) -> str:
-    """The report; StoreError when there is no such session."""
-    view = session_view(store, session)
-    steps = [_step(store, row, step_view(store, session, row.number), view.state) for row in view.steps]
+def document(store: Store, session: str) -> str:
+    """The whole file; StoreError when there is no such session."""
+    deck = presentation.deck(session_view(store, session))
+    style = f"{presentation.STYLE}{svg.STYLE}{_PAGE_STYLE}"
     return render(
-        "report.html.jinja",
-        view=view,
-        settings=view.state.settings,
-        state=view.state,
-        steps=steps,
-        bars=_bars(view),
-        light=Markup(_styles("default", "")),
-        dark=Markup(_styles("github-dark", "")),
-        reference=_code(view.problem.source, "python"),
+        "document.html.jinja",
+        deck=deck,
+        settings=deck.view.state.settings,
+        state=deck.view.state,
+        sections=[_section(store, deck, stop) for stop in deck.stops],
+        policy=Markup(_policy(style, _SCRIPT)),
+        style=Markup(style),
+        script=Markup(_SCRIPT),
         version=__version__,
         moment=_moment,
     )
 
 
-def _step(store: Store, row: StepRow, view: StepView, state: State) -> dict[str, Any]:
-    language = _language(view.source)
-    patch = "\n".join(
-        difflib.unified_diff(view.base_source.splitlines(), view.source.splitlines(), "before", "after", lineterm="")
-    )
+def anchor(stop: Stop) -> str:
+    """Where the address of a stop leads: "start", "step-7", "result"."""
+    return f"step-{stop.number}" if stop.number else stop.name
+
+
+def _section(store: Store, deck: Deck, stop: Stop) -> dict[str, Any]:
+    slide = presentation.draw(presentation.slide(store, deck, stop), pane=None, pictures="inline")
+    details = _details(store, deck, stop.number) if stop.number else None
+    return {"stop": stop, "anchor": anchor(stop), "slide": slide, "details": details}
+
+
+def _details(store: Store, deck: Deck, number: int) -> dict[str, Any]:
+    """What does not fit on the slide of a step."""
+    view = step_view(store, deck.view.id, number)
     trial = view.trial
     return {
-        "row": row,
         "step": view.step,
-        "diff": _code(patch, "diff") if patch and view.base_source else None,
-        "source": _code(view.source, language) if view.source else None,
         "calls": [_call(call) for call in view.calls],
         "trial": trial,
         "log": trial.log[:_LOG_CHARACTERS] if trial else "",
         "cut": bool(trial and len(trial.log) > _LOG_CHARACTERS),
-        "failure": trial.correctness.first_failure if trial and trial.correctness else None,
         "evidence": _evidence(trial),
         "speeds": report_speed.speeds(trial),
-        "profiled": report_speed.profiled(profile_view(store, state, view.step).profile),
-        "best": row.candidate is not None and row.candidate == state.best,
+        "profiled": report_speed.profiled(profile_view(store, deck.view.state, view.step).profile),
     }
 
 
@@ -112,34 +106,15 @@ def _findings(verdict: WorkloadVerdict) -> list[str]:
     return [f"{f.kind}: {f.message}{f' (line {f.line})' if f.line else ''}" for f in verdict.findings[:_FINDINGS]]
 
 
-def _bars(view: SessionView) -> list[Bar]:
-    slowest = max((row.latency_ms or 0.0 for row in view.steps), default=0.0)
-    if not slowest:
-        return []
-
-    def bar(row: StepRow) -> Bar:
-        took_us = None if row.latency_ms is None else 1000 * row.latency_ms
-        return Bar(row.number, took_us, 100.0 * (row.latency_ms or 0.0) / slowest, row.status == "PASSED")
-
-    return [bar(row) for row in view.steps]
+def _policy(style: str, script: str) -> str:
+    """Nothing but the file's own style and script."""
+    own = f"style-src {_hash(style)}; script-src {_hash(script)}"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 
 
-def _language(source: str) -> str:
-    return "python" if source.lstrip().startswith(("import ", "from ", '"""', "# ")) else "cuda"
-
-
-@functools.cache
-def _formatter(style: str) -> HtmlFormatter[str]:
-    return HtmlFormatter(style=style, cssclass="code", nowrap=False)
-
-
-def _styles(style: str, prefix: str) -> str:
-    return str(_formatter(style).get_style_defs(f"{prefix}.code"))
-
-
-def _code(text: str, language: str) -> Markup:
-    """Highlighted and escaped by Pygments."""
-    return Markup(highlight(text, get_lexer_by_name(language, stripnl=False), _formatter("default")))
+def _hash(text: str) -> str:
+    """A source expression of the content policy that allows exactly this inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _moment(at: float) -> str:

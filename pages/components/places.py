@@ -13,7 +13,7 @@ Page = type(st.Page(_PAGES / "start.py"))
 
 
 def every() -> list[Page]:
-    return [start(), session(), compare(), layouts(), problems(), setup()]
+    return [start(), session(), compare(), present(), layouts(), problems(), setup()]
 
 
 def start() -> Page:
@@ -26,6 +26,10 @@ def session() -> Page:
 
 def compare() -> Page:
     return st.Page(_PAGES / "compare.py", title="Compare", url_path="compare")
+
+
+def present() -> Page:
+    return st.Page(_PAGES / "present.py", title="Present", url_path="present")
 
 
 def layouts() -> Page:

@@ -9,7 +9,7 @@ import pytest
 from cutegen_core import records, views
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.event import Decided, Profiled
-from cutegen_core.exports.html import report
+from cutegen_core.exports.html import document
 from cutegen_core.performance import BEST, Metric
 from cutegen_core.store import Store
 from cutegen_core.views.machine_code import lines_of
@@ -162,7 +162,7 @@ def test_inlined_headers_lead_to_the_candidates_line() -> None:
 
 
 def test_the_report_tells_times_with_what_they_rest_on(store: Store) -> None:
-    text = report(store, gpu_story(store).session)
+    text = document(store, gpu_story(store).session)
     for words in (
         "131.2 µs, A/A noise ±0.6 %; FASTER beside eager: 1.12x; 96 % of the memory bound",
         "1.122x [1.118, 1.127] FASTER",

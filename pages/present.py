@@ -1,0 +1,32 @@
+"""A session for an audience, one stop at a time. `?id=` the session, `?step=` start, a number or result, `?pane=`."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import presentation, views
+from pages.components import data, imported, places, present
+from pages.components.texts import heading, note, quiet
+
+store = data.store()
+session = st.query_params.get("id", "")
+if not session:
+    heading("Present a session")
+    rows = views.session_rows(store)
+    present.render_choice(rows)
+    if not rows:
+        quiet("No session has begun. A recorded one can be shown at once:")
+        imported.render_recordings(store)
+    st.stop()
+deck = presentation.deck(views.session_view(store, session))
+wanted = st.query_params.get("step", "")
+at = present.stop_of(deck, wanted)
+if at is None:
+    note("error", f"Session {session} has no step “{wanted}”; it has {len(deck.view.steps)}.")
+    st.page_link(places.present(), label="Show it from the beginning", query_params={"id": session})
+    st.stop()
+named = st.query_params.get("pane", "")
+pane = next((p for p in present.PANES if p == named), present.PANES[0])
+present.render_slide(store, deck, deck.stops[at], pane)
+present.render_controls(deck, at, pane)
+present.render_watch(store, deck, at)
