@@ -132,6 +132,17 @@ struct Grid {
 };
 extern Grid* grid;
 
+// spec.cpp
+void read_spec(const char* path);
+
+// buffers.cpp
+void map_buffers();          // and fill them
+void check_canaries();
+void write_outputs();
+
+// launches.cpp
+uint32_t check_launches();   // returns the threads of the largest block
+
 // grid.cpp
 void wait_for_grid();        // this block has come to the barrier of the grid
 void leave_grid();           // this block has ended
@@ -173,13 +184,15 @@ struct Clock {
   uint32_t known[MAX_THREADS];
 };
 
-// block.cpp
+// fibers.cpp
 void prepare_fibers(uint32_t threads);
-void run_launch(int launch, uint32_t worker, uint32_t workers);
 Index3 thread_coordinates(int thread);
+uintptr_t fiber_stack_low(int thread);
+
+// block.cpp
+void run_launch(int launch, uint32_t worker, uint32_t workers);
 // A point at which a thread may be waiting for another one to change `address`; may suspend it.
 void spin_point(uintptr_t address);
-uintptr_t fiber_stack_low(int thread);
 // Suspends the running thread until `note_change` was called; use it in a loop that tests the condition. When no thread of
 // the block can go on, the idle hook may bring what is under way; after that the kernel is reported as a deadlock of a
 // thread that waits for `what`.
@@ -187,35 +200,45 @@ void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame);
 void note_change();
 void got_somewhere();  // a thread changed memory that others may be watching
 void when_idle(bool (*hook)());
-// `bar.sync id, expected` or `bar.arrive`; 0 expected: all threads of the block that have not ended.
+
+// warp.cpp
 // Lanes of the running thread's warp that are at the place named by line and file (or by `pc`) when none can go further.
 uint32_t active_mask_at(int line, const char* file, uintptr_t pc, uintptr_t frame);
+
+// barrier.cpp
+// `bar.sync id, expected` or `bar.arrive`; 0 expected: all threads of the block that have not ended.
 void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_t frame);
 
 // checker.cpp
-void prepare_checker();
 void checker_begin_launch();
 void checker_begin_block();
 void checker_barrier();
 bool worked_since_barrier(int thread);  // touched memory after the last barrier of the block
-void checker_warp(int first_thread, uint32_t lanes);
 enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchronous copy, see below
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
-void settle_pending_write();
-extern bool write_pending;   // by the last access, until it is known what it wrote
+// An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
+// it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
+void copy_arrived(int thread, uintptr_t address, size_t bytes);
+// What must come after fence.proxy.async: the copy engine and the matrix unit reading shared memory.
+void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
+
+// watched.cpp
+void prepare_checker();
+const char* name_at(uintptr_t address);
+void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame);
+
+// order.cpp
+void checker_warp(int first_thread, uint32_t lanes);
+void note_proxy_fence();
 // Order between threads beyond barriers of the block and warp operations. What the running thread did so far becomes known
 // to the object; a thread that acquires from it knows all that.
 void release_into(Clock& clock);
 void acquire_for(int thread, const Clock& clock);
-// fence.proxy.async, and what must come after it: the copy engine and the matrix unit reading shared memory.
-void note_proxy_fence();
-void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
-// An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
-// it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
-void copy_arrived(int thread, uintptr_t address, size_t bytes);
+
+// findings.cpp
+void settle_pending_write();
+extern bool write_pending;   // by the last access, until it is known what it wrote
 void note_device_fence();
-const char* name_at(uintptr_t address);
-void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame);
 
 // The interpreter of inline PTX is reached through emu_ptx only; see ptx_machine.h.
 

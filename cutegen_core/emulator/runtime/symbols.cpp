@@ -30,7 +30,7 @@ runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
     X(emu_clock) X(emu_generic_to_shared) X(emu_shared_to_generic) X(emu_is_shared) X(emu_is_global) \
     X(emu_dynamic_smem_bytes) X(emu_grid_sync) X(emu_is_cooperative)
 
-// What the compiler calls in a checked build; in checker.cpp.
+// What the compiler calls in a checked build; in callbacks.cpp.
 #define EMU_CHECKED(X) \
     X(__tsan_read1) X(__tsan_volatile_read1) X(__tsan_write1) X(__tsan_volatile_write1) X(__tsan_read2) \
     X(__tsan_volatile_read2) X(__tsan_unaligned_read2) X(__tsan_unaligned_volatile_read2) X(__tsan_write2) \

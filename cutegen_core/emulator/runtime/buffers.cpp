@@ -1,0 +1,79 @@
+// The tensors of a run in memory: exact bytes with canaries around them, filled from files, written back to files.
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "runner.h"
+
+namespace runner {
+
+namespace {
+
+constexpr size_t GUARD = 16 * PAGE;
+constexpr size_t ALIGNMENT = 256;  // what a device allocation has
+constexpr uint8_t CANARY = 0xFF;   // NaN for every float, so that reading past the end shows
+
+// [unmapped | canary | data | canary | unmapped]; the data ends as close to the unmapped pages as its alignment allows.
+void map_buffer(Buffer& buffer) {
+  size_t const room = (buffer.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  buffer.mapped = (room + PAGE - 1) / PAGE * PAGE;
+  if (buffer.mapped == 0) buffer.mapped = PAGE;
+  void* const place = mmap(nullptr, buffer.mapped + 2 * GUARD, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (place == MAP_FAILED) refuse("MACHINE_ERROR", "cannot map %zu bytes for %s", buffer.bytes, buffer.name);
+  buffer.mapping = (uint8_t*)place + GUARD;
+  mprotect(buffer.mapping, buffer.mapped, PROT_READ | PROT_WRITE);
+  buffer.data = buffer.mapping + buffer.mapped - room;
+  memset(buffer.mapping, CANARY, (size_t)(buffer.data - buffer.mapping));
+  memset(buffer.data + buffer.bytes, CANARY, (size_t)(buffer.mapping + buffer.mapped - buffer.data) - buffer.bytes);
+}
+
+void fill_buffer(Buffer& buffer) {
+  if (buffer.role != Role::INPUT) {
+    memset(buffer.data, buffer.zero ? 0 : spec.poison, buffer.bytes);
+    return;
+  }
+  for (size_t done = 0; done < buffer.bytes;) {
+    ssize_t const got = read(buffer.fd, buffer.data + done, buffer.bytes - done);
+    if (got <= 0) refuse("MACHINE_ERROR", "the file of %s is shorter than its shape", buffer.name);
+    done += (size_t)got;
+  }
+  mprotect(buffer.mapping, buffer.mapped, PROT_READ);
+}
+
+bool all_canary(const uint8_t* from, const uint8_t* to) {
+  for (; from < to; ++from)
+    if (*from != CANARY) return false;
+  return true;
+}
+
+}  // namespace
+
+void map_buffers() {
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    map_buffer(spec.buffers[i]);
+    fill_buffer(spec.buffers[i]);
+  }
+}
+
+void check_canaries() {
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    const Buffer& buffer = spec.buffers[i];
+    bool const before = all_canary(buffer.mapping, buffer.data);
+    bool const after = all_canary(buffer.data + buffer.bytes, buffer.mapping + buffer.mapped);
+    if (!before || !after)
+      refuse("MEMORY_ERROR out-of-bounds", "writes %s %s", before ? "past the end of" : "before the start of", buffer.name);
+  }
+}
+
+void write_outputs() {
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    const Buffer& buffer = spec.buffers[i];
+    if (buffer.role != Role::OUTPUT) continue;
+    for (size_t done = 0; done < buffer.bytes;) {
+      ssize_t const put = pwrite(buffer.fd, buffer.data + done, buffer.bytes - done, (off_t)done);
+      if (put <= 0) refuse("MACHINE_ERROR", "cannot write the file of %s", buffer.name);
+      done += (size_t)put;
+    }
+  }
+}
+
+}  // namespace runner

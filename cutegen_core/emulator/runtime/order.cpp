@@ -1,0 +1,74 @@
+// What each thread knows to have happened before: by warp operations, and by barriers of parts of the block.
+#include <string.h>
+#include "checker.h"
+
+namespace runner {
+
+uint32_t stamp_counter;
+uint32_t stamps[MAX_THREADS];
+uint32_t seen[MAX_THREADS][32];
+uint32_t proxy_fences[MAX_THREADS];
+bool partial;
+uint32_t far[MAX_THREADS][MAX_THREADS];
+
+namespace {
+
+// What one lane has acquired from a barrier, the others it meets know too.
+void share_far(int first_thread, uint32_t lanes) {
+  uint32_t known[MAX_THREADS] = {};
+  auto const count = (int)spec.launches[current.launch].block.count();
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1)
+      for (int t = 0; t < count; ++t)
+        if (far[first_thread + lane][t] > known[t]) known[t] = far[first_thread + lane][t];
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) memcpy(far[first_thread + lane], known, (size_t)count * sizeof *known);
+}
+
+}  // namespace
+
+void begin_order() {
+  memset(stamps, 0, sizeof stamps);
+  memset(proxy_fences, 0, sizeof proxy_fences);
+  memset(seen, 0, sizeof seen);
+  auto const threads = partial ? spec.launches[current.launch].block.count() : 0;
+  for (size_t t = 0; t < threads; ++t) memset(far[t], 0, sizeof far[t]);
+  stamp_counter = 0;
+}
+
+// Every lane that took part now knows what the others knew, and that they came this far.
+void checker_warp(int first_thread, uint32_t lanes) {
+  uint32_t known[32] = {};
+  ++stamp_counter;
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1)
+      for (int l = 0; l < 32; ++l)
+        if (seen[first_thread + lane][l] > known[l]) known[l] = seen[first_thread + lane][l];
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) known[lane] = stamp_counter;
+  for (int lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) {
+      memcpy(seen[first_thread + lane], known, sizeof known);
+      stamps[first_thread + lane] = stamp_counter;
+    }
+  if (partial) share_far(first_thread, lanes);
+}
+
+void release_into(Clock& clock) {
+  int const self = current.thread, first = self / 32 * 32;
+  for (int t = 0; t < MAX_THREADS; ++t)
+    if (far[self][t] > clock.known[t]) clock.known[t] = far[self][t];
+  for (int lane = 0; lane < 32; ++lane)
+    if (seen[self][lane] > clock.known[first + lane]) clock.known[first + lane] = seen[self][lane];
+  clock.known[self] = ++stamp_counter;
+  stamps[self] = stamp_counter;  // what comes later is not part of it
+}
+
+void acquire_for(int thread, const Clock& clock) {
+  for (int t = 0; t < MAX_THREADS; ++t)
+    if (clock.known[t] > far[thread][t]) far[thread][t] = clock.known[t];
+}
+
+void note_proxy_fence() { proxy_fences[current.thread] = stamps[current.thread] = ++stamp_counter; }
+
+}  // namespace runner

@@ -1,0 +1,143 @@
+// Which memory a checked run watches, and the cells it keeps of it.
+#include <string.h>
+#include <sys/mman.h>
+#include <initializer_list>
+#include "checker.h"
+
+extern "C" runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace runner {
+
+constexpr uint32_t WORD = 4;
+constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
+Region regions[MAX_REGIONS];
+int region_count, last_region;
+
+namespace {
+
+int dynamic_region = -1;
+
+template <class T>
+T* map_cells(size_t count) {
+  void* const place = mmap(nullptr, count * sizeof(T) + PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) refuse("UNSUPPORTED", "not enough memory for the instrumented run; use a smaller workload");
+  return (T*)place;
+}
+
+// What nobody may write is never raced for, and constants are not watched: they have no cells.
+void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32_t granule, bool writable, size_t itemsize) {
+  if (region_count == MAX_REGIONS) refuse("UNSUPPORTED", "more than %d variables to watch", MAX_REGIONS);
+  size_t const count = (bytes + granule - 1) / granule;
+  Cell* const cells = kind == Kind::IMAGE || !writable ? nullptr : map_cells<Cell>(count);
+  Readers* const readers = cells && partial ? map_cells<Readers>(count) : nullptr;
+  regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers, nullptr};
+}
+
+// Outputs and scratch hold nothing of this call until it writes there; shared, since each launch is a process.
+uint8_t* map_written(const Buffer& buffer) {
+  if (buffer.role == Role::INPUT || buffer.zero) return nullptr;
+  void* const place = mmap(nullptr, buffer.bytes / buffer.itemsize + PAGE, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) refuse("UNSUPPORTED", "not enough memory for the instrumented run; use a smaller workload");
+  return (uint8_t*)place;
+}
+
+// Named after the kernel's `extern __shared__` array, unless several kernels call it differently.
+void add_dynamic_region(const EmuShared* records, size_t count) {
+  const EmuShared* named = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (records[i].address) continue;
+    if (named && (strcmp(named->name, records[i].name) != 0 || named->itemsize != records[i].itemsize)) {
+      named = nullptr;
+      break;
+    }
+    named = &records[i];
+  }
+  dynamic_region = region_count;
+  add_region(DYNAMIC_BASE, DYNAMIC_BYTES, Kind::DYNAMIC, named ? named->name : "dynamic shared memory", WORD, true,
+             named ? named->itemsize : 1);
+}
+
+// The text of every PTX statement is part of the image. `bar.sync 0;` is a barrier of the whole block.
+bool has_partial_barriers() {
+  for (const char* const word : {"mbarrier", "bar.arrive", "barrier.arrive", "barrier.sync", "bar.cta"})
+    if (memmem((void*)IMAGE_BASE, image_bytes(), word, strlen(word))) return true;
+  auto const* const end = (const char*)IMAGE_BASE + image_bytes();
+  for (auto const* at = (const char*)IMAGE_BASE;; ++at) {
+    at = (const char*)memmem(at, (size_t)(end - at), "bar.sync ", 9);
+    if (!at) return false;
+    at += 9;
+    if (at[0] != '0' || at[1] != ';') return true;
+  }
+}
+
+template <class T>
+T* spread(T* old, size_t old_count, size_t times) {
+  if (!old) return nullptr;
+  T* const made = map_cells<T>(old_count * times);
+  for (size_t i = 0; i < old_count * times; ++i) made[i] = old[i / times];
+  munmap((void*)old, old_count * sizeof(T) + PAGE);
+  return made;
+}
+
+}  // namespace
+
+void prepare_checker() {
+  partial = has_partial_barriers();
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    const Buffer& buffer = spec.buffers[i];
+    add_region((uintptr_t)buffer.data, buffer.bytes, Kind::TENSOR, buffer.name, buffer.itemsize,
+               buffer.role != Role::INPUT, buffer.itemsize);
+    regions[region_count - 1].written = map_written(buffer);
+  }
+  size_t count = 0;
+  const EmuShared* const records = shared_records(&count);
+  for (size_t i = 0; i < count; ++i)
+    if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, WORD, true, records[i].itemsize);
+  add_dynamic_region(records, count);
+  // What the runner itself hands to a thread.
+  add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
+  add_region((uintptr_t)spec.descriptors, sizeof spec.descriptors, Kind::IMAGE, "tensor maps", 1, false, 1);
+  for (Index3* const own : {&threadIdx, &blockIdx, &blockDim, &gridDim})
+    add_region((uintptr_t)own, sizeof *own, Kind::IMAGE, "threadIdx", 1, false, 1);
+  // Constants and `__device__` variables: everything of the image but its shared variables.
+  uintptr_t const shared_low = (uintptr_t)shared_begin(), shared_high = shared_low + shared_bytes();
+  if (shared_high == shared_low) return add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
+  add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
+  add_region(shared_high, IMAGE_BASE + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
+}
+
+Region* search(uintptr_t address) {
+  for (int i = 0; i < region_count; ++i)
+    if (address >= regions[i].low && address < regions[i].high) {
+      last_region = i;
+      return &regions[i];
+    }
+  return nullptr;
+}
+
+// Every cell becomes several.
+void refine(Region& region, uint32_t granule) {
+  size_t const bytes = region.kind == Kind::DYNAMIC ? DYNAMIC_BYTES : region.high - region.low;
+  size_t const count = (bytes + region.granule - 1) / region.granule, times = region.granule / granule;
+  region.cells = spread(region.cells, count, times);
+  region.readers = spread(region.readers, count, times);
+  region.granule = granule;
+}
+
+void resize_dynamic(size_t bytes) { regions[dynamic_region].high = DYNAMIC_BASE + bytes; }
+
+const char* name_at(uintptr_t address) {
+  const Region* const region = find(address);
+  return region ? region->name : "";
+}
+
+void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame) {
+  if (address % alignment == 0) return;
+  at_frames(pc, frame);
+  const char* const name = name_at(address);
+  fail("MEMORY_ERROR", "misaligned", name, "an access of %s must lie at a multiple of %zu bytes", name[0] ? name : "memory", alignment);
+}
+
+}  // namespace runner
