@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.trial import Comparison, Correctness, Finding, Status, Trial, WorkloadVerdict
-from pages.components import charts
+from pages.components import charts, data
 from pages.components.texts import Html, escaped, heading, lowered, note, quiet, table
 
 
@@ -48,7 +48,8 @@ def _comparison(failed: WorkloadVerdict, comparison: Comparison) -> None:
     )
     if comparison.heatmap:
         quiet(f"Share of wrong elements over the output, {list(comparison.shape)} folded")
-        st.plotly_chart(charts.heatmap(comparison), key=f"heat-{comparison.output}", config={"displayModeBar": False})
+        figure = data.once(charts.heatmap, comparison)
+        st.plotly_chart(figure, key=f"heat-{comparison.output}", config={"displayModeBar": False})
     numbers = {
         "NaN": comparison.nan, "Inf": comparison.inf, "never written": comparison.poison,
         "largest error": f"{comparison.max_abs_error:.3g}", "of what is allowed": f"{comparison.error_ratio:.3g} x",

@@ -10,7 +10,7 @@ from cutegen_core.performance import BEST, CANDIDATE, Bound, WorkloadPerformance
 from cutegen_core.trial import Trial
 from cutegen_core.views import SpeedRow, share, suspect
 from cutegen_core.views.speed import COMPULSORY, GRAPH
-from pages.components import roofline_chart
+from pages.components import data, roofline_chart
 from pages.components.charts import BLUE, GREEN, GREY, NEEDS_GPU
 from pages.components.speed_charts import CALLED
 from pages.components.texts import Html, escaped, heading, micros, note, quiet, table
@@ -73,7 +73,7 @@ def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
         for i, t in reversed(list(enumerate(workload.timings)))
     ]  # fmt: skip
     other = least if graph and least and least.us and least.us != graph.us else None
-    figure = roofline_chart.roofline(bound, other, points, earlier)
+    figure = data.once(roofline_chart.roofline, bound, other, tuple(points), tuple(earlier))
     st.plotly_chart(figure, key=f"roofline-{workload.workload}", config={"displayModeBar": False})
 
 

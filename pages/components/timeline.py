@@ -8,8 +8,8 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.store import Store
-from cutegen_core.views import SessionView, SpeedRow, TreeRow
-from pages.components import address, charts, hunk_view, places, speed_charts, ui_state
+from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
+from pages.components import address, charts, data, hunk_view, places, speed_charts, ui_state
 from pages.components.branch_marks import mark_branches
 from pages.components.step_list import AUTHORS, Actions, render_step_list
 from pages.components.texts import heading, quiet
@@ -84,22 +84,28 @@ def _chart(
         default="latency" if speeds else "registers", label_visibility="collapsed",
     )  # fmt: skip
     if metric == "latency":
-        figure = speed_charts.latency_over_steps(view.steps, speeds, shown) if speeds else _no_latency(view)
-        mark_branches(figure, tree, {row.step: row.latency_us for row in speeds})
+        figure = data.once(_latency, view.steps, speeds, tree, shown) if speeds else _no_latency(view)
     elif metric == "mix":
         figure = charts.mix_over_steps(views.mix_rows(store, view.state))
     else:
         attribute, unit = _METRICS[metric]
-        figure = charts.over_steps(view.steps, attribute, unit, shown)
+        figure = data.once(charts.over_steps, view.steps, attribute, unit, shown)
     chart_key = f"chart-{metric}"
     st.plotly_chart(
         figure, key=chart_key, config=_CONFIG, selection_mode="points", on_select=lambda: _open_point(chart_key)
     )
 
 
+def _latency(
+    steps: tuple[StepRow, ...], speeds: tuple[SpeedRow, ...], tree: tuple[TreeRow, ...], shown: int | None
+) -> charts.Figure:
+    figure = speed_charts.latency_over_steps(steps, speeds, shown)
+    return mark_branches(figure, tree, {row.step: row.latency_us for row in speeds})
+
+
 def _no_latency(view: SessionView) -> charts.Figure:
     gpu = view.state.settings.executor == "gpu"
-    return charts.no_latency(view.steps, "nothing timed yet" if gpu else charts.NEEDS_GPU)
+    return data.once(charts.no_latency, view.steps, "nothing timed yet" if gpu else charts.NEEDS_GPU)
 
 
 def _open_point(key: str) -> None:

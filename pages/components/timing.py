@@ -8,7 +8,7 @@ from cutegen_core.performance import Conditions, Speedup, Timing, Word, Workload
 from cutegen_core.trial import Stage, StageStatus, Trial
 from cutegen_core.views import share, strongest, suspect
 from cutegen_core.views.conditions import condition_rows
-from pages.components import marks, speed_charts
+from pages.components import data, marks, speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.speed_charts import CALLED
 from pages.components.texts import Html, escaped, heading, micros, note, percent, quiet, ratio, table
@@ -51,9 +51,8 @@ def _workload(trial: Trial, workload: WorkloadPerformance) -> None:
         took = micros(workload.candidate.median_us)
         note("error", f"SUSPECT: {took} is less than the {micros(bound.us)} that the work itself takes on this device. "
              "It is no result; the roofline pane tells how the work was counted.")  # fmt: skip
-    st.plotly_chart(
-        speed_charts.contenders(workload, believed=bound is None), key=f"timing-{workload.workload}", config=_CONFIG
-    )
+    figure = data.once(speed_charts.contenders, workload, believed=bound is None)
+    st.plotly_chart(figure, key=f"timing-{workload.workload}", config=_CONFIG)
     st.html(_timings(workload))
     if workload.speedups and bound is None:
         st.html(_speedups(workload))
