@@ -24,9 +24,9 @@ from cutegen_core import workspace
 from cutegen_core.errors import CutegenError, LeaseError
 from cutegen_core.event import SessionState
 from cutegen_core.session import WORKING, Session
-from cutegen_core.session_state import fold
 from cutegen_core.store import ENGINE_LINE, Store
 from cutegen_core.tools import Tools
+from cutegen_core.transitions import fold
 
 POLL_S = 0.05
 IDLE_EXIT_S = 60.0

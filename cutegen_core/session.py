@@ -47,9 +47,10 @@ from cutegen_core.proposer import (
     Unparsed,
     WantsProfile,
 )
-from cutegen_core.session_state import Phase, State, Step, apply, fold, waits_at
+from cutegen_core.session_state import Phase, State, Step, waits_at
 from cutegen_core.step_context import Bench
 from cutegen_core.store import Store
+from cutegen_core.transitions import apply, fold
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status, Trial
 
 LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."

@@ -1,4 +1,4 @@
-"""The state of a session as a fold of its events. Every transition of the state machine is in `apply`.
+"""The state of a session: what its steps are, what it waits for. `transitions` says how events change it.
 
 IDLE -> GENERATING -> PROPOSED -> TESTING -> EVALUATED -> IDLE        one step
              (gates plan, diff)      (gate promotion)
@@ -7,37 +7,13 @@ any phase -> ACCEPTING -> ACCEPTED
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cutegen_core.candidate import Author
-from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.errors import StoreError
-from cutegen_core.event import (
-    Ablated,
-    Decided,
-    Event,
-    GateOpened,
-    ModelAnswered,
-    ModelCalled,
-    Outcome,
-    Profiled,
-    Proposed,
-    Recorded,
-    Role,
-    SessionCreated,
-    SessionSettings,
-    SessionState,
-    StageEnded,
-    StageStarted,
-    StateChanged,
-    StepClosed,
-    StepStarted,
-    Swept,
-    TrialStarted,
-    Tried,
-)
+from cutegen_core.decision import Autonomy, Gate
+from cutegen_core.event import Ablated, ModelAnswered, Outcome, Profiled, Role, SessionSettings, SessionState, Tried
 from cutegen_core.trial import Stage, StageResult, Status
 
 
@@ -75,7 +51,22 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Step:
-    """One propose-and-evaluate turn as far as it has come."""
+    """One propose-and-evaluate turn as far as it has come.
+
+    Attributes:
+        base: key of the candidate it started from; `parent` is what its own candidate was made of.
+        instruction: what the person asked of it.
+        repair: it follows a failure.
+        candidate: key of its source, None until one is proposed.
+        idea, plan: the proposer's words for it, one line and several.
+        calls: of models, in order.
+        sweep: blob key of what other parameters came to, "" without.
+        memory: the person's note on it for later prompts.
+        stages: those of its trial that have ended.
+        tried: what came of the trial.
+        outcome: None while it is open; `note` says why.
+        at: when it began, seconds since the epoch.
+    """
 
     number: int
     base: str | None
@@ -198,19 +189,6 @@ class State:
         return any(s.candidate == candidate and s.passed for s in self.steps)
 
 
-def fold(events: Iterable[Recorded]) -> State:
-    """The state after all events; StoreError when the first is not `SessionCreated`."""
-    state: State | None = None
-    for recorded in events:
-        state = apply(state, recorded)
-    if state is None:
-        raise StoreError("the session has no events")
-    return state
-
-
-_PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
-
-
 def waits_at(gate: Gate, state: State) -> bool:
     """The review policy: whether a session in this state waits for a decision at the gate."""
     step = state.step
@@ -229,189 +207,3 @@ def waits_at(gate: Gate, state: State) -> bool:
             return gate is Gate.PLAN
         case Autonomy.AUTO:
             return False
-
-
-_MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
-
-
-def apply(state: State | None, recorded: Recorded) -> State:
-    """The state after one more event."""
-    event = recorded.event
-    if state is None:
-        if not isinstance(event, SessionCreated):
-            raise StoreError(f"a session must begin with session_created, not {event.kind}")
-        settings = event.settings
-        return State(
-            settings,
-            recorded.seq,
-            recorded.seq,
-            autonomy=settings.autonomy,
-            max_steps=settings.max_steps,
-            max_tokens=settings.max_tokens,
-            created_at=recorded.at,
-            updated_at=recorded.at,
-        )
-    state = _apply(state, event, recorded)
-    meaning = recorded.seq if isinstance(event, _MEANINGFUL) else state.meaning_seq
-    return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at)
-
-
-def _apply(state: State, event: Event, recorded: Recorded) -> State:  # noqa: C901 - the transition table
-    match event:
-        case StepStarted():
-            step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
-            return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
-                           gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
-        case ModelCalled():
-            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt)
-            state = replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, prompt="",
-                            gates_passed=state.gates_passed - {Gate.PROMPT})  # fmt: skip
-            return _with_step(state, calls=(*state.steps[-1].calls, exchange))
-        case ModelAnswered():
-            return _answered(replace(state, running_stage=None), event)
-        case Swept():
-            return _with_step(state, sweep=event.rows)
-        case Proposed():
-            state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
-                            gate=None)  # fmt: skip
-            return _with_step(state, candidate=event.candidate, parent=event.parent, author=event.author,
-                              idea=event.idea, plan=event.plan)  # fmt: skip
-        case GateOpened():
-            gate = OpenGate(event.gate, recorded.seq, event.candidate, event.note, event.prompt, event.role)
-            return replace(state, status=SessionState.AWAITING_REVIEW, gate=gate, running_stage=None,
-                           reason=event.note)  # fmt: skip
-        case Decided():
-            return _decided(state, event.decision)
-        case TrialStarted():
-            phase = Phase.ACCEPTING if event.acceptance else Phase.TESTING
-            state = replace(state, status=SessionState.RUNNING, phase=phase)
-            return state if event.acceptance else _with_step(state, stages=())
-        case StageStarted():
-            return replace(state, running_stage=event.stage, running_since=recorded.at)
-        case StageEnded():
-            state = replace(state, running_stage=None)
-            if state.phase is Phase.ACCEPTING:
-                return state
-            return _with_step(state, stages=(*(state.steps[-1].stages if state.steps else ()), event.result))
-        case Tried() if event.acceptance:
-            return replace(state, acceptance=event, running_stage=None)
-        case Tried():
-            return _with_step(replace(state, phase=Phase.EVALUATED, running_stage=None), tried=event)
-        case Profiled():
-            profiles = {**state.profiles, event.candidate: event}
-            return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
-        case Ablated():
-            ablations = {**state.ablations, event.candidate: event}
-            return replace(state, ablation_wanted=None, ablations=ablations, running_stage=None)
-        case StepClosed():
-            return _closed(state, event)
-        case StateChanged():
-            return _state_changed(state, event)
-        case _:
-            raise StoreError(f"unexpected event {event.kind}")
-
-
-def _decided(state: State, decision: Decision) -> State:
-    match decision.kind:
-        case DecisionKind.STANDING | DecisionKind.MEMORY | DecisionKind.BUDGET | DecisionKind.AUTONOMY:
-            return _adjusted(state, decision)
-        case DecisionKind.APPROVE:
-            gates = state.gates_passed | ({decision.gate} if decision.gate else set())
-            prompt = decision.text or state.prompt if decision.gate is Gate.PROMPT else ""
-            return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates, prompt=prompt)
-        case DecisionKind.EDIT:
-            return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
-                           pending_idea=decision.text, pending_parent=decision.candidate)  # fmt: skip
-        case DecisionKind.REPLY | DecisionKind.REJECT:
-            return replace(state, status=SessionState.RUNNING, gate=None)
-        case DecisionKind.REDIRECT:
-            return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
-        case DecisionKind.REWIND:
-            target = next((s for s in state.steps if s.number == decision.step), None)
-            candidate = target.candidate if target else None
-            best = candidate if target is None or target.passed else state.best
-            return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best,
-                           branched=False)  # fmt: skip
-        case DecisionKind.ACCEPT:
-            return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
-        case DecisionKind.PROFILE:
-            return replace(state, profile_wanted=decision.candidate)
-        case DecisionKind.ABLATE:
-            return replace(state, ablation_wanted=decision.candidate)
-        case DecisionKind.BRANCH:
-            tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
-            return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
-        case _:  # STOP and RESUME: a StateChanged follows where they change anything
-            return state
-
-
-def _adjusted(state: State, decision: Decision) -> State:
-    """Decisions that fit any state: how far to go, how much to spend, what to tell the proposer."""
-    match decision.kind:
-        case DecisionKind.AUTONOMY:
-            assert decision.autonomy is not None
-            state = replace(state, autonomy=decision.autonomy)
-            if state.gate is None or waits_at(state.gate.gate, state):
-                return state
-            return replace(state, status=SessionState.RUNNING, gate=None)
-        case DecisionKind.BUDGET:
-            assert decision.max_steps is not None
-            tokens = decision.max_tokens if decision.max_tokens is not None else state.max_tokens
-            return replace(state, max_steps=decision.max_steps, max_tokens=tokens)
-        case DecisionKind.STANDING:
-            return _told(replace(state, standing=decision.text))
-        case _:
-            steps = (replace(s, memory=decision.text) if s.number == decision.step else s for s in state.steps)
-            return _told(replace(state, steps=tuple(steps)))
-
-
-def _told(state: State) -> State:
-    """A prompt that waits was written before the person said this: it is written, and shown, again."""
-    state = replace(state, prompt="", gates_passed=state.gates_passed - {Gate.PROMPT})
-    if state.gate is None or state.gate.gate not in (Gate.PROMPT, Gate.REPLY):
-        return state
-    return replace(state, status=SessionState.RUNNING, gate=None)
-
-
-def _answered(state: State, event: ModelAnswered) -> State:
-    """The answer of the call in progress, or of a person who carried the prompt.
-
-    A prompt the person had changed belongs to one question: it is kept only for asking that one again.
-    """
-    calls = state.steps[-1].calls
-    asked_again = bool(event.error) and bool(calls)
-    edited = calls[-1].edited if asked_again else ""
-    state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT})
-    if calls and calls[-1].answer is None:
-        return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
-    return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))
-
-
-def _state_changed(state: State, event: StateChanged) -> State:
-    accepted = event.state is SessionState.ACCEPTED
-    running = event.state is SessionState.RUNNING
-    return replace(
-        state,
-        status=event.state,
-        reason=event.reason,
-        gate=None,
-        running_stage=None,
-        best=state.accepting if accepted else state.best,
-        accepting=state.accepting if running or event.state in _PAUSED else None,
-        phase=Phase.IDLE if state.phase is Phase.ACCEPTING and event.state not in _PAUSED else state.phase,
-    )
-
-
-def _closed(state: State, event: StepClosed) -> State:
-    step = state.steps[-1]
-    state = _with_step(state, outcome=event.outcome, note=event.note)
-    state = replace(state, phase=Phase.IDLE, gate=None, gates_passed=frozenset(), running_stage=None)
-    if event.outcome is Outcome.PROMOTED:
-        return replace(state, best=step.candidate, base=step.candidate, branched=False)
-    return replace(state, base=step.candidate) if event.outcome is Outcome.ADVANCED else state
-
-
-def _with_step(state: State, **changes: object) -> State:
-    if not state.steps:
-        return state
-    return replace(state, steps=(*state.steps[:-1], replace(state.steps[-1], **changes)))  # type: ignore[arg-type]

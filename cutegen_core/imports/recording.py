@@ -25,8 +25,8 @@ from cutegen_core.errors import StoreError
 from cutegen_core.event import Event, Recorded, SessionCreated, SessionState, StateChanged
 from cutegen_core.exports.recording import FORMAT_VERSION
 from cutegen_core.imports.building import READ_ONLY, Imported
-from cutegen_core.session_state import fold
 from cutegen_core.store import Store
+from cutegen_core.transitions import fold
 from cutegen_core.visible_text import visible
 
 MAX_BYTES = 1 << 30

@@ -8,8 +8,9 @@ from cutegen_core.candidate import Author
 from cutegen_core.event import ModelAnswered, Role
 from cutegen_core.model import Line, ModelReply, PlannedCall
 from cutegen_core.proposer import Answer, Ask, Finished, Proposal, ProposalRequest, Unparsed
-from cutegen_core.session_state import State, Step, fold
+from cutegen_core.session_state import State, Step
 from cutegen_core.store import Store
+from cutegen_core.transitions import fold
 from cutegen_core.trial import Status
 
 

@@ -6,8 +6,9 @@ import threading
 from functools import lru_cache
 
 from cutegen_core.errors import StoreError
-from cutegen_core.session_state import State, apply
+from cutegen_core.session_state import State
 from cutegen_core.store import Store
+from cutegen_core.transitions import apply
 from cutegen_core.trial import Trial
 
 _folded: dict[tuple[str, str], State] = {}

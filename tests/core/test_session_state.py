@@ -26,7 +26,8 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.session_state import Phase, apply, fold, waits_at
+from cutegen_core.session_state import Phase, waits_at
+from cutegen_core.transitions import apply, fold
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status
 
 A, B = "a" * 64, "b" * 64

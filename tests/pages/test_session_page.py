@@ -13,7 +13,7 @@ from cutegen_core import reviewer
 from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, StepStarted
-from cutegen_core.session_state import fold
+from cutegen_core.transitions import fold
 from cutegen_core.store import Draft, Store
 from pages.components.keys import KEYS
 from tests.pages.conftest import OpenPage, framed, shown, step_rows
