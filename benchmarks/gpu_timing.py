@@ -156,6 +156,7 @@ def _compared(measured: Measured) -> Row:
         "noise": measured.performance.aa_noise, "n": candidate.n, "dropped": candidate.dropped,
         "method": candidate.method, "seconds": measured.seconds,
         "conditions": asdict(measured.performance.conditions),
+        "samples_us": {t.contender: [round(us, 3) for us in t.samples_us] for t in measured.performance.timings},
     }  # fmt: skip
 
 

@@ -32,9 +32,9 @@ ARCH = "sm_90a"
 KERNELS = Path(__file__).parent / "kernels"
 KNOBS = (
     #        name             file              knob     values                          rows
-    ("blocks-large", "relu_blocks.cu", "EXTRA", (0, 26, 30, 34), 4096),
-    ("blocks-small", "relu_blocks.cu", "EXTRA", (0, 26, 30, 34), 512),
-    ("work-large", "relu_work.cu", "WORK", (200, 206, 207), 2048),
+    ("blocks-large", "relu_blocks.cu", "EXTRA", (0, 26, 30, 32, 34), 4096),
+    ("blocks-small", "relu_blocks.cu", "EXTRA", (0, 26, 30, 32, 34), 512),
+    ("work-large", "relu_work.cu", "WORK", (200, 206, 207, 208, 209), 2048),
     ("work-small", "relu_work.cu", "WORK", (200, 207, 210, 212, 214), 64),
 )
 
