@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass, replace
+from collections import deque
+from dataclasses import dataclass, field, replace
 
 from cutegen_core import __version__, reviewer, step_context, studies
 from cutegen_core.candidate import Author, content_key
@@ -54,6 +55,9 @@ from cutegen_core.transitions import apply, fold
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status, Trial
 
 LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."
+
+LIVE_LINES = 200
+"""Of what a stage says, only the last lines are kept, and only while it runs."""
 
 WORKING = (SessionState.READY, SessionState.RUNNING)
 
@@ -176,7 +180,7 @@ class Session:
         else:
             call = model.plan(ask.role, self._store.text(prompt), self.state)
             self._append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
-            reply = call.carry_out(_Watch(self))
+            reply = call.carry_out(_Arriving(self))
             self._append(*self._replied(step, ask, prompt, reply))
             if reply.stopped:
                 raise StoppedError(reply.error)
@@ -350,22 +354,33 @@ class Session:
 
 @dataclass(frozen=True)
 class _Watch:
-    """Writes the progress of a trial into the trajectory."""
+    """Writes the progress of a trial into the trajectory, and what a stage says, line by line, beside it."""
 
     session: Session
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=LIVE_LINES))
 
     def started(self, stage: Stage) -> None:
+        self.said.clear()
         self.session._append(StageStarted(len(self.session.state.steps), stage))
 
     def ended(self, result: StageResult) -> None:
         self.session._append(StageEnded(len(self.session.state.steps), result))
 
     def say(self, text: str) -> None:
-        self.session._store.set_live(self.session.id, text)
+        since = self.session.state.running_since if self.session.state.running_stage else 0.0
+        self.said.append(f"{time.time() - since:6.1f} s  {text}" if since else text)
+        self.session._store.set_live(self.session.id, "\n".join(self.said))
 
     def stopped(self) -> bool:
         waiting = self.session._store.waiting(self.session.id)
         return any(w.decision.kind is DecisionKind.STOP for w in waiting)
+
+
+class _Arriving(_Watch):
+    """A model's text, which is said whole each time."""
+
+    def say(self, text: str) -> None:
+        self.session._store.set_live(self.session.id, text)
 
 
 def _doubt(step: Step) -> str:

@@ -1,4 +1,8 @@
-"""The decide bar: everything a person can answer here, each with its key, bound to what is shown."""
+"""The decide bar: everything a person can answer here, each with its key, bound to what is shown.
+
+A button that answers a step has a key of that state: pressed on the picture of before while the next one is on its way,
+it does nothing, instead of answering what nobody has seen yet.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +43,7 @@ class _Button(NamedTuple):
     primary: bool = False
     help: str = ""
     text_key: str = ""
+    seen: int = 0
 
 
 def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
@@ -82,6 +87,7 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
         "decide-hunks", f"Keep {kept} of {of} hunks" if made else "Keep hunks", "K", made is not None,
         lambda _: made or Decision(DecisionKind.STOP),
         help="Drop a hunk first: all of them is Approve, none is Reject." if made is None else "",
+        seen=view.state.meaning_seq,
     ))  # fmt: skip
 
 
@@ -114,11 +120,16 @@ def _hint(view: SessionView) -> str:
 
 def _draw(button: _Button) -> None:
     st.button(
-        button.label, key=button.key, shortcut=button.shortcut or None, disabled=not button.enabled,
+        button.label, key=_bound(button.key, button.seen) if button.seen else button.key,
+        shortcut=button.shortcut or None, disabled=not button.enabled,
         type="primary" if button.primary else "secondary",
         on_click=ui_state.noted(ui_state.choose, button.make, button.text_key, prompt_gate.EMPTY),
         help=button.help or None,
     )  # fmt: skip
+
+
+def _bound(key: str, seen: int) -> str:
+    return f"{key}-{seen}"
 
 
 def _instruction(view: SessionView) -> None:
@@ -130,13 +141,14 @@ def _instruction(view: SessionView) -> None:
             placeholder="What should change next? Or why is this wrong?",
         )  # fmt: skip
         st.form_submit_button(
-            "Redirect", key="decide-redirect", shortcut="D", disabled=not enabled,
+            "Redirect", key=_bound("decide-redirect", seen), shortcut="D", disabled=not enabled,
             on_click=ui_state.noted(
                 ui_state.choose, lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT
             ),
         )  # fmt: skip
         st.form_submit_button(
-            "Reject", key="decide-reject", shortcut="X", disabled=not enabled or view.state.open_step is None,
+            "Reject", key=_bound("decide-reject", seen), shortcut="X",
+            disabled=not enabled or view.state.open_step is None,
             on_click=ui_state.noted(
                 ui_state.choose, lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY
             ),
@@ -149,7 +161,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
     if prompt_gate.is_open(view):
         seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
         return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
-                       text_key=prompt_gate.text_key(view))  # fmt: skip
+                       text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
     if gate and gate.gate is Gate.PROMOTION and step is not None:
         label = "Promote" if step.passed else "Go on and repair"
@@ -159,7 +171,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
         assert gate is not None
         return Decision(DecisionKind.APPROVE, state.meaning_seq, gate=gate.gate, candidate=gate.candidate)
 
-    return _Button("decide-approve", label, "A", enabled, make, primary=True)
+    return _Button("decide-approve", label, "A", enabled, make, primary=True, seen=state.meaning_seq)
 
 
 def _budget(view: SessionView) -> _Button:
@@ -186,7 +198,7 @@ def _rewind(view: SessionView, shown: StepView | None) -> _Button:
     return _Button(
         "decide-rewind", f"Rewind to {target}" if target else "Rewind to the start", "W", enabled,
         lambda _: Decision(DecisionKind.REWIND, state.meaning_seq, step=target),
-        help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.",
+        help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.", seen=state.meaning_seq,
     )  # fmt: skip
 
 
@@ -199,6 +211,7 @@ def _branch(view: SessionView, shown: StepView | None) -> _Button:
         "decide-branch", f"Branch {number}" if number else "Branch", "B", enabled,
         lambda _: Decision(DecisionKind.BRANCH, state.meaning_seq, step=number),
         help="Goes on from the shown kernel; the best one stays the best until something beats it.",
+        seen=state.meaning_seq,
     )  # fmt: skip
 
 
@@ -210,7 +223,7 @@ def _accept(view: SessionView, shown: StepView | None) -> _Button:
     return _Button(
         "decide-accept", f"Accept {step.number}" if step else "Accept", "F", step is not None and _answerable(view),
         lambda _: Decision(DecisionKind.ACCEPT, view.state.meaning_seq, candidate=candidate),
-        help="Finishes with this kernel, after it has passed once more with fresh inputs.",
+        help="Finishes with this kernel, after it has passed once more with fresh inputs.", seen=view.state.meaning_seq,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from cutegen_core.performance import Profile
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, Status, Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import address, exchanges, ui_state
+from pages.components import address, exchanges, live_log, ui_state
 from pages.components.correctness import render_correctness
 from pages.components.memory import render_memory
 from pages.components.profile import heat, render_profile
@@ -52,7 +52,9 @@ def _trial_pane(store: Store, view: SessionView, shown: StepView, failed: StepVi
     exchanges.render_diagnosis(exchanges.diagnosis_of(store, view, shown))
     if failed is not shown:
         heading(f"Evidence of step {failed.step.number}, which this step mends")
-    if failed.trial is None:
+    if failed.trial is None and live_log.is_running(view, shown):
+        live_log.render_live_log(store, view)
+    elif failed.trial is None:
         quiet(_why_nothing(view, shown))
     elif pane == "log":
         _log(failed.trial)

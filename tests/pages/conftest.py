@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button
 
 from cutegen_core.store import Store
 
@@ -49,6 +51,11 @@ def step_rows(page: AppTest) -> dict[int, dict[str, Any]]:
     """What the list of steps was drawn with, by number."""
     (drawn,) = (e for e in page.get("bidi_component") if e.proto.component_name == "cutegen-steps")
     return {row["n"]: row for row in json.loads(drawn.proto.json)["rows"]}
+
+
+def button_of(page: AppTest, key: str) -> Button:
+    """The button with this key, or with this key and the state it is bound to."""
+    return next(b for b in page.button if b.key and (b.key == key or re.fullmatch(rf"{re.escape(key)}-\d+", b.key)))
 
 
 def framed(page: str = "", **query: str) -> AppTest:

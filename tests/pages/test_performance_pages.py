@@ -14,7 +14,7 @@ from cutegen_core.performance import Word
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.variant import Spent
-from tests.pages.conftest import OpenPage, shown, step_rows
+from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
@@ -168,13 +168,13 @@ def _diff_gate(store: Store) -> Story:
 def test_some_hunks_are_kept_and_the_rest_is_told(store: Store, open_page: OpenPage) -> None:
     story = _diff_gate(store)
     page = open_page("session", id=story.session)
-    page.button(key="decide-hunks").click().run()
+    button_of(page, "decide-hunks").click().run()
     assert page.query_params["view"] in ("hunks", ["hunks"])
-    assert page.button(key="decide-hunks").disabled
+    assert button_of(page, "decide-hunks").disabled
     page.button(key="hunk-switch-1").click().run()
     assert "1 of 2 hunks kept" in shown(page)
-    assert page.button(key="decide-hunks").label == "Keep 1 of 2 hunks"
-    page.button(key="decide-hunks").click().run()
+    assert button_of(page, "decide-hunks").label == "Keep 1 of 2 hunks"
+    button_of(page, "decide-hunks").click().run()
     (waiting,) = store.waiting()
     decision = waiting.decision
     assert (decision.kind, decision.candidate) == (DecisionKind.EDIT, store.put(KERNEL))
@@ -187,9 +187,9 @@ def test_dropped_hunks_survive_a_reload_and_nonsense_is_ignored(store: Store, op
     story = _diff_gate(store)
     page = open_page("session", id=story.session, view="hunks", drop="2,99,x")
     assert "✗ dropped · hunk 2 · line 41, +6 -1" in _labels(page)
-    assert page.button(key="decide-hunks").label == "Keep 1 of 2 hunks"
+    assert button_of(page, "decide-hunks").label == "Keep 1 of 2 hunks"
     page = open_page("session", id=story.session, view="hunks", drop="1,2")
-    assert page.button(key="decide-hunks").disabled
+    assert button_of(page, "decide-hunks").disabled
 
 
 def test_markup_from_outside_stays_text_in_the_new_views(store: Store, open_page: OpenPage) -> None:
@@ -223,8 +223,8 @@ def test_hunks_are_tried_apart_and_the_table_says_what_each_is_worth(store: Stor
 
 def test_a_branch_goes_on_from_the_shown_step(store: Store, open_page: OpenPage) -> None:
     page = open_page("session", id=gpu_story(store).session, step=3)
-    assert page.button(key="decide-branch").label == "Branch 3"
-    page.button(key="decide-branch").click().run()
+    assert button_of(page, "decide-branch").label == "Branch 3"
+    button_of(page, "decide-branch").click().run()
     (waiting,) = store.waiting()
     assert (waiting.decision.kind, waiting.decision.step) == (DecisionKind.BRANCH, 3)
 

@@ -13,10 +13,10 @@ from cutegen_core import reviewer
 from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, StepStarted
-from cutegen_core.transitions import fold
 from cutegen_core.store import Draft, Store
+from cutegen_core.transitions import fold
 from pages.components.keys import KEYS
-from tests.pages.conftest import OpenPage, framed, shown, step_rows
+from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 
@@ -51,7 +51,7 @@ def _decisions(store: Store, story: Story) -> list[Decision]:
 
 
 def _click(page: AppTest, key: str) -> AppTest:
-    page.button(key=key).click().run()
+    button_of(page, key).click().run()
     assert not page.exception, [e.value for e in page.exception]
     return page
 
@@ -113,14 +113,14 @@ def test_approve_is_bound_to_what_was_shown(store: Store, open_page: OpenPage, i
     decision = _decisions(store, story)[-1]
     assert (decision.kind, decision.gate, decision.seen) == (DecisionKind.APPROVE, Gate.PROMOTION, seen)
     assert decision.candidate == store.put(VECTORS)
-    assert page.button(key="decide-approve").disabled
+    assert button_of(page, "decide-approve").disabled
 
 
 def test_approve_is_off_while_another_step_is_shown(store: Store, open_page: OpenPage) -> None:
     page = open_page("session", id=softmax_story(store).session, step=2)
-    assert page.button(key="decide-approve").disabled
+    assert button_of(page, "decide-approve").disabled
     _click(page, "show-open-step")
-    assert not page.button(key="decide-approve").disabled
+    assert not button_of(page, "decide-approve").disabled
 
 
 def test_a_stale_click_is_refused_and_nothing_is_lost(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
@@ -191,8 +191,8 @@ def test_a_draft_survives_when_no_engine_answers(store: Store, open_page: OpenPa
 def test_rewind_accept_stop_and_autonomy(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
     story = softmax_story(store)
     page = open_page("session", id=story.session, step=1)
-    assert page.button(key="decide-rewind").label == "Rewind to 1"
-    assert page.button(key="decide-accept").label == "Accept 1"
+    assert button_of(page, "decide-rewind").label == "Rewind to 1"
+    assert button_of(page, "decide-accept").label == "Accept 1"
     page.selectbox(key=f"autonomy-{story.session}").select("auto").run()
     _click(page, "decide-stop")
     assert "stopped" in shown(page)
