@@ -141,7 +141,7 @@ def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
         if name not in old:
             yield f"workload {name} added: {described(new[name])}"
         elif old[name] != new[name]:
-            yield f"workload {name}: {described(old[name])} -> {described(new[name])}"
+            yield f"workload {name}: {described(old[name])} → {described(new[name])}"
     yield from (f"workload {name} removed: {described(old[name])}" for name in old if name not in new)
 
 
@@ -157,9 +157,9 @@ def _other_changes(original: Problem, edited: Problem) -> Iterator[str]:
         old, new = original.tolerance_for(dtype), edited.tolerance_for(dtype)
         for field in ("atol", "rtol", "error_multiple"):
             if getattr(old, field) != getattr(new, field):
-                yield f"{dtype} {field.replace('_', ' ')}: {getattr(old, field):g} -> {getattr(new, field):g}"
+                yield f"{dtype} {field.replace('_', ' ')}: {getattr(old, field):g} → {getattr(new, field):g}"
     if original.allow != edited.allow:
-        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} -> {', '.join(edited.allow) or 'none'}"
+        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} → {', '.join(edited.allow) or 'none'}"
     if _compulsory(original) != _compulsory(edited):
         yield "what it says no kernel can avoid (COMPULSORY)"
     if _code(original) != _code(edited):

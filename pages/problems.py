@@ -1,39 +1,69 @@
-"""Problems: built-in, or those of a file or folder (`?path=`); one in detail (`?name=`), to start a session from."""
+"""Problems: saved ones, built-in ones, or those of a file or folder (`?path=`); one in detail (`?name=`), edited
+(`?edit=1`), or of your own (`?new=1`), to start a session from."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from pages.components import data, problem_view, ui_state
-from pages.components.listing import built_in, load_path
+from pages.components import access, address, data, problem_draft, problem_editor, problem_view, ui_state
+from pages.components.listing import known, load_path, own
 from pages.components.new_session import render_new_session
-from pages.components.texts import heading, note, quiet
+from pages.components.problem_lint import render_lint
+from pages.components.texts import heading, note, quiet, visible
 
-path = st.query_params.get("path", "")
-choice, detail = st.columns([1, 1.7], gap="medium")
+ui_state.carry_out()
+address.agree()
+store, may_edit = data.store(), access.role() is access.Role.OWNER
+path, is_new = address.get("path"), may_edit and bool(address.get("new"))
+is_open = is_new or (may_edit and bool(address.get("edit")))
+choice, detail, beside = st.columns([0.75, 2, 1.35] if is_open else [0.9, 1.5, 1.5], gap="medium")
 with choice:
     with st.form("load", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         ui_state.put_once("problems-path", path)
-        typed = st.text_input("KernelBench file or folder", key="problems-path", placeholder="/path/to/level1")
+        st.text_input("KernelBench file or folder", key="problems-path", placeholder="/path/to/level1")
         if st.form_submit_button("Load", key="problems-load"):
-            st.query_params.from_dict({"path": typed.strip()} if typed.strip() else {})
-            path = typed.strip()
-    listing = load_path(path) if path else built_in()
-    where = f"{Path(path).name or path}" if path else "Built-in"
+            path = ui_state.text("problems-path").strip()
+            address.go(path=path or None, name=None, edit=None, new=None)
+            address.agree()
+    if may_edit:
+        st.button("Write or paste one", key="problem-new", shortcut="N", on_click=ui_state.noted(address.go, new="1"))
+    listing = load_path(path) if path else known()
+    where = visible(Path(path).name or path) if path else "Problems"
     heading(f"{where} · {listing.loaded} of {listing.total} loaded")
-    entry = problem_view.choose_entry(listing)
+    entry = problem_view.choose_entry(listing, 0 if path else own().total, partial(problem_draft.is_kept, store))
     if path:
         quiet("Each file was run in a process of its own, limited, without network and keys.")
 with detail:
-    if entry is None:
+    if ui_state.tab().notice:
+        note("warning", ui_state.take_notice())
+    if entry is None and not is_new:
         note("info", "No Python file is there.")
-    elif entry.problem is None:
+    elif entry and entry.problem is None and not is_new:
         note("error", entry.error)
         quiet(str(entry.path))
     else:
-        problem_view.render_problem(entry.problem)
-        with st.container(border=True):
-            heading("Start a session from here")
-            render_new_session(data.store(), entry.problem)
+        editing = problem_draft.look(store, None if is_new or entry is None else entry.problem)
+        problem_editor.render_state(store, editing, may_edit=may_edit, is_open=is_open)
+        if is_open:
+            problem_editor.render_form_or_error(store, editing)
+        elif editing.problem:
+            problem_view.render_problem(editing.problem)
+        failed = ""
+        if editing.problem:
+            failed = render_lint(editing.problem, partial(problem_editor.mend, store, editing))
+        if is_open and editing.startable:
+            problem_editor.render_keep(store, editing)
+        if editing.startable:
+            with st.container(border=True):
+                heading("Start a session on it as edited" if editing.changes else "Start a session from here")
+                render_new_session(store, editing.startable)
+        problem_editor.render_remove(editing)
+        with beside:
+            if is_open:
+                with st.container(key="problem-text"):
+                    problem_editor.render_text(store, editing, failed)
+            else:
+                problem_view.render_reference(editing.text, *problem_editor.failure(editing, failed))

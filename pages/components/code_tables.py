@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cutegen_core.code_text import diff, highlight
+from cutegen_core.code_text.highlight import Language
 from cutegen_core.hunks import Hunk
-from pages.components.texts import escaped
+from pages.components.texts import escaped, tooltip
 
 Messages = Mapping[int, tuple[str, ...]]
 """What is said about a line of the new source, by its 1-based number."""
@@ -37,10 +38,10 @@ class Notes(NamedTuple):
         return (*self.says, *self.heat)
 
 
-def plain(source: str, notes: Notes) -> str:
+def plain(source: str, notes: Notes, language: Language = "cuda") -> str:
     """One source with line numbers and the messages under their lines."""
     html = []
-    for number, code in enumerate(highlight.lines(source), 1):
+    for number, code in enumerate(highlight.lines(source, language), 1):
         said = notes.says.get(number, ())
         kind, mark = ("cg-bad", "✗") if said else ("same", "")
         cells = f'{_own(number)}{_heat(notes, number)}<td class="cg-sign">{mark}</td><td>{code}</td>'
@@ -154,7 +155,7 @@ def _heat(notes: Notes, number: int) -> str:
     share = 100 * found.share
     text = f"{share:.0f} %" if share >= 1 else "&lt; 1 %"
     return (
-        f'<td class="cg-heat" style="--heat:{min(100, 8 + 2 * share):.0f}%" title="{escaped(found.words)}">{text}</td>'
+        f'<td class="cg-heat" style="--heat:{min(100, 8 + 2 * share):.0f}%" title="{tooltip(found.words)}">{text}</td>'
     )
 
 

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import streamlit as st
 
-from cutegen_core import problems
+from cutegen_core import own_problems, problems
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.problems import Entry, FolderListing
 from pages.components import access
 
 
-def built_in() -> FolderListing:
-    return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in problems.catalogue()))
+def known() -> FolderListing:
+    """What has a name: problems saved in the workspace, then the built-in ones."""
+    return FolderListing((*own().entries, *problems.built_in().entries))
+
+
+def own() -> FolderListing:
+    """What was saved in the workspace; those who look on see it, too."""
+    folder = own_problems.folder()
+    return _load(str(folder), _state(folder)) if folder.is_dir() else FolderListing(())
 
 
 def load_path(path: str) -> FolderListing:
     """A file or a folder; UsageError when there is neither, AccessError for a viewer: it reads this machine's disk."""
     access.require_owner()
-    place = Path(path).expanduser()
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    changed = tuple((str(f), f.stat().st_mtime_ns) for f in files if f.is_file())
-    if not place.exists():
-        raise UsageError(f"{path} is neither a file nor a folder on this machine.")
+    place = place_of(path)
+    changed = _state(place)
     with st.spinner(f"Loading {len(changed)} files, each in a process of its own …"):
         return _load(str(place), changed)
 
 
+def _state(place: Path) -> tuple[tuple[bytes, int], ...]:
+    """Every file and when it was changed: what a listing is kept under."""
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    return tuple((os.fsencode(f), f.stat().st_mtime_ns) for f in files if f.is_file())
+
+
+def place_of(path: str) -> Path:
+    """The file or folder; UsageError when there is neither."""
+    try:
+        place = Path(path).expanduser()
+        found = place.exists()
+    except (OSError, RuntimeError):  # a name too long for any file, the home of nobody
+        found = False
+    if not found:
+        raise UsageError(f"{path} is neither a file nor a folder on this machine.")
+    return place
+
+
 @st.cache_data(show_spinner=False, max_entries=16)
-def _load(place: str, changed: tuple[tuple[str, int], ...]) -> FolderListing:
+def _load(place: str, changed: tuple[tuple[bytes, int], ...]) -> FolderListing:
     path = Path(place)
     if path.is_dir():
         return problems.load_folder(path)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from cutegen_core import problems, sessions, views
+from cutegen_core import sessions, views
 from cutegen_core.decision import Autonomy, Gate
 from cutegen_core.device import KNOWN, target
 from cutegen_core.errors import UsageError
@@ -16,6 +16,7 @@ from cutegen_core.llm.model_settings import Models
 from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from pages.components import places
+from pages.components.listing import known
 from pages.components.texts import note, quiet, visible
 
 FIRST_PROBLEM = "softmax"
@@ -31,7 +32,7 @@ GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     """The choices of a session; starting opens it. `chosen` leaves out the choice of the problem."""
     name = chosen.name if chosen else "any"
-    problem = chosen or _problem(problems.catalogue())
+    problem = chosen or _problem([e.problem for e in known().entries if e.problem])
     first, second, third = st.columns([1.6, 1, 1])
     with first:
         proposer = st.selectbox(

@@ -1,46 +1,52 @@
-"""A list of problems, and one problem in detail: workloads, tolerance, reference."""
+"""A list of problems, and one problem as it stands: workloads, tolerance, reference."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from cutegen_core.code_text import highlight
+from cutegen_core import problem_text
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.problems import Entry, FolderListing
+from pages.components import address, code_tables, ui_state
+from pages.components.code_tables import Notes
 from pages.components.texts import heading, plain_label, quiet, table, visible
 
 
-def choose_entry(listing: FolderListing) -> Entry | None:
-    """The list as buttons; the choice is in the URL."""
-    wanted = st.query_params.get("name", "")
-    chosen = next((e for e in listing.entries if e.name == wanted), None) or next(iter(listing.entries), None)
+def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
+    """The list as buttons; the choice is in the URL. The first `own` ones were saved in the workspace."""
+    wanted = address.get("name")
+    chosen = next((e for e in listing.entries if visible(e.name) == wanted), None) or next(iter(listing.entries), None)
     with st.container(key="problem-list"):
         for number, entry in enumerate(listing.entries):
-            shown = "shown-" if entry is chosen else ""
+            if own and number in (0, own):
+                quiet("Saved here" if number == 0 else "Built-in")
+            shown = "shown-" if entry is chosen and not address.get("new") else ""
+            is_edited = entry.problem is not None and edited(entry.problem)
             st.button(
-                plain_label(_line(entry)), key=f"step-row-{shown}problem-{number}", type="tertiary", width="stretch",
-                on_click=_choose, args=(entry.name,),
+                plain_label(_line(entry, is_edited)), key=f"step-row-{shown}problem-{number}", type="tertiary",
+                width="stretch",
+                on_click=ui_state.noted(address.go, name=visible(entry.name), edit=None, new=None),
             )  # fmt: skip
     return chosen
 
 
-def _choose(name: str) -> None:
-    st.query_params["name"] = name
-
-
-def _line(entry: Entry) -> str:
-    return f"✓ {entry.name} · {entry.problem.title}" if entry.problem else f"✗ {entry.name} · cannot be loaded"
+def _line(entry: Entry, is_edited: bool) -> str:
+    if entry.problem is None:
+        return f"✗ {entry.name} · cannot be loaded"
+    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}"
 
 
 def render_problem(problem: Problem) -> None:
-    """What the problem is and how a kernel of it is judged."""
-    heading(f"{problem.name} · {problem.origin}")
-    st.text(visible(problem.title))
+    """How a kernel of it is judged."""
+    stated = ", ".join(f"{name} = {slot.value}" for name, slot in problem_text.sizes_of(problem).items())
+    own = f": {stated}" if stated else ""
     rows: list[tuple[object, ...]] = [
         (
             w.name,
             w.role,
-            ", ".join(f"{k} = {v}" for k, v in w.sizes.items()) or "as in the file",
+            ", ".join(f"{k} = {v}" for k, v in w.sizes.items()) or f"as in the file{own}",
             w.values.replace("_", " "),
         )
         for w in problem.workloads
@@ -49,9 +55,13 @@ def render_problem(problem: Problem) -> None:
     st.html(table(("right means", "atol", "rtol", "times the reference's own error"), _tolerances(problem)))
     if problem.allow:
         quiet(f"A kernel may declare: {', '.join(problem.allow)}")
+
+
+def render_reference(source: str, error: str = "", line: int = 0) -> None:
+    """The text, with what was said of one of its lines."""
     heading("Reference")
     with st.container(key="reference-pane"):
-        st.html(highlight.block(problem.source, "python"))
+        st.html(code_tables.plain(source, Notes({line: (error,)} if line else {}), "python"))
 
 
 def _tolerances(problem: Problem) -> list[tuple[object, ...]]:

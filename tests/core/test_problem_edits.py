@@ -72,9 +72,9 @@ def test_changes_are_told_in_words() -> None:
     text = problem_edits.with_tolerance(text, {"float32": Tolerance(1e-6, 1e-2)})
     told = problem_edits.changes(SOFTMAX, again(text.replace("torch.softmax(x, dim=1)", "torch.softmax(x, dim=0)")))
     assert told == (
-        "workload ragged: emulator, batch_size = 5, dim = 1021 -> emulator, batch_size = 5, dim = 999, sparse values",
+        "workload ragged: emulator, batch_size = 5, dim = 1021 → emulator, batch_size = 5, dim = 999, sparse values",
         "workload one removed: emulator, batch_size = 1, dim = 1",
-        "float32 rtol: 0.0001 -> 0.01",
+        "float32 rtol: 0.0001 → 0.01",
         "the reference itself",
     )
 

@@ -1,0 +1,222 @@
+"""The problems page: editing in fields and in the text, keeping it, the lint, starting a session on what was edited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core import own_problems, problems, views
+from cutegen_core.problem import Problem, Tolerance, Values, WorkloadRole
+from cutegen_core.store import Store
+from tests.pages.conftest import OpenPage, shown
+
+SOFTMAX = "problem:softmax of built-in"
+LOUD = """\
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+n = 512
+def get_inputs():
+    return [torch.rand(n, n)]
+"""
+
+
+def text_of(page: AppTest, key: str = SOFTMAX) -> str:
+    return str(page.text_area(key=f"{key}-text").value)
+
+
+def fill(page: AppTest, key: str, value: str) -> AppTest:
+    page.text_input(key=key).set_value(value).run()
+    assert not page.exception
+    return page
+
+
+def click(page: AppTest, key: str) -> AppTest:
+    page.button(key=key).click().run()
+    assert not page.exception
+    return page
+
+
+def kept(store: Store) -> str:
+    draft = store.draft(SOFTMAX)
+    assert draft is not None
+    return draft.text
+
+
+# -- fields and text ---------------------------------------------------------------------------------------------------
+
+
+def test_a_size_changed_in_its_field_changes_the_text_and_survives_a_reload(store: Store, open_page: OpenPage) -> None:
+    page = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", "999")
+    assert '"ragged": {"role": "emulator", "batch_size": 5, "dim": 999}' in text_of(page)
+    again = open_page("problems", name="softmax", edit=1)
+    assert again.text_input(key=f"{SOFTMAX}-2-size-dim").value == "999"
+    assert "≠ workload ragged" in shown(again)
+    assert "≠ edited" in shown(open_page("problems", name="softmax"))
+
+
+def test_role_values_name_and_tolerance_are_fields_too(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="softmax", edit=1)
+    page.selectbox(key=f"{SOFTMAX}-0-values").select(Values.SPARSE).run()
+    page.selectbox(key=f"{SOFTMAX}-0-role").select(WorkloadRole.CORRECTNESS).run()
+    fill(page, f"{SOFTMAX}-0-name", "single")
+    fill(page, f"{SOFTMAX}-tolerance-float32-rtol", "0.5")
+    fill(page, f"{SOFTMAX}-tolerance-float32-error_multiple", "8")
+    click(page, f"{SOFTMAX}-tolerance-add-float16")
+    read = problems.problem_text.read(kept(store), "softmax", "softmax.py")
+    assert (read.workloads[0].name, read.workloads[0].role, read.workloads[0].values) == (
+        "single", WorkloadRole.CORRECTNESS, Values.SPARSE,
+    )  # fmt: skip
+    assert read.tolerance["float32"] == Tolerance(1e-6, 0.5, 8.0)
+    assert set(read.tolerance) == {"float32", "float16"}
+    assert "rtol 0.5 (default 0.0001)" in shown(page), "a loose tolerance is warned of at once"
+
+
+def test_workloads_are_added_and_removed(store: Store, open_page: OpenPage) -> None:
+    page = click(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-add")
+    assert page.text_input(key=f"{SOFTMAX}-8-name").value == "test 1"
+    click(page, f"{SOFTMAX}-0-remove")
+    assert "workload one removed" in shown(page)
+    names = [w.name for w in problems.problem_text.read(kept(store), "s", "s.py").workloads]
+    assert names == ["narrow", "ragged", "tile", "tile+1", "large_mean", "large_scale", "medium", "test 1", "benchmark"]
+
+
+def test_an_empty_size_is_the_files_own(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="softmax", edit=1)
+    assert page.text_input(key=f"{SOFTMAX}-8-size-dim").placeholder == "16384"
+    fill(page, f"{SOFTMAX}-2-size-dim", "")
+    assert '"ragged": {"role": "emulator", "batch_size": 5}' in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        ("2-size-dim", "0", "workload &#x27;ragged&#x27; sets dim = 0: a size is at least 1"),
+        ("2-size-dim", "many", "is no number"),
+        ("0-name", "ragged", "two workloads are called &#x27;ragged&#x27;"),
+        ("0-name", " ", "needs a name"),
+        ("tolerance-float32-atol", "-1", "TOLERANCE[&#x27;float32&#x27;] needs atol and rtol"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    field: str, typed: str, words: str, store: Store, open_page: OpenPage
+) -> None:
+    page = open_page("problems", name="softmax", edit=1)
+    before = page.text_input(key=f"{SOFTMAX}-{field}").value
+    fill(page, f"{SOFTMAX}-{field}", typed)
+    assert "Not changed." in shown(page)
+    assert words in shown(page)
+    assert page.text_input(key=f"{SOFTMAX}-{field}").value == before
+    assert store.draft(SOFTMAX) is None
+
+
+def test_a_text_that_cannot_be_read_is_kept_and_its_line_is_shown(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="softmax", edit=1)
+    broken = text_of(page).replace("return torch.softmax(x, dim=1)", "return torch.softmax(x dim=1)")
+    page.text_area(key=f"{SOFTMAX}-text").set_value(broken).run()
+    number = 1 + broken.splitlines().index("        return torch.softmax(x dim=1)")
+    page = open_page("problems", name="softmax", edit=1)
+    assert text_of(page) == broken
+    assert f"softmax.py:{number}: not valid Python" in shown(page)
+    assert '<tr class="cg-bad"><td class="cg-ln"' in shown(page)
+    assert not [b for b in page.button if b.key == "new-start-softmax"], "nothing is started on what cannot be read"
+
+
+def test_reset_forgets_the_draft_and_two_tabs_do_not_overwrite_each_other(store: Store, open_page: OpenPage) -> None:
+    first = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", "999")
+    second = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", "998")
+    fill(first, f"{SOFTMAX}-3-size-dim", "997")
+    assert "changed in another tab" in shown(first)
+    assert '"dim": 998' in kept(store)
+    assert '"dim": 997' not in kept(store)
+    click(second, "problem-reset")
+    assert store.draft(SOFTMAX) is None
+    assert "≠" not in shown(second)
+
+
+# -- kept under a name, and started ------------------------------------------------------------------------------------
+
+
+def test_an_edited_problem_is_saved_under_a_name_and_says_what_it_was_made_from(
+    store: Store, open_page: OpenPage
+) -> None:
+    page = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", "999")
+    fill(page, f"{SOFTMAX}-name", "softmax")
+    click(page, "problem-save")
+    assert "is a built-in problem" in shown(page)
+    fill(page, f"{SOFTMAX}-name", "softmax_999")
+    click(page, "problem-save")
+    assert "softmax_999" in page.query_params["name"]
+    assert "edited from softmax:" in shown(page)
+    assert store.draft(SOFTMAX) is None
+    assert next(w for w in problems.load("softmax_999").workloads if w.name == "ragged").sizes["dim"] == 999
+    click(page, "problem-remove")
+    assert own_problems.find("softmax_999") is None
+
+
+def test_a_session_started_from_an_edited_problem_uses_it(store: Store, open_page: OpenPage) -> None:
+    page = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", "999")
+    page.button(key="new-start-softmax_edited").click().run()
+    (session,) = store.sessions()
+    settings = views.session_view(store, session).state.settings
+    assert settings.problem_name == "softmax_edited"
+    started = store.record(Problem, settings.problem)
+    assert next(w for w in started.workloads if w.name == "ragged").sizes == {"batch_size": 5, "dim": 999}
+
+
+def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", new=1)
+    page.text_area(key="problem:new-text").set_value(LOUD.replace("torch.relu(x)", "torch.relu(y)")).run()
+    click(page, "problem-derive")
+    assert "new.py:4: NameError" in shown(page)
+    assert "cg-bad" in shown(page)
+    page.text_area(key="problem:new-text").set_value(LOUD).run()
+    click(page, "problem-derive")
+    assert "WORKLOADS = {" in text_of(page, "problem:new")
+    click(page, "lint-run")
+    wait_for(page, lambda: "Lint: " in shown(page))
+    assert "a kernel that copies x passes" in shown(page)
+    assert "→ H100" not in shown(page)
+    offered = next(b for b in page.button if b.label.startswith("→ Add this test"))
+    offered.click().run()
+    assert "large_scale" in text_of(page, "problem:new")
+    fill(page, "problem:new-name", "loud")
+    click(page, "problem-save")
+    assert problems.load("loud").workloads
+    assert "loud" in {e.name for e in problems.known().entries}
+
+
+def wait_for(page: AppTest, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < deadline, shown(page)
+        time.sleep(0.2)
+        page.run()
+
+
+def test_a_file_without_workloads_is_edited_with_those_that_were_found(
+    store: Store, open_page: OpenPage, tmp_path: Path
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD)
+    page = open_page("problems", path=tmp_path / "loud.py", edit=1)
+    key = f"problem:loud of {tmp_path / 'loud.py'}"
+    assert "WORKLOADS = {" in text_of(page, key)
+    assert "≠" not in shown(page)
+    assert page.text_input(key=f"{key}-0-size-n").value
+
+
+def test_those_who_look_on_see_everything_and_edit_nothing(
+    store: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTEGEN_TOKEN", "1")  # without a cookie one is a viewer
+    monkeypatch.setattr(type(st.context), "cookies", property(lambda _: {}))  # AppTest has no browser that sends any
+    page = open_page("problems", name="softmax", edit=1)
+    assert "ragged" in shown(page)
+    assert not {b.key for b in page.button} & {"problem-edit", "problem-new", "lint-run", "problem-save"}
+    assert not page.text_area
