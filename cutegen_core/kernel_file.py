@@ -1,6 +1,6 @@
 """The kernel file: one `.cu` of device code that opens with a comment holding its launch plan.
 
-1. `parse` takes the text apart: the comment's TOML (`plan_text`) and the C++ below it.
+1. `parse` takes the text apart: the comment's TOML (`plan_reading`) and the C++ below it.
 2. `KernelFile.program` is what a compiler gets: the parameters as constants, then the body under its own line numbers.
 3. `KernelFile.plan` gives the plan its values for one workload (`plan_resolve`).
 A file that cannot be read raises KernelFileError with the line; nothing here runs or compiles anything.
@@ -16,6 +16,7 @@ from itertools import product
 from cutegen_core.errors import KernelFileError
 from cutegen_core.expressions import Number, nearest
 from cutegen_core.launch import LaunchPlan
+from cutegen_core.plan_reading import read_plan
 from cutegen_core.plan_resolve import DeviceNumbers, check_where, complete_params, resolve
 from cutegen_core.plan_text import (
     LaunchSpec,
@@ -26,7 +27,6 @@ from cutegen_core.plan_text import (
     PlanText,
     ScratchSpec,
     TensorMapSpec,
-    read_plan,
 )
 from cutegen_core.problem import Signature
 
