@@ -15,7 +15,7 @@ from pages.components.texts import MARKS, escaped, tooltip
 
 RUNNING_POLL_S = 0.5
 LIVE_CHARACTERS = 160
-WAITING_POLL_S = 2.0
+WAITING_POLL_S = 0.75
 """A waiting session changes only when somebody decides in another tab or on the command line."""
 
 
