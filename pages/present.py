@@ -5,11 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import presentation, views
-from pages.components import data, imported, places, present
+from pages.components import address, data, imported, places, present, ui_state
 from pages.components.texts import heading, note, quiet
 
+address.agree()
+ui_state.carry_out()
+address.agree()
 store = data.store()
-session = st.query_params.get("id", "")
+session = address.get("id")
 if not session:
     heading("Present a session")
     rows = views.session_rows(store)
@@ -19,13 +22,13 @@ if not session:
         imported.render_recordings(store)
     st.stop()
 deck = presentation.deck(views.session_view(store, session))
-wanted = st.query_params.get("step", "")
+wanted = address.get("step")
 at = present.stop_of(deck, wanted)
 if at is None:
     note("error", f"Session {session} has no step “{wanted}”; it has {len(deck.view.steps)}.")
     st.page_link(places.present(), label="Show it from the beginning", query_params={"id": session})
     st.stop()
-named = st.query_params.get("pane", "")
+named = address.get("pane")
 pane = next((p for p in present.PANES if p == named), present.PANES[0])
 present.render_slide(store, deck, deck.stops[at], pane)
 present.render_controls(deck, at, pane)

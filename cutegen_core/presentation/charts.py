@@ -20,8 +20,8 @@ from cutegen_core.views import SpeedRow, StepRow
 
 LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""
-_WIDTH, _HEIGHT = 520, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 276
+_WIDTH, _HEIGHT = 520, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 226
 _MOST_TICKS, _MANY_DECADES = 14, 4
 _NAMES = {CANDIDATE: "this kernel", BEST: "best before"}
 

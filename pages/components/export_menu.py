@@ -11,7 +11,7 @@ import streamlit as st
 from cutegen_core.errors import CutegenError
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
-from pages.components import access, ui_state
+from pages.components import access, places, ui_state
 from pages.components.texts import note, plain_label, quiet
 
 ENDINGS = {
@@ -35,6 +35,7 @@ def render_export(store: Store, view: SessionView) -> None:
     from cutegen_core.exports import FORMATS
 
     with st.popover("Export", key="export", width="stretch"):
+        st.page_link(places.present(), label="Present it to others, one step at a time", query_params={"id": view.id})
         offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # nothing is compiled
         chosen = st.selectbox("As", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420)
         quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
