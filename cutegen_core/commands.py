@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import math
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
-from typing import Any
 
 from cutegen_core import engine, lint_command, problems, records, sessions, views
 from cutegen_core.candidate import Author, Candidate, content_key
@@ -25,7 +20,6 @@ from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.device import target
 from cutegen_core.doctor import doctor, measure
 from cutegen_core.errors import KernelFileError, UsageError
-from cutegen_core.evaluation.watch import Quiet
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import SessionState
 from cutegen_core.exports import export
@@ -35,6 +29,7 @@ from cutegen_core.kernel_file import decode
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import ModelSettings
 from cutegen_core.measurement.timer import Timer
+from cutegen_core.printing import Narrator, print_json, print_trial, problem_json, session_json
 from cutegen_core.problem import Problem
 from cutegen_core.session import WORKING
 from cutegen_core.store import Store
@@ -55,7 +50,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
         print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
     findings = doctor()
     if arguments.json:
-        _print_json([records.plain(finding) for finding in findings])
+        print_json([records.plain(finding) for finding in findings])
     for finding in () if arguments.json else findings:
         print(f"{finding.state:8} {finding.name:24} {finding.detail}")
         if finding.fix:
@@ -68,11 +63,11 @@ def list_problems(arguments: argparse.Namespace) -> int:
         return lint_command.lint(arguments)
     listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.known()
     if arguments.json:
-        _print_json(
+        print_json(
             {
                 "loaded": listing.loaded,
                 "total": listing.total,
-                "problems": [_problem_entry(entry) for entry in listing.entries],
+                "problems": [problem_json(entry) for entry in listing.entries],
             }
         )
         return 0
@@ -81,14 +76,6 @@ def list_problems(arguments: argparse.Namespace) -> int:
         print(f"{entry.name:32} {title}")
     print(f"{listing.loaded} of {listing.total} loaded")
     return 0
-
-
-def _problem_entry(entry: problems.Entry) -> Mapping[str, Any]:
-    if entry.problem is None:
-        return {"name": entry.name, "path": str(entry.path), "error": entry.error}
-    facts = {"name": entry.name, "path": entry.problem.origin}
-    workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
-    return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -107,13 +94,13 @@ def check(arguments: argparse.Namespace) -> int:
         evaluator = Evaluator(problem, reference, executor, compiler, device, store.put, timer)
         try:
             candidate = Candidate(decode(data), Author.IMPORT)
-            trial = evaluator.evaluate(candidate, seed=seed, watch=_Narrator(arguments.json), thorough=True)
+            trial = evaluator.evaluate(candidate, seed=seed, watch=Narrator(arguments.json), thorough=True)
         except KernelFileError as error:
             trial = _unreadable(data, error)
     if arguments.json:
-        _print_json(records.plain(trial))
+        print_json(records.plain(trial))
     else:
-        _print_trial(trial)
+        print_trial(trial)
     return 0 if trial.passed else 1
 
 
@@ -170,7 +157,7 @@ def replay(arguments: argparse.Namespace) -> int:
 def import_(arguments: argparse.Namespace) -> int:
     imported = import_path(Store(), arguments.path)
     if arguments.json:
-        _print_json(imported._asdict())
+        print_json(imported._asdict())
     else:
         print(f"session {imported.session}: {imported.steps} steps. {imported.note}")
     return 0
@@ -180,9 +167,9 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     """Follows a session to its end and tells how it went."""
     state = _follow(store, session, quiet=arguments.json)
     view = views.session_view(store, session)
-    best = view.state.step_of(view.state.best) if view.state.best else None
+    best = view.state.best_step
     if arguments.json:
-        _print_json(_session_json(store, session))
+        print_json(session_json(store, session))
     else:
         print(f"session {session}: {state} - {view.state.reason}")
         print(f"best: {best.idea if best else 'none'}")
@@ -215,7 +202,7 @@ def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
 def list_sessions(arguments: argparse.Namespace) -> int:
     rows = views.session_rows(Store())
     if arguments.json:
-        _print_json([row._asdict() for row in rows])
+        print_json([row._asdict() for row in rows])
     for row in () if arguments.json else rows:
         print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {row.steps} steps  {row.best_idea}")
     return 0
@@ -225,7 +212,7 @@ def show(arguments: argparse.Namespace) -> int:
     store = Store()
     session = store.find_session(arguments.session)
     if arguments.json:
-        _print_json(_session_json(store, session))
+        print_json(session_json(store, session))
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
@@ -243,26 +230,10 @@ def export_session(arguments: argparse.Namespace) -> int:
     exported = export(store, session, arguments.format, arguments.output)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
-        _print_json({"session": session, "format": arguments.format, **facts})
+        print_json({"session": session, "format": arguments.format, **facts})
     else:
         print(f"{exported.path} ({exported.checked}) {exported.note}")
     return 0
-
-
-# ---- helpers
-
-
-class _Narrator(Quiet):
-    """Tells the stages of a trial on stderr as they happen."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def ended(self, result: StageResult) -> None:
-        if not self._quiet and result.stage is not Stage.PROFILE:
-            print(
-                f"{result.stage.lower():10} {result.status:8} {result.seconds:6.2f} s  {result.note}", file=sys.stderr
-            )
 
 
 def _read_kernel(path: Path) -> bytes:
@@ -277,56 +248,3 @@ def _unreadable(data: bytes, error: KernelFileError) -> Trial:
     patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
     diagnostic = Diagnostic(error.line, "error", str(error), "plan")
     return Trial(content_key(data), Status.REJECTED, (patch,), "cpu", str(error), (diagnostic,))
-
-
-def _print_trial(trial: Trial) -> None:
-    print(f"{trial.status}{': ' + trial.message if trial.message else ''}")
-    for diagnostic in trial.diagnostics[:10]:
-        print(f"  line {diagnostic.line}: {diagnostic.severity}: {diagnostic.message} ({diagnostic.tool})")
-    for kernel in trial.resources.kernels if trial.resources else ():
-        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
-        smem = kernel.smem_static_bytes
-        print(f"  {kernel.kernel}: {kernel.registers} registers, {spills} B spilled, {smem} B static shared memory")
-    for timed in trial.performance.workloads if trial.performance else ():
-        own = timed.candidate
-        print(f"  {timed.workload}: {own.median_us:.2f} us (p10 {own.p10_us:.2f}, p90 {own.p90_us:.2f}, n {own.n})")
-        for speedup in timed.speedups:
-            interval = f"{speedup.low:.3f} to {speedup.high:.3f}"
-            print(f"    {speedup.ratio:.3f}x {speedup.baseline} ({interval}): {speedup.word}")
-    if trial.marks:
-        print(f"  {', '.join(trial.marks)}")
-
-
-def _session_json(store: Store, session: str) -> Mapping[str, Any]:
-    view = views.session_view(store, session)
-    best = view.state.step_of(view.state.best) if view.state.best else None
-    tried = view.state.acceptance or (best.tried if best else None)
-    return {
-        "session": session,
-        "problem": view.state.settings.problem_name,
-        "state": view.state.status,
-        "reason": view.state.reason,
-        "steps": [step._asdict() for step in view.steps],
-        "best": {
-            "candidate": view.state.best,
-            "idea": best.idea if best else "",
-            "status": tried.status if tried else None,
-            "trial": records.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
-        }
-        if view.state.best
-        else None,
-    }
-
-
-def _print_json(value: object) -> None:
-    """Strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
-    json.dump(_strict(value), sys.stdout, allow_nan=False)
-    sys.stdout.write(os.linesep)
-
-
-def _strict(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value

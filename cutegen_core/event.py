@@ -1,4 +1,4 @@
-"""Events: the append-only trajectory of a session. State is a fold of them (`session_state`), nothing else is kept.
+"""Events: the append-only trajectory of a session. State is a fold of them (`transitions`), nothing else is kept.
 
 Large texts (sources, prompts, replies, trials) are blobs; events carry their keys.
 """

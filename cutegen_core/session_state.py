@@ -181,6 +181,11 @@ class State:
         """Tokens used and reserved so far."""
         return sum(call.tokens for step in self.steps for call in step.calls)
 
+    @property
+    def best_step(self) -> Step | None:
+        """The last step that carried the promoted candidate; None before the first."""
+        return self.step_of(self.best) if self.best else None
+
     def step_of(self, candidate: str) -> Step | None:
         """The last step that carried this candidate."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)

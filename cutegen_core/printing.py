@@ -1,0 +1,89 @@
+"""What the command line prints: trials and their stages for a reader, problems and sessions as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from cutegen_core import problems, records, views
+from cutegen_core.evaluation.watch import Quiet
+from cutegen_core.store import Store
+from cutegen_core.trial import Stage, StageResult, Trial
+
+
+class Narrator(Quiet):
+    """Tells the stages of a trial on stderr as they happen."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def ended(self, result: StageResult) -> None:
+        if not self._quiet and result.stage is not Stage.PROFILE:
+            print(
+                f"{result.stage.lower():10} {result.status:8} {result.seconds:6.2f} s  {result.note}", file=sys.stderr
+            )
+
+
+def print_trial(trial: Trial) -> None:
+    print(f"{trial.status}{': ' + trial.message if trial.message else ''}")
+    for diagnostic in trial.diagnostics[:10]:
+        print(f"  line {diagnostic.line}: {diagnostic.severity}: {diagnostic.message} ({diagnostic.tool})")
+    for kernel in trial.resources.kernels if trial.resources else ():
+        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+        smem = kernel.smem_static_bytes
+        print(f"  {kernel.kernel}: {kernel.registers} registers, {spills} B spilled, {smem} B static shared memory")
+    for timed in trial.performance.workloads if trial.performance else ():
+        own = timed.candidate
+        print(f"  {timed.workload}: {own.median_us:.2f} us (p10 {own.p10_us:.2f}, p90 {own.p90_us:.2f}, n {own.n})")
+        for speedup in timed.speedups:
+            interval = f"{speedup.low:.3f} to {speedup.high:.3f}"
+            print(f"    {speedup.ratio:.3f}x {speedup.baseline} ({interval}): {speedup.word}")
+    if trial.marks:
+        print(f"  {', '.join(trial.marks)}")
+
+
+def problem_json(entry: problems.Entry) -> Mapping[str, Any]:
+    if entry.problem is None:
+        return {"name": entry.name, "path": str(entry.path), "error": entry.error}
+    facts = {"name": entry.name, "path": entry.problem.origin}
+    workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
+    return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+
+
+def session_json(store: Store, session: str) -> Mapping[str, Any]:
+    view = views.session_view(store, session)
+    best = view.state.best_step
+    tried = view.state.acceptance or (best.tried if best else None)
+    return {
+        "session": session,
+        "problem": view.state.settings.problem_name,
+        "state": view.state.status,
+        "reason": view.state.reason,
+        "steps": [step._asdict() for step in view.steps],
+        "best": {
+            "candidate": view.state.best,
+            "idea": best.idea if best else "",
+            "status": tried.status if tried else None,
+            "trial": records.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
+        }
+        if view.state.best
+        else None,
+    }
+
+
+def print_json(value: object) -> None:
+    """Strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
+    json.dump(_strict(value), sys.stdout, allow_nan=False)
+    sys.stdout.write(os.linesep)
+
+
+def _strict(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
