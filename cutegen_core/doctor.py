@@ -115,17 +115,15 @@ def _runtime() -> Check:
 
 
 def _gpu() -> Check:
-    driver = Path("/proc/driver/nvidia/version")
-    version = re.search(r"\b\d{3}\.\d+(?:\.\d+)?\b", driver.read_text()) if driver.exists() else None
-    found = device.detect()
+    version, found = peaks.driver_version(), device.detect()
     if found is not None:
-        detail = f"{found.name}, {found.arch}, {found.sm_count} SMs; driver {version[0] if version else 'unknown'}"
+        detail = f"{found.name}, {found.arch}, {found.sm_count} SMs; driver {version or 'unknown'}"
         return Check("GPU", State.OK, detail)
     stand_in = device.target()
     without = f"kernels are compiled for {stand_in.arch} ({stand_in.name}) and run on the emulator; nothing is timed"
     if version:
         known = ", ".join(device.KNOWN)
-        detail = f"driver {version[0]}, but no GPU of a known architecture ({known}); {without}"
+        detail = f"driver {version}, but no GPU of a known architecture ({known}); {without}"
         return Check("GPU", State.WARNING, detail, "run nvidia-smi and see why the GPU does not answer")
     return Check(
         "GPU", State.WARNING, f"none; {without}", "for timing, use a machine with an NVIDIA GPU and its driver"

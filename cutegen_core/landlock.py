@@ -51,7 +51,7 @@ def enter(
     attributes = _Ruleset(handled, _NET_TCP if abi >= 4 else 0, _SCOPE_SOCKETS_AND_SIGNALS if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _LIBC.syscall(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0))
-    _check(ruleset, "landlock_create_ruleset")
+    check(ruleset, "landlock_create_ruleset")
     reading = _FS_READ_FILE | _FS_READ_DIR
     for paths, rights in (
         (read, reading),
@@ -61,7 +61,7 @@ def enter(
     ):
         for path in paths:
             _allow(ruleset, path, rights & handled)
-    _check(_LIBC.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)), "landlock_restrict_self")
+    check(_LIBC.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)), "landlock_restrict_self")
     os.close(ruleset)
     return True
 
@@ -72,13 +72,14 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except OSError as error:
         raise MachineError(f"the sandbox cannot grant {path}: {error.strerror}.") from error
     rule = _PathBeneath(rights if path.is_dir() else rights & _FS_FILE_RIGHTS, fd)
-    _check(
+    check(
         _LIBC.syscall(_ADD_RULE, ruleset, ctypes.c_uint32(1), ctypes.byref(rule), ctypes.c_uint32(0)),
         f"landlock_add_rule for {path}",
     )
     os.close(fd)
 
 
-def _check(result: int, what: str) -> None:
+def check(result: int, what: str) -> None:
+    """Raises MachineError when a system call failed."""
     if result < 0:
         raise MachineError(f"the sandbox could not be set up: {what}: {os.strerror(ctypes.get_errno())}.")

@@ -11,9 +11,6 @@ Dim3 = tuple[int, int, int]
 TENSOR_MAP_BYTES = 128
 """Size of the opaque descriptor a kernel takes as `const __grid_constant__ CUtensorMap`; it is passed by value."""
 
-TENSOR_MAP_ALIGNMENT = 64
-"""Of the descriptor in memory while it is encoded."""
-
 SWIZZLE_SPAN_BYTES: Mapping[str, int] = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
 """Swizzle -> bytes within which 16-byte chunks change places; the inner box extent may not be longer."""
 

@@ -115,8 +115,8 @@ def seal(file_bytes: int) -> Level:
 
 def give_up_privileges() -> None:
     """No other process of the user may look into this one, and it gains no rights by starting programs."""
-    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
-    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    landlock.check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+    landlock.check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
 @functools.cache
@@ -242,11 +242,6 @@ def _limit_resources(policy: Policy) -> None:
         resource.setrlimit(name, (min(value, bound), min(value + slack, bound)))
 
 
-def _check(result: int, what: str) -> None:
-    if result < 0:
-        raise MachineError(f"the sandbox could not be set up: {what}: {os.strerror(ctypes.get_errno())}.")
-
-
 # -- the launcher -----------------------------------------------------------------------------------------------------
 
 
@@ -265,7 +260,7 @@ def launch(arguments: Sequence[str]) -> None:
     try:
         tool = Path(arguments[2]).resolve(strict=True)
         policy = _with_system_paths(_from_json(arguments[1]), tool)
-        _check(_LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
+        landlock.check(_LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
         _apply(policy, may_exec=True)
         os.execv(tool, list(arguments[2:]))
     except (OSError, MachineError) as error:

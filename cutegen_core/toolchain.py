@@ -59,11 +59,6 @@ def include_dirs() -> tuple[Path, ...]:
     )
 
 
-def crt_headers() -> Path:
-    """Headers that only a host compile of CUDA code needs (the emulator's)."""
-    return _find("nvidia-cuda-crt", f"{_CUDA}/include/crt/host_config.h").parent
-
-
 def zig() -> list[str]:
     """The command that starts zig; add "c++" for its clang."""
     return [str(_find("ziglang", "ziglang/zig"))]

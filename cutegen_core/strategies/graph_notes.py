@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.measurement import operations
 from cutegen_core.problem import Signature, TensorRole
 from cutegen_core.strategies.workload_class import classify, plain_op
 
@@ -45,7 +46,7 @@ def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
     parameters = {t.name for t in signature.inputs if t.role in (TensorRole.PARAMETER, TensorRole.BUFFER)}
     fixed = {n.name for n in graph.nodes if n.op == "constant" or (n.op == "input" and n.name in parameters)}
     for node in graph.nodes:
-        operands = list(_references(node))
+        operands = list(operations.operands(node))
         if node.op not in _FREE and operands and all(name in fixed for name in operands):
             fixed.add(node.name)
             yield f"{node.name} ({plain_op(node)}) depends on parameters only: hoist it into a small first launch"
@@ -53,13 +54,13 @@ def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
 
 def _cancelling(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
     name = plain_op(node)
-    for operand in _references(node):
+    for operand in operations.operands(node):
         before = plain_op(nodes[operand]) if operand in nodes else ""
         if (before, name) in _POINTWISE_INVERSES:
             yield f"{name} of {before} ({node.name}): they cancel where both are defined"
         if before == name and name in _IDEMPOTENT:
             yield f"{node.name}: {name} applied twice; once is enough"
-    sizes = [nodes[o].shape for o in _references(node) if o in nodes]
+    sizes = [nodes[o].shape for o in operations.operands(node) if o in nodes]
     if name in ("amax", "max", "mean", "sum", "softmax", "logsumexp") and sizes and node.shape == sizes[0]:
         reduced_over_one = any(extent == 1 for extent in sizes[0]) and name != "softmax"
         if reduced_over_one:
@@ -72,25 +73,13 @@ def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
     """Results read by exactly one operation of the same shape: they never need to reach memory."""
     uses: dict[str, int] = {}
     for node in graph.nodes:
-        for operand in _references(node):
+        for operand in operations.operands(node):
             uses[operand] = uses.get(operand, 0) + 1
     chain = [
         n.name for n in graph.nodes if n.op not in _FREE and uses.get(n.name, 0) == 1 and n.name not in graph.outputs
     ]
     if len(chain) > 1:
         yield f"read exactly once, so fusable into their reader: {', '.join(chain)}"
-
-
-def _references(node: Node) -> Iterator[str]:
-    def walk(operand: Operand) -> Iterator[str]:
-        if isinstance(operand, Ref):
-            yield operand.node
-        elif isinstance(operand, tuple):
-            for part in operand:
-                yield from walk(part)
-
-    for operand in (*node.args, *node.kwargs.values()):
-        yield from walk(operand)
 
 
 def _operands(node: Node) -> str:
