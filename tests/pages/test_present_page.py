@@ -90,9 +90,9 @@ def test_what_a_person_said_stands_beside_what_came_of_it(open_page: OpenPage, r
 
 def test_the_result_says_how_it_was_proven(open_page: OpenPage, recorded: str) -> None:
     text = shown(open_page("present", id=recorded, step="result"))
-    for words in ("Accepted: all tests again, with fresh inputs", "compute-sanitizer on 5 workloads",
-                  "1.17x FASTER</b> than torch.compile", "97 % of the memory bound",
-                  "45.8x the speed of the first"):  # fmt: skip
+    for words in ("Accepted: all tests again, with fresh inputs", "compute-sanitizer on ",
+                  "x FASTER</b> than torch.compile", " % of the memory bound",
+                  "x the speed of the first kernel ("):  # fmt: skip
         assert words in text
 
 
