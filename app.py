@@ -44,7 +44,7 @@ def _keep_engine(stop: threading.Event) -> None:
 
 
 def _middleware() -> list[Middleware]:
-    """The Host is checked on this machine's own addresses; elsewhere the token is what lets anybody in."""
+    """The Host is checked on this machine's own addresses; elsewhere a token or a login is what lets anybody in."""
     address = st.get_option("server.address")
     if not access.is_wanted(address):
         return [Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)]
@@ -52,7 +52,7 @@ def _middleware() -> list[Middleware]:
     host = address if address and address != "0.0.0.0" else socket.gethostname()
     for role, link in made.links(f"http://{host}:{st.get_option('server.port')}").items():
         print(f"  {role}: {link}", flush=True)
-    return [Middleware(access.AccessMiddleware, access=made)]
+    return [access.middleware(made)]
 
 
 app = st.App(

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import streamlit as st
 
 from cutegen_core import __version__, device, views, workspace
-from pages.components import access, data, doctor, models
+from pages.components import access, data, doctor, login, models
 from pages.components.texts import heading, note, quiet, table, visible
 
 LOG_CHARACTERS = 20_000
@@ -59,3 +59,4 @@ with right:
     rows: list[tuple[object, ...]] = [("cutegen", __version__), *((name, version(name)) for name in names)]
     st.html(table(("package", "version"), rows))
     quiet(f"Workspace: {workspace.home()}")
+login.render_way_out()

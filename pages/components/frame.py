@@ -7,13 +7,14 @@ from pathlib import Path
 import streamlit as st
 
 from cutegen_core.errors import CutegenError
-from pages.components import address, places
+from pages.components import address, login, places
 from pages.components.texts import note
 
 st.set_page_config("CuTeGen Workbench", page_icon="◧", layout="wide", initial_sidebar_state="collapsed")
 st.html(Path(__file__).with_name("page.css"))
 page = st.navigation(places.every(), position="top")
 try:
+    login.gate()
     address.agree()
     page.run()
 except CutegenError as error:

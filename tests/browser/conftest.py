@@ -42,7 +42,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={self.port}"]
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -120,7 +120,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

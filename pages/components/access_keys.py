@@ -1,0 +1,131 @@
+"""What lets somebody in: tokens for links, signed cookies, and tickets that become a cookie once.
+
+Everything is signed with one key, kept in the workspace: whoever was let in stays in over a restart. Deleting
+`access.key` and restarting the server puts everybody out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+COOKIE = "cutegen_access"
+TOKEN_KEPT_S = 30 * 24 * 3600
+PERSON_KEPT_S = 12 * 3600
+"""A person comes back through the login after it."""
+TICKET_KEPT_S = 60
+_PERSON, _TICKET = "as-", "ticket-"
+
+
+class Role(StrEnum):
+    OWNER = "owner"
+    VIEWER = "viewer"
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """Who holds a valid cookie: a role by a token, or a person by what the login said of them.
+
+    Attributes:
+        role: None for a person, whose role is looked up anew at every request.
+        claims: the values of the claim that decides, such as an address, or the groups.
+    """
+
+    role: Role | None
+    claims: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Access:
+    """The tokens of one server and the key that signs its cookies.
+
+    Attributes:
+        tokens: by role.
+        spent: tickets that were used, with the time they end.
+    """
+
+    tokens: Mapping[Role, str]
+    key: bytes
+    spent: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def fresh(cls, folder: Path) -> Access:
+        """New tokens, under the workspace's key."""
+        return cls({one: secrets.token_urlsafe(24) for one in Role}, signing_key(folder))
+
+    def role_of_token(self, token: str) -> Role | None:
+        given = token.encode()
+        return next((r for r, known in self.tokens.items() if hmac.compare_digest(known.encode(), given)), None)
+
+    def cookie(self, bearer: Bearer) -> str:
+        if bearer.role is not None:
+            return self._signed_until(bearer.role, TOKEN_KEPT_S)
+        return self._signed_until(_PERSON + _packed(bearer.claims), PERSON_KEPT_S)
+
+    def bearer(self, cookie: str) -> Bearer | None:
+        """Whom a cookie was signed for; None for a forged or an old one."""
+        who = self._who(cookie)
+        if who.startswith(_PERSON):
+            return Bearer(None, _unpacked(who.removeprefix(_PERSON)))
+        return Bearer(Role(who)) if who in tuple(Role) else None
+
+    def ticket(self, claims: Sequence[str]) -> str:
+        """Good once, for a minute: what a page puts into an address that the middleware makes a cookie of."""
+        return self._signed_until(f"{_TICKET}{secrets.token_hex(8)}-{_packed(claims)}", TICKET_KEPT_S)
+
+    def bearer_of_ticket(self, ticket: str) -> Bearer | None:
+        """The person it was made for, the first time."""
+        who, now = self._who(ticket), time.time()
+        for old in [one for one, until in self.spent.items() if until < now]:
+            del self.spent[old]
+        if not who.startswith(_TICKET) or who in self.spent:
+            return None
+        self.spent[who] = now + TICKET_KEPT_S
+        return Bearer(None, _unpacked(who.removeprefix(_TICKET).partition("-")[2]))
+
+    def links(self, url: str) -> Mapping[Role, str]:
+        return {role: f"{url}/?token={token}" for role, token in self.tokens.items()}
+
+    def _signed_until(self, who: str, kept_s: int) -> str:
+        words = f"{who}.{int(time.time()) + kept_s}"
+        return f"{words}.{self._signed(words)}"
+
+    def _who(self, signed: str) -> str:
+        """What was signed, "" for what was not signed here or is too old."""
+        words, _, signature = signed.rpartition(".")
+        who, _, until = words.partition(".")
+        if not hmac.compare_digest(self._signed(words).encode(), signature.encode()) or int(until) < time.time():
+            return ""
+        return who
+
+    def _signed(self, words: str) -> str:
+        return hmac.new(self.key, words.encode(), hashlib.sha256).hexdigest()
+
+
+def signing_key(folder: Path) -> bytes:
+    """The workspace's key, made at the first call; readable by its owner only."""
+    path = folder / "access.key"
+    try:
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+    except FileExistsError:
+        pass
+    return path.read_bytes()
+
+
+def _packed(claims: Sequence[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(list(claims)).encode()).decode().rstrip("=")
+
+
+def _unpacked(packed: str) -> tuple[str, ...]:
+    found: list[str] = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
+    return tuple(found)

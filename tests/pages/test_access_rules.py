@@ -1,0 +1,157 @@
+"""Cookies, tickets, guesses and the rules of `access.toml`, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cutegen_core.errors import AccessError, UsageError
+from pages.components import access
+from pages.components.access_keys import PERSON_KEPT_S, TICKET_KEPT_S, TOKEN_KEPT_S, Access, Bearer, Role
+from pages.components.access_middleware import GUESSES, GUESSES_WITHIN_S, AccessMiddleware
+from pages.components.access_people import People, people
+
+ANN, TEAM = Bearer(None, ("ann@example.org",)), Bearer(None, ("kernels", "everybody"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    return tmp_path
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    now = time.time() + seconds
+    monkeypatch.setattr(time, "time", lambda: now)
+
+
+@pytest.mark.parametrize(
+    ("bearer", "kept_s"), [(Bearer(Role.OWNER), TOKEN_KEPT_S), (ANN, PERSON_KEPT_S), (TEAM, PERSON_KEPT_S)]
+)
+def test_a_cookie_says_whose_it_is_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bearer: Bearer, kept_s: int
+) -> None:
+    made = Access.fresh(tmp_path)
+    cookie = made.cookie(bearer)
+    assert Access.fresh(tmp_path).bearer(cookie) == bearer, "a restart keeps the key"
+    assert made.bearer(cookie[:-1] + ("0" if cookie[-1] != "0" else "1")) is None
+    for forged in ("", ".", "owner", "owner.9999999999.", cookie.replace(".", ".9", 1)):
+        assert made.bearer(forged) is None
+    later(monkeypatch, kept_s + 2)
+    assert made.bearer(cookie) is None
+
+
+def test_deleting_the_key_puts_everybody_out(tmp_path: Path) -> None:
+    cookie = Access.fresh(tmp_path).cookie(Bearer(Role.OWNER))
+    assert (tmp_path / "access.key").stat().st_mode & 0o077 == 0
+    (tmp_path / "access.key").unlink()
+    assert Access.fresh(tmp_path).bearer(cookie) is None
+
+
+def test_a_ticket_is_good_once_and_is_no_cookie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Access.fresh(tmp_path)
+    ticket, other = made.ticket(ANN.claims), made.ticket(ANN.claims)
+    assert made.bearer(ticket) is None
+    assert made.bearer_of_ticket(ticket) == ANN
+    assert made.bearer_of_ticket(ticket) is None
+    assert made.bearer_of_ticket(made.cookie(ANN)) is None
+    later(monkeypatch, TICKET_KEPT_S + 2)
+    assert made.bearer_of_ticket(other) is None
+
+
+def ask(guard: AccessMiddleware, query: str, cookie: str = "", client: str = "10.0.0.1") -> int:
+    """Status of one GET through the middleware; 200 where it let through."""
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "scheme": "http", "query_string": query.encode(),
+        "headers": [(b"cookie", cookie.encode())] if cookie else [], "client": (client, 1),
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    asyncio.run(guard(scope, receive, send))
+    return int(sent[0]["status"])
+
+
+async def everything(_scope: Any, _receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def test_guessing_is_slowed_down_and_holds_nobody_else_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Access.fresh(tmp_path)
+    guard, right = AccessMiddleware(everything, made), f"token={made.tokens[Role.VIEWER]}"
+    assert [ask(guard, "token=guess") for _ in range(GUESSES)] == [401] * GUESSES
+    assert ask(guard, right) == ask(guard, "ticket=guess") == 429
+    assert ask(guard, right, client="10.0.0.2") == 303
+    assert ask(guard, "", f"{access.COOKIE}={made.cookie(Bearer(Role.VIEWER))}") == 200
+    now = time.monotonic() + GUESSES_WITHIN_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert ask(guard, right) == 303
+
+
+@pytest.mark.parametrize(
+    ("claims", "role"),
+    [
+        (("ann@example.org",), Role.OWNER), (("ANN@Example.org",), Role.OWNER), (("bob@example.org",), Role.VIEWER),
+        (("@example.org",), None), (("ann@example.org.evil.net",), None), (("eve@sub.example.org",), None),
+        (("x", "kernels"), Role.VIEWER), ((), None), (("*@example.org",), Role.VIEWER),
+    ],
+)  # fmt: skip
+def test_rules_name_people_domains_and_groups(claims: tuple[str, ...], role: Role | None) -> None:
+    rules = People(owners=("ann@example.org",), viewers=("*@example.org", "kernels"))
+    assert rules.role(claims) is role
+
+
+@pytest.mark.parametrize(
+    ("user", "claim", "claims"),
+    [
+        ({"email": "a@b.c"}, "email", ("a@b.c",)), ({"email": "a@b.c", "email_verified": False}, "email", ()),
+        ({"email": "a@b.c", "email_verified": True}, "email", ("a@b.c",)), ({}, "email", ()),
+        ({"groups": ["x", "y", 3, ""]}, "groups", ("x", "y")), ({"groups": {"x": 1}}, "groups", ()),
+        ({"groups": ["x"], "email_verified": False}, "groups", ("x",)),
+    ],
+)  # fmt: skip
+def test_what_counts_of_a_login(user: dict[str, Any], claim: str, claims: tuple[str, ...]) -> None:
+    assert People(claim=claim).claims(user) == claims
+
+
+def test_the_file_is_the_switch_and_is_read_again(home: Path) -> None:
+    assert people() is None
+    assert not access.is_wanted("127.0.0.1")
+    (home / "access.toml").write_text('owners = ["ann@example.org"]\n')
+    assert access.is_wanted("127.0.0.1")
+    assert people() == People(owners=("ann@example.org",))
+    (home / "access.toml").write_text('claim = "groups"\nviewers = ["kernels", "compilers"]\n')
+    assert people() == People("groups", viewers=("kernels", "compilers"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("owners = [", "is no TOML"), ('owner = ["x"]', "no setting 'owner'"), ('owners = "x"', "a list of texts"),
+     ("owners = [1]", "a list of texts"), ("claim = 1", "claim must be a text")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_used_lets_nobody_in(home: Path, text: str, said: str) -> None:
+    (home / "access.toml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        people()
+
+
+def test_logins_without_streamlits_part_do_not_start(home: Path) -> None:
+    (home / "access.toml").write_text('owners = ["ann@example.org"]\n')
+    with pytest.raises(UsageError, match=r"has no \[auth\]"):
+        access.middleware(Access.fresh(home))
+
+
+def test_a_stranger_owns_nothing(home: Path) -> None:
+    (home / "access.toml").write_text("")
+    assert access.role() is None
+    with pytest.raises(AccessError):
+        access.require_owner()
