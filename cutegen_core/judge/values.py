@@ -2,9 +2,9 @@
 
 1. `instantiate` runs the source (under `FakeTensorMode` nothing is allocated) and calls `get_init_inputs`, `Model` and
    `get_inputs` with the seed set before each, so that (source, seed) always gives the same values.
-2. Every tensor gets its contract name: `forward` arguments, then parameters and buffers with `_` for `.`. Tensors kept
-   as plain attributes become buffers first. A name taken twice gets a trailing `_`.
-3. `draw` replaces the floating inputs for adversarial workloads.
+2. Every tensor gets its contract name (`contract_names`): `forward` arguments, then parameters and buffers. Tensors
+   kept as plain attributes become buffers first.
+3. `draw` replaces the floating inputs for adversarial workloads (`drawing`).
 4. `Live.call` runs `forward` on any such set of tensors, also on their float64 copies.
 
 The module stays in training mode, as KernelBench runs it; only dropout layers are switched off, since no kernel can
@@ -15,12 +15,11 @@ a kernel which ignores it is found out.
 from __future__ import annotations
 
 import inspect
-import keyword
 import linecache
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -33,16 +32,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_core.errors import ProblemError
+from cutegen_core.judge.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.judge.drawing import drawn
 from cutegen_core.problem import ITEMSIZE, TensorRole, TensorSpec, Values
 
 _MODULE_NAME = "cutegen_reference"
-_RESERVED = frozenset(
-    ("out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2")
-)
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16)
-_LARGE_MEAN = 100.0
-_LARGE_SCALE = 1000.0
-_DENORMAL_FRACTION = 0.125
 
 
 @dataclass(frozen=True)
@@ -134,7 +129,7 @@ def draw(live: Live, values: Values, seed: int) -> Live:
         return live
     generator = torch.Generator().manual_seed(seed + 2)
     changed = {
-        name: _drawn(t, values, generator) if live.roles[name] is TensorRole.INPUT and t.is_floating_point() else t
+        name: drawn(t, values, generator) if live.roles[name] is TensorRole.INPUT and t.is_floating_point() else t
         for name, t in live.tensors.items()
     }
     return Live(live.model, changed, live.roles, live.states, live.leaves, live.spec, live.scalars, live.origin)
@@ -231,13 +226,13 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
     _settle(model)
     arguments = _arguments(model, given, origin)
     leaves, spec = pytree.tree_flatten(arguments)
-    names = _Names()
+    names = Names()
     tensors: dict[str, torch.Tensor] = {}
     roles: dict[str, TensorRole] = {}
     states: dict[str, str] = {}
     scalars: dict[str, int | float | bool] = {}
     placed: list[Any] = []
-    for wanted, leaf in zip(_leaf_names(model, arguments), leaves, strict=True):
+    for wanted, leaf in zip(leaf_names(model, arguments), leaves, strict=True):
         placed.append(leaf)
         if isinstance(leaf, torch.Tensor):
             name = names.take(wanted)
@@ -249,28 +244,9 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
         for dotted, tensor in pairs:
             name = names.take(dotted)
             tensors[name], roles[name], states[name] = tensor.detach(), role, dotted
-    for wanted, value in _module_numbers(model):
+    for wanted, value in module_numbers(model):
         scalars.setdefault(names.free(wanted), value)
     return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
-
-
-class _Names:
-    """Hands out identifiers usable in a kernel file's expressions, each once."""
-
-    def __init__(self) -> None:
-        self._taken = set(_RESERVED)
-
-    def free(self, wanted: str) -> str:
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted)
-        name = f"_{name}" if name[:1].isdigit() or not name else name
-        while name in self._taken or keyword.iskeyword(name):
-            name += "_"
-        return name
-
-    def take(self, wanted: str) -> str:
-        name = self.free(wanted)
-        self._taken.add(name)
-        return name
 
 
 def _settle(model: torch.nn.Module) -> None:
@@ -308,59 +284,3 @@ def _arguments(model: torch.nn.Module, given: Any, origin: str) -> tuple[tuple[A
     except TypeError as error:
         raise ProblemError(f"{origin}: get_inputs() does not fit forward: {error}.") from error
     return tuple(given), {}
-
-
-def _leaf_names(model: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:
-    """A name per leaf: the forward argument's, with the path inside it for a list or dict of tensors."""
-    bound = inspect.signature(model.forward).bind(*arguments[0], **arguments[1]).arguments
-    positional = list(_flat_positional(model, bound))
-    paths, _ = pytree.tree_flatten_with_path(arguments)
-    names = []
-    for path, _leaf in paths:
-        keys = [str(getattr(key, "idx", getattr(key, "key", key))) for key in path]
-        first = positional[int(keys[1])] if keys[0] == "0" else keys[1]
-        names.append("_".join([first, *keys[2:]]))
-    return names
-
-
-def _flat_positional(model: torch.nn.Module, bound: Mapping[str, Any]) -> Iterator[str]:
-    parameters = inspect.signature(model.forward).parameters
-    for name, value in bound.items():
-        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            yield from (f"{name}_{i}" for i in range(len(value)))
-        else:
-            yield name
-
-
-def _module_numbers(model: torch.nn.Module) -> Iterator[tuple[str, int | float | bool]]:
-    """Plain numbers of all modules, dotted; tuples of numbers by position."""
-    for prefix, module in model.named_modules():
-        for name, value in vars(module).items():
-            if name.startswith("_") or name in ("training", "call_super_init", "dump_patches"):
-                continue
-            dotted = f"{prefix}.{name}" if prefix else name
-            if isinstance(value, int | float):
-                yield dotted, value
-            elif isinstance(value, tuple) and all(isinstance(v, int | float) for v in value):
-                yield from ((f"{dotted}.{i}", v) for i, v in enumerate(value))
-
-
-def _drawn(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
-    """One adversarial input. Shapes and dtypes stay; float16 scales stay in its range."""
-    dtype = tensor.dtype
-    large = 60.0 if dtype is torch.float16 else _LARGE_SCALE
-    match values:
-        case Values.LARGE_MEAN:
-            return tensor + torch.tensor(_LARGE_MEAN, dtype=dtype)
-        case Values.LARGE_SCALE:
-            return (torch.randn(tensor.shape, generator=generator) * large).to(dtype)
-        case Values.ONE_HOT:
-            hot = torch.zeros(tensor.shape, dtype=dtype).reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
-            if hot.numel():
-                hot[torch.arange(hot.shape[0]), torch.randint(hot.shape[1], (hot.shape[0],), generator=generator)] = 1
-            return hot.reshape(tensor.shape)
-        case Values.SPARSE:
-            return torch.where(torch.rand(tensor.shape, generator=generator) < 0.05, tensor, torch.zeros_like(tensor))
-        case _:
-            tiny = torch.finfo(dtype).tiny * _DENORMAL_FRACTION
-            return (torch.randn(tensor.shape, generator=generator) * tiny).to(dtype)
