@@ -17,11 +17,14 @@ from cutegen_core.errors import CutegenError
 from cutegen_core.exports import FORMATS
 from cutegen_core.tools import EXECUTORS, PROPOSERS
 
+_Command = Callable[[argparse.Namespace], int]
+_AddCommand = Callable[[str, _Command, str], argparse.ArgumentParser]
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     arguments = _parser().parse_args(argv)
-    command: Callable[[argparse.Namespace], int] = arguments.command
+    command: _Command = arguments.command
     try:
         return command(arguments)
     except CutegenError as error:
@@ -48,13 +51,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], help_text: str) -> argparse.ArgumentParser:
+    def command(name: str, run: _Command, help_text: str) -> argparse.ArgumentParser:
         sub = subcommands.add_parser(name, help=help_text, description=help_text)
         sub.set_defaults(command=run)
         if run is not commands.serve:
             sub.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
         return sub
 
+    _add_machine_and_problems(command)
+    _add_kernels(command)
+    _add_sessions(command)
+    return parser
+
+
+def _add_machine_and_problems(command: _AddCommand) -> None:
     app = command("app", commands.serve, "serve the workbench and open the browser")
     app.add_argument("--port", type=int, default=8501)
     app.add_argument("--no-browser", action="store_true")
@@ -70,6 +80,9 @@ def _parser() -> argparse.ArgumentParser:
         "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
         help="say what is doubtful about them, or about this one (1: an error was found)",
     )  # fmt: skip
+
+
+def _add_kernels(command: _AddCommand) -> None:
     check = command("check", commands.check, "take one kernel file through the stages")
     check.add_argument("file", type=Path)
     _add_problem(check)
@@ -86,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("session", help="its id, or a recording to import first")
     _add_executor(replay)
     replay.add_argument("--arch")
+
+
+def _add_sessions(command: _AddCommand) -> None:
     importing = command("import", commands.import_, "a recording, CuTeGen nodes or a KernelBench run, read-only")
     importing.add_argument("path", type=Path)
     command("sessions", commands.list_sessions, "all sessions of this workspace")
@@ -95,7 +111,6 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("session")
     exporting.add_argument("--format", choices=tuple(FORMATS), default="cu")
     exporting.add_argument("-o", "--output", type=Path, required=True, help="where to")
-    return parser
 
 
 def _add_problem(parser: argparse.ArgumentParser) -> None:
