@@ -96,7 +96,7 @@ def _title(shown: StepView) -> str:
     asked = f" · asked: “{step.instruction}”" if step.instruction else ""
     told = escaped(author + verdict + outcome + asked)
     chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
-    idea = escaped(step.idea or "being proposed")
+    idea = escaped(step.idea or ("no kernel" if step.outcome else "not written yet"))
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 

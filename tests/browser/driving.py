@@ -1,0 +1,56 @@
+"""How the session page is driven: its state, its steps, and a decision by click or by key."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.event import Decided
+from cutegen_core.store import Store
+
+LINE = "What should change next? Or why is this wrong?"
+
+
+def state_of(page: Page) -> Locator:
+    """The chip with the session's state."""
+    return page.locator(".cg-header .cg-chip").first
+
+
+def title_of(page: Page) -> Locator:
+    """The shown step's title."""
+    return page.locator(".cg-step-title")
+
+
+def stop_of(page: Page, name: str) -> Locator:
+    """One stop of the stage rail."""
+    return page.locator(".cg-stop", has_text=name)
+
+
+def button_of(page: Page, label: str) -> Locator:
+    return page.get_by_role("button", name=re.compile(f"^{re.escape(label)}"))
+
+
+def leave_fields(page: Page) -> None:
+    """Where keys are shortcuts again."""
+    page.evaluate("document.activeElement.blur()")
+
+
+def press(page: Page, label: str, key: str, *, by: str) -> None:
+    """The decision with this label, once it can be made: by a "click" on it, or by its "key"."""
+    expect(button_of(page, label)).to_be_enabled()
+    if by == "click":
+        button_of(page, label).click()
+    else:
+        leave_fields(page)
+        page.keyboard.press(key)
+
+
+def say(page: Page, text: str) -> None:
+    """Types into the line of the decide bar."""
+    page.get_by_placeholder(LINE).fill(text)
+
+
+def decided(store: Store, session: str) -> list[str]:
+    """Kinds of all decisions so far."""
+    return [str(e.event.decision.kind) for e in store.events(session) if isinstance(e.event, Decided)]

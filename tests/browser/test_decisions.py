@@ -1,0 +1,118 @@
+"""Every decision of the decide bar, by click and by key, on one session that a live engine carries on."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from cutegen_core.event import Outcome, SessionState, StateChanged
+from cutegen_core.store import Store
+from cutegen_core.transitions import fold
+from tests.browser.conftest import Server
+from tests.browser.driving import button_of, decided, leave_fields, press, say, state_of, stop_of, title_of
+from tests.browser.editing import editor_of, replace_text
+from tests.pages.stories import HOSTILE, Story, not_compiled, softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
+
+FIRST_EVER_MS = 240_000
+"""The very first trial on a machine builds the emulator's headers."""
+
+
+@pytest.fixture
+def store(server: Server) -> Store:
+    return Store(server.home / "store.db")
+
+
+@pytest.mark.parametrize("by", ["click", "key"])
+def test_every_decision_has_its_effect(server: Server, store: Store, page: Page, by: str) -> None:
+    session = softmax_story(store).session
+    known = len(decided(store, session))
+    page.goto(f"{server.url}/session?id={session}")
+    keep_hunks(page, by)
+    edit_and_run(page, by)
+    press(page, "Go on and repair", "a", by=by)
+    expect(title_of(page)).to_contain_text("Step 8")
+    expect(page.get_by_text("The change waits for you")).to_be_visible()
+
+    # Without words neither of the two is an answer; what is missing is said.
+    press(page, "Reject", "x", by=by)
+    expect(page.get_by_text("Type the reason into the line first")).to_be_visible()
+    say(page, "reads every row twice")
+    press(page, "Reject", "x", by=by)
+    expect(title_of(page)).to_contain_text("Step 9")
+    expect(page.get_by_placeholder("What should change next?")).to_have_value("")
+    say(page, "512 threads")
+    press(page, "Redirect", "d", by=by)
+    expect(title_of(page)).to_contain_text("asked: “512 threads”")
+
+    press(page, "Stop", "s", by=by)
+    expect(state_of(page)).to_have_text("■ stopped")
+    press(page, "Resume", "g", by=by)
+    expect(state_of(page)).to_have_text("◆ awaiting review")
+
+    # Back to a step, and on beside the best.
+    press(page, "Older", "o", by=by)
+    expect(title_of(page)).to_contain_text("Step 9")
+    press(page, "Rewind to 9", "w", by=by)
+    expect(title_of(page)).to_contain_text("Step 11")
+    press(page, "Branch 11", "b", by=by)
+    expect(title_of(page)).to_contain_text("Step 12")
+    assert decided(store, session)[known:] == [
+        "edit", "edit", "approve", "reject", "redirect", "stop", "resume", "rewind", "branch",
+    ]  # fmt: skip
+    state = fold(store.events(session))
+    assert [step.note for step in state.steps if step.outcome is Outcome.REJECTED] == ["reads every row twice"]
+    assert state.branched
+
+
+def keep_hunks(page: Page, by: str) -> None:
+    """One hunk of four is dropped; the rest is a candidate that walks the stages, which are watched."""
+    press(page, "Keep hunks", "k", by=by)
+    press(page, "✓ kept · hunk 1", "1", by=by)
+    expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
+    press(page, "Keep 3 of 4 hunks", "k", by=by)
+    expect(title_of(page)).to_contain_text("Step 6 kept 3 of 4 hunks")
+    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(stop_of(page, "TEST")).to_contain_text("failed")
+
+
+def edit_and_run(page: Page, by: str) -> None:
+    """No kernel: refused at once. Escape leaves the editor, where Tab indents."""
+    press(page, "Edit & run", "e", by=by)
+    expect(editor_of(page)).to_be_visible()
+    replace_text(page, HOSTILE)
+    if by == "click":
+        button_of(page, "Run the edit").click()
+    else:
+        page.keyboard.press("Control+Enter")
+    expect(title_of(page)).to_contain_text("Step 7 edited by hand")
+    expect(stop_of(page, "PATCH")).to_contain_text("failed")
+    leave_fields(page)
+
+
+@pytest.mark.parametrize("by", ["click", "key"])
+def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: Store, page: Page, by: str) -> None:
+    story = exhausted_story(store)
+    page.goto(f"{server.url}/session?id={story.session}&pane=profile&view=hunks")
+    expect(page.get_by_text("No profile: needs a GPU")).to_be_visible()
+    assert not button_of(page, "Profile").count()
+    expect(state_of(page)).to_have_text("▲ exhausted")
+    press(page, "Try the hunks apart", "t", by=by)
+    table = page.locator(".cg-table", has_text="without it")
+    expect(table).to_contain_text("✗ unparsed", timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Before the change: unparsed")).to_be_visible()
+    press(page, "Raise to 22 steps", "m", by=by)
+    expect(page.locator(".cg-header")).to_contain_text("3 of 22")
+    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+
+
+def exhausted_story(store: Store) -> Story:
+    """Its two steps are no kernels, so that what is built of their hunks is refused at once."""
+    lines = [f"line {number}" for number in range(20)]
+    story = Story(store).begin(held=True, max_steps=2)
+    story.base = story.propose("\n".join(lines), "no kernel")
+    story.test(not_compiled(story.base)).close(Outcome.FAILED)
+    other = story.propose("\n".join(["first", *lines[1:-1], "last"]), "no kernel either")
+    story.test(not_compiled(other)).close(Outcome.FAILED)
+    return story.add(StateChanged(SessionState.EXHAUSTED, "the budget of 2 steps is used up")).publish()
