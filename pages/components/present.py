@@ -107,6 +107,9 @@ def _buttons(deck: Deck, at: int) -> None:
     st.button(label, key="present-play", shortcut="Space", on_click=ui_state.noted(_play, deck, at))
     _step_button(deck, "Next", "ArrowRight", 1, at_last)
     _step_button(deck, "Last", "End", all_of_them, at_last)
+    with st.container(key="present-clicker"):  # not drawn: a presenter's remote control sends these keys
+        _step_button(deck, "Page up", "PageUp", -1, at_first)
+        _step_button(deck, "Page down", "PageDown", 1, at_last)
 
 
 def _step_button(deck: Deck, label: str, shortcut: str, by: int, is_there: bool) -> None:
