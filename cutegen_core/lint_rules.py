@@ -18,6 +18,12 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+CHEATS = frozenset(
+    ("zeros-pass", "mean-passes", "copy-passes", "constant-output", "ignores-inputs", "untested-input", "half-passes")
+)
+"""Answers that must fail one of the tests, whichever."""
+
+
 class Rule(NamedTuple):
     """One rule of the lint."""
 

@@ -68,7 +68,7 @@ def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterato
         elif 0 < (least := _least_us(reference, workload, device)) < LAUNCH_US:
             what = (
                 f"workload {workload.name} moves {size / (1 << 20):.2g} MiB, which {device.name} does in "
-                f"{least:.2g} us at best."
+                f"{least:.2g} µs at best."
             )
             yield Finding("small-benchmark", what, _resized(reference, workload, device, room, shrink=False))
 

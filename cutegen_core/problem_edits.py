@@ -12,12 +12,14 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
-from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload
+from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
 _LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "COMPULSORY", "TITLE", "EDITED_FROM")
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
@@ -49,9 +51,34 @@ def size_from(name: str, text: str) -> SizeValue:
     return value
 
 
+def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workload | None]) -> Problem:
+    """The problem with that workload changed, or without it; ProblemError when there is none of that name."""
+    if all(workload.name != name for workload in problem.workloads):
+        raise ProblemError(f"there is no workload {name!r} any more.")
+    made = (change(workload) if workload.name == name else workload for workload in problem.workloads)
+    return replace(problem, workloads=tuple(workload for workload in made if workload is not None))
+
+
+def with_another(problem: Problem) -> Problem:
+    """The problem with one more test, of the first one's sizes, in front of the workloads that are timed."""
+    names = {workload.name for workload in problem.workloads}
+    name = next(f"test {n}" for n in count(1) if f"test {n}" not in names)
+    timed = problem.with_role(WorkloadRole.BENCHMARK)
+    others = tuple(workload for workload in problem.workloads if workload not in timed)
+    sizes = others[0].sizes if others else {}
+    return replace(problem, workloads=(*others, Workload(name, WorkloadRole.EMULATOR, sizes), *timed))
+
+
+def rewritten(source: str, old: Problem, new: Problem) -> str:
+    """The text of `old` with the workloads and tolerances of `new`, where they differ."""
+    if new.workloads != old.workloads:
+        source = with_workloads(source, new.workloads)
+    return source if new.tolerance == old.tolerance else with_tolerance(source, new.tolerance)
+
+
 def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
     """The text with these workloads; what is wrong with them is said by `read`, but for two of one name."""
-    twice = [name for name, count in Counter(w.name for w in workloads).items() if count > 1]
+    twice = [name for name, times in Counter(w.name for w in workloads).items() if times > 1]
     if twice:
         raise ProblemError(f"two workloads are called {twice[0]!r}: a verdict could not say which it means.")
     rows = "".join(f"    {_quoted(w.name)}: {_entry(w)},\n" for w in workloads)

@@ -11,7 +11,7 @@ from cutegen_core.judge import values
 from cutegen_core.judge.expected import Expected, array, expect, run
 from cutegen_core.judge.lint_runs import Array, Facts, Input, Output
 from cutegen_core.judge.values import Live
-from cutegen_core.problem import TensorRole
+from cutegen_core.problem import TensorRole, Values
 
 _COARSER = {
     torch.float64: torch.float32, torch.float32: torch.bfloat16,
@@ -20,17 +20,21 @@ _COARSER = {
 Outputs = tuple[torch.Tensor, ...]
 
 
-def gather(source: str, origin: str, *, relaxed: bool) -> Facts:
+def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
     """Everything the lint asks of one small workload. ProblemError when the reference fails."""
-    live, second = values.instantiate(source, origin), values.instantiate(source, origin, seed=1)
+
+    def made(seed: int = 0) -> Live:
+        return values.draw(values.instantiate(source, origin, seed), drawn, seed)
+
+    live, second = made(), made(seed=1)
     given, passed = _fresh(live.tensors), _fresh(live.tensors)
     declared = _called(live, passed)
     changed = {name for name, tensor in passed.items() if not _equal(tensor, given[name])}
     twice = _called(live, _fresh(given))
-    fresh = _called(values.instantiate(source, origin), _fresh(given))
-    reseeded = _called(values.instantiate(source, origin), _fresh(given), seed=1)
-    again = values.instantiate(source, origin).tensors
-    expected = expect(values.instantiate(source, origin))
+    fresh = _called(made(), _fresh(given))
+    reseeded = _called(made(), _fresh(given), seed=1)
+    again = made().tensors
+    expected = expect(made())
     other = expect(second)
     layers = frozenset(type(module).__name__ for module in live.model.modules())
     tries = _Tries(live, given, second)

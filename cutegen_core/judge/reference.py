@@ -126,11 +126,12 @@ class Reference:
         answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
-    def lint(self) -> LintRun:
+    def lint(self, workload: Workload) -> LintRun:
         """What running the reference at a small workload shows to be doubtful (`lint_runs`)."""
         tolerance = {dtype: asdict(self.problem.tolerance_for(dtype)) for dtype in DEFAULT_TOLERANCE}
         allow = list(self.problem.allow)
-        answer = self._ask("lint", self.source(self.typical()), tolerance=tolerance, allow=allow)
+        more = {"values": workload.values.value, "tolerance": tolerance, "allow": allow}
+        answer = self._ask("lint", self.source(workload), **more)
         found = tuple((one["rule"], one["what"]) for one in answer["findings"])
         return LintRun(found, tuple(Values(word) for word in answer["usable"]))
 

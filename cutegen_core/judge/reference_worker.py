@@ -91,7 +91,9 @@ class Handler:
 
     def _lint(self, request: Message) -> Message:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
-        facts = lint_facts.gather(request["source"], request["origin"], relaxed=bool(request["allow"]))
+        facts = lint_facts.gather(
+            request["source"], request["origin"], Values(request["values"]), relaxed=bool(request["allow"])
+        )
         usable = [v.value for v in _HARD if _usable(request["source"], request["origin"], v)]
         return {"findings": [found._asdict() for found in lint_runs.findings(facts, tolerance)], "usable": usable}
 

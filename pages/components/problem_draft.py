@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -120,15 +121,30 @@ def _read(editing: Editing) -> Editing:
         return editing._replace(error=str(error), line=problem_text.line_of(error, origin))
 
 
-def write(store: Store, editing: Editing, text: str) -> None:
-    """In a callback: the text as it now is. What was changed elsewhere since the page was drawn is not overwritten."""
+def take(store: Store, original: Problem | None, change: Callable[[Problem], Problem]) -> None:
+    """In a click: the problem as it is now, changed. What makes no sense is said, and nothing changes."""
+    editing = look(store, original)
+    try:
+        if editing.problem is None:
+            raise ProblemError(editing.error)
+        text = problem_edits.rewritten(editing.text, editing.problem, change(editing.problem))
+        problem_text.read(text, editing.name, f"{editing.name}.py")
+    except ProblemError as error:
+        ui_state.say(f"Not changed. {error}")
+        return
+    if not write(store, editing, text):
+        ui_state.say("Not changed: it was changed in another tab at the same moment. Please change it again.")
+
+
+def write(store: Store, editing: Editing, text: str) -> bool:
+    """In a click: the text as it now is. False when it was changed elsewhere since `editing` was looked at."""
     new = Draft(editing.original.key if editing.original else "", text)
-    if editing.draft is None and store.draft(editing.key) is None:
-        store.save_draft(editing.key, new)
-    elif editing.draft is None or not store.replace_draft(editing.key, editing.draft, new):
-        ui_state.say(
-            "It was changed in another tab meanwhile. This is how it stands now; please change it there again."
-        )
+    if editing.draft is not None:
+        return store.replace_draft(editing.key, editing.draft, new)
+    if store.draft(editing.key) is not None:
+        return False
+    store.save_draft(editing.key, new)
+    return True
 
 
 def discard(store: Store, editing: Editing) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import streamlit as st
 
 from cutegen_core import own_problems, problem_edits, problem_text, problems
@@ -60,6 +63,7 @@ def _differences(editing: Editing) -> tuple[str, ...]:
 def _reset(store: Store, editing: Editing) -> None:
     problem_draft.discard(store, editing)
     ui_state.forget(_text_key(editing))
+    ui_state.forget(_refused(editing))
 
 
 # -- the editor --------------------------------------------------------------------------------------------------------
@@ -74,7 +78,7 @@ def render_form_or_error(store: Store, editing: Editing) -> None:
         _sizes_wanted(store, editing, editing.problem)
     else:
         with st.container(key="problem-form"):
-            render_form(editing, editing.problem, lambda text: problem_draft.write(store, editing, text))
+            render_form(editing.key, editing.problem, partial(problem_draft.take, store, editing.original))
 
 
 def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
@@ -114,7 +118,10 @@ def render_text(store: Store, editing: Editing, lint_error: str) -> None:
     """The file's text; below it, the line that something is wrong with."""
     heading("Reference, in KernelBench's shape")
     key = _text_key(editing)
-    ui_state.put(key, editing.text)
+    if ui_state.text(_refused(editing)):
+        _which(store, editing, key)
+    else:
+        ui_state.put(key, editing.text)
     st.text_area(
         "Text of the problem", key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
         on_change=ui_state.noted(_typed, store, editing, key),
@@ -122,12 +129,33 @@ def render_text(store: Store, editing: Editing, lint_error: str) -> None:
     quiet("Python with Model, get_inputs and get_init_inputs. Ctrl+Enter takes the text over.")
     said, line = failure(editing, lint_error)
     if line:
-        render_reference(editing.text, said, line)
+        render_reference(editing.text, said, line, f"What is wrong: line {line}")
 
 
 def _typed(store: Store, editing: Editing, key: str) -> None:
     ui_state.put(f"{editing.key}-failed", "")
-    problem_draft.write(store, editing, ui_state.text(key).encode(errors="replace").decode())
+    text = ui_state.text(key).encode(errors="replace").decode()
+    if not problem_draft.write(store, editing, text) and problem_draft.look(store, editing.original).text != text:
+        ui_state.put(_refused(editing), "1")
+
+
+def _which(store: Store, editing: Editing, key: str) -> None:
+    """What was typed upon a text that has changed meanwhile is neither kept nor lost: the person says which holds."""
+    note(
+        "warning", "The problem was changed meanwhile, in a field or another tab. What you typed here is not kept yet."
+    )
+    with st.container(horizontal=True, gap="xsmall"):
+        st.button("Keep what I typed", key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
+        st.button("Take the other", key="problem-theirs", on_click=ui_state.noted(ui_state.forget, _refused(editing)))
+
+
+def _keep_mine(store: Store, editing: Editing, key: str) -> None:
+    ui_state.forget(_refused(editing))
+    _typed(store, editing, key)
+
+
+def _refused(editing: Editing) -> str:
+    return f"{editing.key}-refused"
 
 
 def _text_key(editing: Editing) -> str:
@@ -136,7 +164,7 @@ def _text_key(editing: Editing) -> str:
 
 def mend(store: Store, editing: Editing, workloads: tuple[Workload, ...]) -> None:
     """In a click: the workloads that the lint offers."""
-    problem_draft.write(store, editing, problem_edits.with_workloads(editing.text, workloads))
+    problem_draft.take(store, editing.original, lambda problem: replace(problem, workloads=workloads))
     address.go(edit="1")
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from cutegen_core import problem_lint
+from cutegen_core import problem_edits, problem_lint
 from cutegen_core.device import Device, target
 from cutegen_core.errors import CutegenError
 from cutegen_core.lint_rules import Finding, Severity
 from cutegen_core.problem import Problem, Workload
 from pages.components import access, ui_state
-from pages.components.texts import chip, escaped, heading, note, quiet
+from pages.components.texts import chip, escaped, heading, note, plain_label, quiet
 
 POLL_S = 0.4
 _KEPT = 200
@@ -52,11 +52,11 @@ def render_lint(problem: Problem, mend: Mend) -> str:
     if run and not run.future.done():
         heading("Lint")
         st.fragment(_waiting, run_every=POLL_S)(run)
-        _findings(problem_lint.at_a_glance(problem), mend)
+        _findings(problem, problem_lint.at_a_glance(problem), mend)
         return ""
     if run is None:
         return _unlinted(problem, device, mend)
-    return _linted(run, device, mend)
+    return _linted(run, problem, device, mend)
 
 
 def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
@@ -68,11 +68,11 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
     found = problem_lint.at_a_glance(problem)
     if found:
         quiet(_UNSEEN)
-    _findings(found, mend)
+    _findings(problem, found, mend)
     return ""
 
 
-def _linted(run: Run, device: Device, mend: Mend) -> str:
+def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
     try:
         found = run.future.result()
     except CutegenError as error:
@@ -84,7 +84,7 @@ def _linted(run: Run, device: Device, mend: Mend) -> str:
         quiet(
             "✓ No answer that computes nothing passes; shapes, values, tolerance, size and baseline are as they should."
         )
-    _findings(found, mend)
+    _findings(problem, found, mend)
     return ""
 
 
@@ -139,7 +139,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="lint")
 
 
-def _findings(found: tuple[Finding, ...], mend: Mend) -> None:
+def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
     for number, finding in enumerate(found):
         words, kind = _SHAPES[finding.severity]
         title = f"{chip(words, kind)} <b>{escaped(finding.what)}</b>"
@@ -147,11 +147,12 @@ def _findings(found: tuple[Finding, ...], mend: Mend) -> None:
         st.html(f'<div class="cg-finding">{title}{why}</div>')
         if finding.workloads and access.role() is access.Role.OWNER:
             st.button(
-                _offer(finding), key=f"lint-mend-{number}", type="tertiary",
+                _offer(problem, finding), key=f"lint-mend-{number}", type="tertiary",
                 on_click=ui_state.noted(mend, finding.workloads),
             )  # fmt: skip
 
 
-def _offer(finding: Finding) -> str:
+def _offer(problem: Problem, finding: Finding) -> str:
     """What the click does."""
-    return "→ Change the workloads so" if finding.rule in ("too-large", "small-benchmark") else "→ Add this test"
+    changes = problem_edits.changes(problem, replace(problem, workloads=finding.workloads))
+    return plain_label(f"→ Do it: {', '.join(changes)}")

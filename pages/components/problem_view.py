@@ -57,9 +57,9 @@ def render_problem(problem: Problem) -> None:
         quiet(f"A kernel may declare: {', '.join(problem.allow)}")
 
 
-def render_reference(source: str, error: str = "", line: int = 0) -> None:
+def render_reference(source: str, error: str = "", line: int = 0, title: str = "Reference") -> None:
     """The text, with what was said of one of its lines."""
-    heading("Reference")
+    heading(title)
     with st.container(key="reference-pane"):
         st.html(code_tables.plain(source, Notes({line: (error,)} if line else {}), "python"))
 

@@ -86,8 +86,8 @@ ONE_CHANGE = {
     "constant-output": [forward("return x * 0 + y * 0 + 7")],
     "ignores-inputs": [forward("return torch.arange(x.shape[1]).float() * torch.ones_like(x)")],
     "zeros-pass": [forward("return 1e-9 * (x + y)"), ("1e-5}}", '1e-5, "error_multiple": 1e9}}')],
-    "mean-passes": [forward("return 1e-5 * (x + y) + 1"), ("1e-5}}", '1e-3, "error_multiple": 1e4}}')],
-    "copy-passes": [forward("return torch.relu(x)"), inputs("torch.rand(batch_size, dim)")],
+    "mean-passes": [forward("return 1e-5 * (x + y) + 1"), ("1e-5}}", '1e-3, "error_multiple": 1e4}}'), (LARGE, "")],
+    "copy-passes": [forward("return torch.relu(x)"), inputs("torch.rand(batch_size, dim)"), (LARGE, "")],
     "untested-input": [forward("return torch.relu(x) + 1e-12 * y")],
     "fixed-input": [inputs("torch.linspace(-1, 1, dim).expand(batch_size, dim).contiguous()")],
     "mostly-one-value": [forward("return torch.relu(x - 4) + torch.relu(y - 3)")],
@@ -221,6 +221,12 @@ def test_the_command_line_lints_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_text(SOUND)
     assert cli.main(["problems", "--lint", str(path)]) == 0
     assert "nothing found" in capsys.readouterr().out
+
+
+def test_a_cheat_that_another_test_catches_is_none(worker: Worker) -> None:
+    copied = changed(*ONE_CHANGE["copy-passes"][:2])
+    assert Values.LARGE_SCALE in {w.values for w in copied.workloads}
+    assert "copy-passes" not in {f.rule for f in linted(copied, worker)}
 
 
 def test_values_that_are_drawn_signed_answer_for_inputs_of_one_sign(worker: Worker) -> None:
