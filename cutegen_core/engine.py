@@ -26,7 +26,7 @@ from cutegen_core.event import SessionState
 from cutegen_core.session import WORKING, Session
 from cutegen_core.store import ENGINE_LINE, Store
 from cutegen_core.tools import Tools
-from cutegen_core.transitions import fold
+from cutegen_core.views.reading import state_of
 
 POLL_S = 0.05
 IDLE_EXIT_S = 60.0
@@ -61,7 +61,7 @@ class Engine:
         wanted = {waiting.session for waiting in self._store.waiting()}
         for session in self._store.sessions():
             if session not in self._known:
-                self._known[session] = fold(self._store.events(session)).status
+                self._known[session] = state_of(self._store, session).status
         wanted |= {session for session, status in self._known.items() if status in WORKING}
         for session in wanted - self._active.keys():
             self._active[session] = self._pool.submit(self._run, session)

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from cutegen_core import __version__, reviewer, step_context, studies
+from cutegen_core import __version__, promotion, reviewer, step_context, studies
 from cutegen_core.candidate import Author, content_key
 from cutegen_core.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.errors import BudgetError, MachineError, ProblemError, StaleDecisionError, StoppedError, UsageError
@@ -37,7 +37,6 @@ from cutegen_core.event import (
     TrialStarted,
 )
 from cutegen_core.model import ModelReply
-from cutegen_core.performance import Word
 from cutegen_core.proposer import (
     Answer,
     Ask,
@@ -51,8 +50,9 @@ from cutegen_core.proposer import (
 from cutegen_core.session_state import Phase, State, Step, waits_at
 from cutegen_core.step_context import Bench
 from cutegen_core.store import Store
-from cutegen_core.transitions import apply, fold
+from cutegen_core.transitions import apply
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.views.reading import state_of
 
 LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."
 
@@ -72,7 +72,7 @@ class Session:
         self.id = session
         self._store = store
         self._bench = bench
-        self.state = fold(store.events(session))
+        self.state = state_of(store, session)
         if self.state.lost_call and self.state.status in WORKING:
             self._append(*self._lost())
 
@@ -295,38 +295,15 @@ class Session:
 
     def _close(self) -> None:
         step = self._open_step()
-        doubt = _doubt(step) if Gate.PROMOTION not in self.state.gates_passed else ""
+        doubt = promotion.doubt(step) if Gate.PROMOTION not in self.state.gates_passed else ""
         if doubt or waits_at(Gate.PROMOTION, self.state):
             self._append(GateOpened(step.number, Gate.PROMOTION, step.candidate, note=doubt))
         elif step.passed:
-            kept = self._not_faster(step) if Gate.PROMOTION not in self.state.gates_passed else ""
-            self._append(StepClosed(step.number, self._outcome(step, kept), kept))
+            kept = promotion.not_faster(self.state, step) if Gate.PROMOTION not in self.state.gates_passed else ""
+            self._append(StepClosed(step.number, promotion.outcome(self.state, step, kept), kept))
         else:
             assert step.tried is not None
             self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
-
-    def _outcome(self, step: Step, kept: str) -> Outcome:
-        """What becomes of a kernel that passed; `kept` says why it is not the new best."""
-        if not kept:
-            return Outcome.PROMOTED
-        tip = self.state.step_of(self.state.base) if self.state.branched and self.state.base else None
-        took = step.tried.latency_ms if step.tried else None
-        least = tip.tried.latency_ms if tip and tip.tried else None
-        advances = self.state.branched and took is not None and (least is None or took < least)
-        return Outcome.ADVANCED if advances else Outcome.KEPT
-
-    def _not_faster(self, step: Step) -> str:
-        """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""
-        best = self.state.step_of(self.state.best) if self.state.best else None
-        took = step.tried.latency_ms if step.tried else None
-        least = best.tried.latency_ms if best and best.tried else None
-        if took is None or least is None:
-            return ""
-        assert step.tried is not None
-        if step.tried.against_best is not None:
-            word = step.tried.against_best
-            return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
-        return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
     # ---- ACCEPTING
 
@@ -381,13 +358,6 @@ class _Arriving(_Watch):
 
     def say(self, text: str) -> None:
         self.session._store.set_live(self.session.id, text)
-
-
-def _doubt(step: Step) -> str:
-    """Why a person must look before this becomes the best, whatever the autonomy."""
-    if step.tried is None or not step.passed or "CONFIRM" not in step.tried.marks:
-        return ""
-    return "far faster than the strongest baseline: look at the kernel before it is promoted"
 
 
 def _model_seconds(step: Step) -> float:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from cutegen_core import sessions, views
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.errors import StaleDecisionError
 from cutegen_core.event import SessionState
+from cutegen_core.session_state import Phase
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components import address, data, editor, hunk_view, places, ui_state
@@ -25,6 +28,8 @@ from pages.components.timeline import render_timeline
 
 # How long a click waits for the engine, so that this tab shows the effect at once.
 ENGINE_ANSWERS_S = 0.5
+# And for what takes the engine no time after that, such as opening the next step: the first picture shows it already.
+NEXT_STEP_S = 0.1
 STAYS = (
     DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
     DecisionKind.PROFILE, DecisionKind.ABLATE,
@@ -47,6 +52,17 @@ def submit(store: Store, session: str, decision: Decision, text_key: str) -> Non
     if decision.kind not in STAYS:
         address.go(step=None, **hunk_view.closed())
         address.agree()
+        await_next_step(store, session)
+
+
+def await_next_step(store: Store, session: str) -> None:
+    """Returns at once where a model is asked: that takes long, and the page shows it."""
+    deadline = time.monotonic() + NEXT_STEP_S
+    while time.monotonic() < deadline:
+        view = views.session_view(store, session)
+        if not view.working or view.state.phase not in (Phase.IDLE, Phase.GENERATING) or view.state.lost_call:
+            return
+        time.sleep(0.01)
 
 
 def unanswered(store: Store, session: str) -> int:

@@ -28,7 +28,7 @@ def state_of(store: Store, session: str) -> State:
     return state
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def trial_of(store: Store, key: str) -> Trial:
     """A stored trial; blobs never change."""
     return store.record(Trial, key)

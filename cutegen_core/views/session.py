@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from cutegen_core.candidate import Author
@@ -186,6 +187,7 @@ def autonomy_words() -> Mapping[Autonomy, str]:
     }
 
 
+@lru_cache(maxsize=64)
 def _problem(store: Store, key: str) -> Problem:
     return store.record(Problem, key)
 
