@@ -13,7 +13,7 @@ from pages.components import address, charts, code_tables, data, delta_tiles, pl
 from pages.components.code_tables import Notes
 from pages.components.resources import deltas
 from pages.components.sides import Side
-from pages.components.texts import heading, note, quiet
+from pages.components.texts import heading, heard, note, quiet
 from pages.components.versus import render_versus
 
 
@@ -43,6 +43,7 @@ def render_numbers(a: Side, b: Side) -> None:
     heading("Instruction mix, the largest change first")
     st.html(deltas(delta_tiles.mix_deltas(one, other), *names))
     mixes = {"B": dict(views.instruction_mix(other)), "A": dict(views.instruction_mix(one))}
+    heard(charts.mix_words(mixes))
     st.plotly_chart(charts.mix_bars(mixes), key="compare-mix", config={"displayModeBar": False})
 
 

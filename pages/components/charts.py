@@ -89,6 +89,14 @@ def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
     return figure.update_xaxes(dtick=None, title=None).update_yaxes(title=None)
 
 
+def mix_words(mixes: dict[str, dict[str, int]], top: int = 12) -> str:
+    """What `mix_bars` shows."""
+    told = (
+        ", ".join(f"{name} {mix[name]}" for name in sorted(mix, key=lambda n: -mix[n])[:top]) for mix in mixes.values()
+    )
+    return "Instruction mix. " + " ".join(f"{label}: {counts}." for label, counts in zip(mixes, told, strict=True))
+
+
 def heatmap(comparison: Comparison) -> Figure:
     """Where the output is wrong: share of wrong elements per cell of the folded output."""
     rows, columns = len(comparison.heatmap), len(comparison.heatmap[0])

@@ -8,7 +8,7 @@ import streamlit as st
 
 from cutegen_core.trial import Comparison, Correctness, Finding, Status, Trial, WorkloadVerdict
 from pages.components import charts, data
-from pages.components.texts import Html, escaped, heading, lowered, note, quiet, table
+from pages.components.texts import Html, escaped, heading, heard, lowered, note, quiet, table
 
 
 def render_correctness(trial: Trial) -> None:
@@ -49,6 +49,7 @@ def _comparison(failed: WorkloadVerdict, comparison: Comparison) -> None:
     if comparison.heatmap:
         quiet(f"Share of wrong elements over the output, {list(comparison.shape)} folded")
         figure = data.once(charts.heatmap, comparison)
+        heard(f"Picture of where elements are wrong. {comparison.pattern}")
         st.plotly_chart(figure, key=f"heat-{comparison.output}", config={"displayModeBar": False})
     numbers = {
         "NaN": comparison.nan, "Inf": comparison.inf, "never written": comparison.poison,

@@ -147,9 +147,12 @@ def _owner_cell(part: Partition, row: int, col: int) -> str:
 def _grid(rows: int, cols: int, cell: Callable[[int, int], str]) -> str:
     """`cell` gives the HTML of (row, column)."""
     shown = range(min(cols, MOST_COLS))
-    head = "".join(f"<th>{j}</th>" for j in shown)
-    body = "".join(f"<tr><th>{i}</th>{''.join(cell(i, j) for j in shown)}</tr>" for i in range(min(rows, MOST_ROWS)))
-    return f'<div class="cg-scroll cg-layout"><table><tr><th></th>{head}</tr>{body}</table></div>'
+    head = "".join(f'<th scope="col">{j}</th>' for j in shown)
+    body = "".join(
+        f'<tr><th scope="row">{i}</th>{"".join(cell(i, j) for j in shown)}</tr>' for i in range(min(rows, MOST_ROWS))
+    )
+    scroll = '<div class="cg-scroll cg-layout" tabindex="0" role="region" aria-label="Layout">'
+    return f"{scroll}<table><tr><td></td>{head}</tr>{body}</table></div>"
 
 
 def _cut(picture: Picture) -> None:

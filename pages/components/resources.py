@@ -10,7 +10,7 @@ from cutegen_core import views
 from cutegen_core.trial import Occupancy, Trial
 from cutegen_core.views import Delta
 from pages.components import charts
-from pages.components.texts import Html, dims, heading, lowered, note, table
+from pages.components.texts import Html, dims, heading, heard, lowered, note, table
 
 MEASURED = ("µs", "GB/s", "TFLOP/s")
 """Units whose change is also told relatively."""
@@ -31,6 +31,7 @@ def render_resources(trial: Trial, base: Trial | None) -> None:
     mixes = {"this": dict(views.instruction_mix(trial))}
     if base and base.resources:
         mixes["base"] = dict(views.instruction_mix(base))
+    heard(charts.mix_words(mixes))
     st.plotly_chart(charts.mix_bars(mixes), key="mix-bars", config={"displayModeBar": False})
 
 

@@ -13,7 +13,7 @@ from cutegen_core.views.speed import COMPULSORY, GRAPH
 from pages.components import data, roofline_chart
 from pages.components.charts import BLUE, GREEN, GREY, NEEDS_GPU
 from pages.components.speed_charts import CALLED
-from pages.components.texts import Html, escaped, heading, micros, note, quiet, table
+from pages.components.texts import Html, escaped, heading, heard, micros, note, quiet, table
 
 _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 
@@ -74,6 +74,7 @@ def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
     ]  # fmt: skip
     other = least if graph and least and least.us and least.us != graph.us else None
     figure = data.once(roofline_chart.roofline, bound, other, tuple(points), tuple(earlier))
+    heard("Roofline: performance over intensity under the measured ceilings; the tables that follow have the numbers.")
     st.plotly_chart(figure, key=f"roofline-{workload.workload}", config={"displayModeBar": False})
 
 

@@ -14,7 +14,7 @@ from cutegen_core.trial import Resources
 from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
 from pages.components import charts
 from pages.components.code_tables import Heat
-from pages.components.texts import escaped, heading, note, quiet
+from pages.components.texts import escaped, heading, heard, note, quiet
 
 SHOWN = 3000
 
@@ -34,6 +34,7 @@ def render_sass(store: Store, shown: StepView, resources: Resources | None, heat
     ours = sum(1 for row in rows if row.line)
     heading(f"{len(rows)} instructions, {ours} with a line of this file · {resources.arch}")
     if mix and st.toggle("Instruction mix", key="sass-mix"):
+        heard(charts.mix_words({"this": dict(mix)}))
         st.plotly_chart(charts.mix_bars({"this": dict(mix)}), key="sass-mix-bars", config={"displayModeBar": False})
     found = [row for row in code.instructions if _matches(row, word)] if word else list(code.instructions)
     if word:

@@ -9,7 +9,7 @@ import streamlit as st
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from pages.components import speed_charts
-from pages.components.texts import Html, escaped, heading, lowered, quiet, table, tooltip
+from pages.components.texts import Html, escaped, heading, heard, lowered, quiet, table, tooltip
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.tuning import SweepRow, SweepTable
@@ -25,6 +25,7 @@ def render_sweep(store: Store, sweep: str) -> None:
     passed = sum(row.status is Status.PASSED for row in found.rows)
     heading(f"Sweep · {passed} of {len(found.rows)} combinations passed")
     if any(row.latency_ms is not None for row in found.rows):
+        heard("Chart of the time of every combination; the numbers are in the table that follows.")
         st.plotly_chart(speed_charts.sweep(found), key="sweep-chart", config={"displayModeBar": False})
     st.html(_table(found))
     left_out = f" {found.left_out} further combinations were not tried." if found.left_out else ""

@@ -61,6 +61,11 @@ def heading(text: str) -> None:
     st.html(f'<h2 class="cg-heading">{escaped(text)}</h2>')
 
 
+def heard(text: str) -> None:
+    """Words for those who do not see the picture that follows."""
+    st.html(f'<p class="cg-heard">{escaped(text)}</p>')
+
+
 def chip(text: str, kind: str = "", title: str = "") -> str:
     """HTML of a small label; `kind` is one of the states or empty."""
     return f'<span class="cg-chip cg-{escaped(kind)}" title="{tooltip(title)}">{escaped(text)}</span>'
@@ -68,7 +73,7 @@ def chip(text: str, kind: str = "", title: str = "") -> str:
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:
     """HTML of a dense table; columns from `numbers_from` on are right-aligned. Cells of type `Html` are not escaped."""
-    head = "".join(f"<th{_align(i, numbers_from)}>{escaped(h)}</th>" for i, h in enumerate(header))
+    head = "".join(_head(h, _align(i, numbers_from)) for i, h in enumerate(header))
     body = "".join(
         "<tr>" + "".join(f"<td{_align(i, numbers_from)}>{_cell(c)}</td>" for i, c in enumerate(row)) + "</tr>"
         for row in rows
@@ -121,6 +126,11 @@ def percent(fraction: float) -> str:
 
 def _align(column: int, numbers_from: int) -> str:
     return ' class="cg-n"' if column >= numbers_from else ""
+
+
+def _head(name: str, align: str) -> str:
+    """A column's head; a corner without a name heads nothing."""
+    return f'<th scope="col"{align}>{escaped(name)}</th>' if name else "<td></td>"
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from pages.components import address, charts, data, hunk_view, places, speed_charts, ui_state
 from pages.components.branch_marks import mark_branches
 from pages.components.step_list import AUTHORS, Actions, render_step_list
-from pages.components.texts import heading, quiet
+from pages.components.texts import heading, heard, quiet
 
 Metric = Literal["registers", "spills", "shared", "mix", "latency"]
 
@@ -91,6 +91,7 @@ def _chart(
         attribute, unit = _METRICS[metric]
         figure = data.once(charts.over_steps, view.steps, attribute, unit, shown)
     chart_key = f"chart-{metric}"
+    heard(f"Chart of {metric} over the steps; each step is in the list above.")
     st.plotly_chart(
         figure, key=chart_key, config=_CONFIG, selection_mode="points", on_select=lambda: _open_point(chart_key)
     )

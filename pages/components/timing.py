@@ -11,7 +11,7 @@ from cutegen_core.views.conditions import condition_rows
 from pages.components import data, marks, speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.speed_charts import CALLED
-from pages.components.texts import Html, escaped, heading, micros, note, percent, quiet, ratio, table
+from pages.components.texts import Html, escaped, heading, heard, micros, note, percent, quiet, ratio, table
 
 STABLE = 0.02
 """A median that moves more than this in a fresh process is not one to build on."""
@@ -52,6 +52,7 @@ def _workload(trial: Trial, workload: WorkloadPerformance) -> None:
         note("error", f"SUSPECT: {took} is less than the {micros(bound.us)} that the work itself takes on this device. "
              "It is no result; the roofline pane tells how the work was counted.")  # fmt: skip
     figure = data.once(speed_charts.contenders, workload, believed=bound is None)
+    heard("Chart of the medians with p10 and p90, above the samples; the numbers are in the table that follows.")
     st.plotly_chart(figure, key=f"timing-{workload.workload}", config=_CONFIG)
     st.html(_timings(workload))
     if workload.speedups and bound is None:

@@ -13,7 +13,7 @@ from cutegen_core.views import compare_speed
 from pages.components import speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.resources import deltas
-from pages.components.texts import Html, escaped, percent, quiet, ratio
+from pages.components.texts import Html, escaped, heard, percent, quiet, ratio
 
 _KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
 _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
@@ -83,6 +83,7 @@ def _workload(found: Compared, names: tuple[str, str]) -> None:
     if found.speedup:
         st.html(_sentence(found.a.workload, found.speedup, found.noise))
     figure = speed_charts.beside(_named(found.a.candidate, names[0]), _named(found.b.candidate, names[1]))
+    heard("Chart of the medians with p10 and p90 of both, above the samples; the table that follows has the numbers.")
     st.plotly_chart(figure, key=f"versus-{found.a.workload}", config={"displayModeBar": False})
     for condition, said in _unlike(found):
         quiet(f"▲ {condition} differs: {said}")
