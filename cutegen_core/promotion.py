@@ -1,0 +1,43 @@
+"""What becomes of a kernel that passed: the new best, the tip of a branch, or one kept beside them.
+
+Measured beside the best in turns, the word on the two decides; else their latencies do; without timing it is promoted.
+"""
+
+from __future__ import annotations
+
+from cutegen_core.event import Outcome
+from cutegen_core.performance import Word
+from cutegen_core.session_state import State, Step
+
+
+def doubt(step: Step) -> str:
+    """Why a person must look before this becomes the best, whatever the autonomy."""
+    if step.tried is None or not step.passed or "CONFIRM" not in step.tried.marks:
+        return ""
+    return "far faster than the strongest baseline: look at the kernel before it is promoted"
+
+
+def not_faster(state: State, step: Step) -> str:
+    """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""
+    took, least = _latency_ms(step), _latency_ms(state.best_step)
+    if took is None or least is None:
+        return ""
+    assert step.tried is not None
+    if step.tried.against_best is not None:
+        word = step.tried.against_best
+        return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
+    return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
+
+
+def outcome(state: State, step: Step, kept: str) -> Outcome:
+    """What becomes of a kernel that passed; `kept` says why it is not the new best."""
+    if not kept:
+        return Outcome.PROMOTED
+    tip = state.step_of(state.base) if state.branched and state.base else None
+    took, least = _latency_ms(step), _latency_ms(tip)
+    advances = state.branched and took is not None and (least is None or took < least)
+    return Outcome.ADVANCED if advances else Outcome.KEPT
+
+
+def _latency_ms(step: Step | None) -> float | None:
+    return step.tried.latency_ms if step and step.tried else None
