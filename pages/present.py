@@ -14,11 +14,13 @@ address.agree()
 store = data.store()
 session = address.get("id")
 if not session:
-    heading("Present a session")
-    rows = views.session_rows(store)
-    present.render_choice(rows)
-    if not rows:
-        quiet("No session has begun. A recorded one can be shown at once:")
+    sessions, recorded = st.columns([3, 2], gap="medium")
+    with sessions, st.container(border=True):
+        heading("Show a session to others")
+        present.render_choice(views.session_rows(store))
+        quiet("One step at a time: arrow keys step, Space plays, a session that goes on is followed. Nothing is run.")
+    with recorded, st.container(border=True):
+        heading("Or a recorded one")
         imported.render_recordings(store)
     st.stop()
 deck = presentation.deck(views.session_view(store, session))

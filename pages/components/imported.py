@@ -17,6 +17,7 @@ from cutegen_core.problem import Problem
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
 from pages.components import access, places, ui_state
+from pages.components.listing import place_of
 from pages.components.texts import note, plain_label, quiet
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def render_import(store: Store) -> None:
     quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing is run.")
     try:
         if by_path:
-            _open(store, Path(path.strip()).expanduser())
+            _open(store, place_of(path.strip()))
         elif upload is not None and ui_state.first_time("import-taken", upload.file_id):
             with tempfile.TemporaryDirectory(prefix="cutegen-upload-") as folder:
                 file = Path(folder) / (Path(upload.name).name or "upload")
@@ -83,20 +84,21 @@ def _open(store: Store, path: Path) -> None:
 
 
 def render_recordings(store: Store) -> None:
-    """One button each; a click imports it, once, and opens it."""
+    """A click imports it, once, and opens or presents it."""
     found = _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
     for number, recording in enumerate(found):
         if isinstance(recording, str):
             note("error", recording)
             continue
         label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
-        if st.button(plain_label(label), key=f"recording-{number}", width="stretch"):
-            already = _imported_before(store, recording)
-            if already:
-                places.go_to_session(already)
-            places.go_to_session(_imported(store, recording.path).session)
+        left, right = st.columns([4.5, 1], gap="xsmall")
+        opened = left.button(plain_label(label), key=f"recording-{number}", width="stretch")
+        shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=plain_label(label))
+        if opened or shown:
+            session = _imported_before(store, recording) or _imported(store, recording.path).session
+            st.switch_page(places.present() if shown else places.session(), query_params={"id": session})
     if found:
-        quiet("Step through a finished session at once; it opens read-only and can be walked again here.")
+        quiet("Step through a finished session at once, read-only, or show it to others. It can be walked again here.")
     else:
         quiet("No recording ships with this copy.")
 

@@ -14,7 +14,8 @@ from cutegen_core.presentation import Deck, Pane, Stop
 from cutegen_core.store import Store
 from cutegen_core.views import SessionRow, SessionView
 from pages.components import address, places, ui_state
-from pages.components.texts import escaped, lowered, plain_label, when
+from pages.components.session_list import facts
+from pages.components.texts import escaped, lowered, plain_label
 
 PANES: tuple[Pane, ...] = get_args(Pane)
 INTERVALS_S = (3, 5, 8, 12, 20)
@@ -27,16 +28,19 @@ _PLAYING, _FOLLOWED, _STOP, _EVERY = "present-playing", "present-followed", "pre
 
 def render_choice(rows: Sequence[SessionRow]) -> None:
     """The sessions there are, newest first."""
+    _style()
     for row in rows:
-        best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
-        facts = f"· {lowered(row.status)} · {row.proposer} · {row.steps} steps · {best} · {when(row.updated_at)}"
-        st.page_link(places.present(), label=f"**{plain_label(row.problem)}** {plain_label(facts)}",
-                     query_params={"id": row.id}, width="stretch")  # fmt: skip
+        st.button(f"**{plain_label(row.problem)}** {plain_label(facts(row))}", key=f"present-session-{row.id}",
+                  type="tertiary", width="stretch", on_click=ui_state.noted(address.go, id=row.id))  # fmt: skip
+
+
+def _style() -> None:
+    st.html(Path(__file__).with_name("present.css"))
 
 
 def render_slide(store: Store, deck: Deck, stop: Stop, pane: Pane) -> None:
     """One stop, in the size of the window."""
-    st.html(Path(__file__).with_name("present.css"))
+    _style()
     st.html(f"<style>{presentation.STYLE}</style>")
     drawn = presentation.draw(presentation.slide(store, deck, stop), pane=pane, pictures="image")
     st.html(f'<div class="pr pr-page" data-pane="{pane}">{drawn}</div>')

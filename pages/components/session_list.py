@@ -22,13 +22,14 @@ def render_sessions(rows: Sequence[SessionRow]) -> None:
     for row in rows if show_all else rows[:SHOWN_AT_FIRST]:
         with st.container(horizontal=True, vertical_alignment="center", key=f"session-row-{row.id}"):
             st.page_link(
-                places.session(), label=f"**{plain_label(row.problem)}** {plain_label(_facts(row))}",
+                places.session(), label=f"**{plain_label(row.problem)}** {plain_label(facts(row))}",
                 query_params={"id": row.id}, width="stretch",
             )  # fmt: skip
 
 
-def _facts(row: SessionRow) -> str:
+def facts(row: SessionRow) -> str:
+    """State, proposer, steps, best idea and age, for a line in a list."""
     best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
     steps = f"{row.steps} step{'' if row.steps == 1 else 's'}"
-    origin = "" if row.origin == "here" else f" · from {row.origin}"
+    origin = "" if row.origin == "here" else f" · {row.origin}"
     return f"· {lowered(row.status)} · {row.proposer} · {steps} · {best} · {when(row.updated_at)}{origin}"

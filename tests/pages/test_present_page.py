@@ -172,10 +172,20 @@ def test_markup_of_a_session_stays_text(store: Store, open_page: OpenPage) -> No
 
 
 def test_without_a_session_the_page_offers_them(store: Store, open_page: OpenPage) -> None:
-    assert "A recorded one can be shown" in shown(open_page("present"))
-    softmax_story(store)
-    page = framed("present")
-    assert [link.proto.query_string for link in page.get("page_link")] == [f"id={store.sessions()[0]}"]
+    assert "Or a recorded one" in shown(open_page("present"))
+    session = softmax_story(store).session
+    page = press(open_page("present"), f"session-{session}")
+    assert in_url(page, "id") == session
+    assert "Step 5</span>" in shown(page)
+
+
+def test_a_recorded_session_is_presented_from_the_start_page(store: Store) -> None:
+    page = framed()
+    page.button(key="recording-present-1").click().run()
+    assert not page.exception, [e.value for e in page.exception]
+    (session,) = store.sessions()
+    assert in_url(page, "id") == session
+    assert "The reference" in shown(page)
 
 
 def test_a_step_that_is_not_there_is_said(store: Store, open_page: OpenPage) -> None:
