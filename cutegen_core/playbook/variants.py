@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from cutegen_core.playbook.kernels import ElementwiseKernel, ProductKernel, RowsKernel
+from cutegen_core.playbook.kernels import ElementwiseKernel, Kernel, ProductKernel, RowsKernel
 from cutegen_core.playbook.naming import Naming
 from cutegen_core.playbook.regions import Kind, Region, Scratch
 from cutegen_core.playbook.writing import LaunchText, ParameterText, render, write_file
@@ -31,16 +31,25 @@ class Variant:
 
 @dataclass
 class Piece:
-    """The part of a kernel file that one region contributes."""
+    """The part of a kernel file that one region contributes.
 
+    Attributes:
+        suffix: behind the names of its parameters, where other regions have some of that name.
+    """
+
+    suffix: str
     code: str = ""
     params: list[ParameterText] = field(default_factory=list)
     where: list[str] = field(default_factory=list)
     launches: list[LaunchText] = field(default_factory=list)
 
-    def param(self, name: str, default: int, *values: int, suffix: str = "") -> str:
-        self.params.append(ParameterText(name + suffix, default, values or (default,)))
-        return name + suffix
+    def param(self, name: str, default: int, *values: int) -> str:
+        """Adds a parameter, tunable where it has several values, and returns its name."""
+        self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
+        return name + self.suffix
+
+    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: Kernel, when: str = "") -> None:
+        self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when))
 
 
 @dataclass(frozen=True)
@@ -56,47 +65,47 @@ THREADS = (128, 256, 512, 1024)
 
 
 def _elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), ElementwiseKernel(region, name, naming)
-    block = piece.param("BLOCK", 256, suffix=suffix)
+    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
     piece.code = k.pointwise + "\n" + render("elementwise_naive.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(LaunchText(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k.arguments))
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k)
     return piece
 
 
 def _elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), ElementwiseKernel(region, name, naming)
-    block = piece.param("BLOCK", 256, suffix=suffix)
+    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p={"BLOCK": block})
     grid = f"ceil_div({k.n}, {block} * {k.width})"
-    piece.launches.append(LaunchText(f"{name}<{block}>", (grid,), (block,), k.arguments))
+    piece.launch(f"{name}<{block}>", (grid,), (block,), k)
     return piece
 
 
 def _elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), ElementwiseKernel(region, name, naming)
+    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
     p = {
-        "BLOCK": piece.param("BLOCK", 512, *THREADS, suffix=suffix),
-        "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8, suffix=suffix),
+        "BLOCK": piece.param("BLOCK", 512, *THREADS),
+        "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8),
     }
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p=p)
     grid = f"ceil_div({k.n}, {p['BLOCK']} * {p['ITEMS']} * {k.width})"
-    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (grid,), (p["BLOCK"],), k.arguments))
+    piece.launch(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (grid,), (p["BLOCK"],), k)
     return piece
 
 
 def _rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), RowsKernel(region, name, naming)
-    block = piece.param("BLOCK", 128, suffix=suffix)
+    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
     piece.code = render("rows_naive.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(LaunchText(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k.arguments))
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k)
     return piece
 
 
 def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), RowsKernel(region, name, naming)
-    block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()), suffix=suffix)
+    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launches.append(LaunchText(f"{name}<{block}>", (k.rows,), (block,), k.arguments))
+    piece.launch(f"{name}<{block}>", (k.rows,), (block,), k)
     return piece
 
 
@@ -106,19 +115,18 @@ def _rows_block_tuned(region: Region, name: str, naming: Naming, suffix: str) ->
 
 def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
     """Rows that fit go to the register kernel, all others to the streaming one."""
-    piece, k = Piece(), RowsKernel(region, name, naming)
+    piece, k = Piece(suffix), RowsKernel(region, name, naming)
     block, items = _row_shape(region.reduced[-1].extent.size // k.width)
     p = {
-        "BLOCK": piece.param("BLOCK", block, *THREADS, suffix=suffix),
-        "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8, suffix=suffix),
+        "BLOCK": piece.param("BLOCK", block, *THREADS),
+        "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8),
     }
     registers = render("rows_registers.cu.j2", k=k, p=p)
     fits = f"{k.cols} % {k.width} == 0 and {k.cols} <= {p['BLOCK']} * {p['ITEMS']} * {k.width}"
-    args, threads = k.arguments, (p["BLOCK"],)
-    piece.launches.append(LaunchText(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), threads, args, fits))
+    piece.launch(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), (p["BLOCK"],), k, fits)
     k.name = f"{name}_streaming"
     piece.code = registers + "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": p["BLOCK"]})
-    piece.launches.append(LaunchText(f"{k.name}<{p['BLOCK']}>", (k.rows,), threads, args, f"not ({fits})"))
+    piece.launch(f"{k.name}<{p['BLOCK']}>", (k.rows,), (p["BLOCK"],), k, f"not ({fits})")
     return piece
 
 
@@ -129,16 +137,16 @@ def _row_shape(vectors: int) -> tuple[int, int]:
 
 
 def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), RowsKernel(region, name, naming)
+    piece, k = Piece(suffix), RowsKernel(region, name, naming)
     p = {
-        "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ()), suffix=suffix),
-        "BY": piece.param("BY", 16 if tuned else 8, *((2, 4, 8, 16) if tuned else ()), suffix=suffix),
+        "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
+        "BY": piece.param("BY", 16 if tuned else 8, *((2, 4, 8, 16) if tuned else ())),
     }
     if tuned:
         piece.where.append(f"{p['BX']} * {p['BY']} <= 1024")
     piece.code = render("rows_columns.cu.j2", k=k, p=p)
     grid = (f"ceil_div({k.rows}, {p['BX']})",)
-    piece.launches.append(LaunchText(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k.arguments))
+    piece.launch(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k)
     return piece
 
 
@@ -147,28 +155,27 @@ def _columns_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Pi
 
 
 def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(), ProductKernel(region, name, naming)
-    block = piece.param("BLOCK", 128, suffix=suffix)
+    piece, k = Piece(suffix), ProductKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
     piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
     grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
-    piece.launches.append(LaunchText(f"{name}<{block}>", grid, (block,), k.arguments))
+    piece.launch(f"{name}<{block}>", grid, (block,), k)
     return piece
 
 
 def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(), ProductKernel(region, name, naming)
+    piece, k = Piece(suffix), ProductKernel(region, name, naming)
     plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
     wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
-    p = {n: piece.param(n, *values, suffix=suffix) for n, values in (wide if tuned else plain).items()}
+    p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    code = render(
+    piece.code = render(
         "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,
         a_order=_order(p["BM"], p["BK"], k.a_fast), b_order=_order(p["BN"], p["BK"], k.b_fast),
     )  # fmt: skip
-    piece.code = code
     grid = (f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L)
     kernel = f"{name}<{', '.join(p.values())}>"
-    piece.launches.append(LaunchText(kernel, grid, (threads,), k.arguments))
+    piece.launch(kernel, grid, (threads,), k)
     return piece
 
 
