@@ -134,7 +134,7 @@ class Compiler:
         if answer["limit"] or answer.get("code") == OUT_OF_MEMORY:
             return CompileResult(Status.COMPILE_LIMIT, message=_limit_message(answer, self.limits))
         if "code" not in answer:
-            return _crashed(answer["exit_code"])
+            return _crashed(answer, self.limits)
         log = _shortened(answer["log"])
         diagnostics = fold(log, kernel)
         if answer["code"] != SUCCESS:
@@ -204,8 +204,12 @@ def _failed(status: Status, diagnostics: tuple[Diagnostic, ...], log: str, secon
     return CompileResult(status, diagnostics, log, seconds=seconds, message=message)
 
 
-def _crashed(exit_code: int) -> CompileResult:
-    message = f"the compiler itself crashed on this file (exit code {exit_code}): simplify the code it was last given"
+def _crashed(answer: Message, limits: Limits) -> CompileResult:
+    """A compiler that is refused memory aborts; with so much in use, that is what happened."""
+    if answer["peak_bytes"] > limits.memory_bytes / 2:
+        return CompileResult(Status.COMPILE_LIMIT, message=_limit_message({**answer, "limit": "memory"}, limits))
+    code = answer["exit_code"]
+    message = f"the compiler itself crashed on this file (exit code {code}): simplify the code it was last given"
     return _failed(Status.COMPILE_ERROR, (Diagnostic(0, "error", message, "crash"),), "")
 
 

@@ -40,6 +40,7 @@ PROGRAM_NAME = "cutegen_parameters.cu"
 
 _PCH_HEAP_BYTES = 400 << 20
 _POLL_S = 0.05
+_SHARED_MEMORY, _TEMPORARY = Path("/dev/shm"), "cutegen-compile-"
 _TENSOR_CORES = re.compile(r"\b(?:MMA_Atom|TiledMMA|make_tiled_mma)\b")
 _LARGEST_ANSWER_BYTES = 256 << 20
 _ADDRESS_SPACE_SLACK_BYTES = 1 << 30
@@ -97,7 +98,7 @@ class Server:
     def _compile(self, program: str, names: Sequence[str], limits: Limits) -> Message:
         started = time.monotonic()
         base_bytes = _resident_bytes(os.getpid())
-        temporary = Path(tempfile.mkdtemp(dir=self._folder))
+        temporary = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_roomy(limits, self._folder)))
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -210,15 +211,26 @@ def _address_space_bytes() -> int:
     return _statm(os.getpid(), 0)
 
 
+def _roomy(limits: Limits, folder: Path) -> Path:
+    """Where a compiler's heap may grow to its limit: in memory where that much is free, else on the disk.
+
+    A process that fills a file on a disk with gigabytes can be killed only when they have been written.
+    """
+    there = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
+    return _SHARED_MEMORY if there and shutil.disk_usage(_SHARED_MEMORY).free > limits.memory_bytes else folder
+
+
 def _statm(pid: int, field: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Precompiled headers (283 MB each) of servers that were killed."""
-    for old in folder.glob("[0-9]*"):
-        if not Path(f"/proc/{old.name}").exists():
-            shutil.rmtree(old, ignore_errors=True)
+    """Precompiled headers (283 MB each) and heaps of servers that were killed."""
+    old = [(path, path.name) for path in folder.glob("[0-9]*")]
+    old += [(path, path.name.removeprefix(_TEMPORARY).split("-")[0]) for path in _SHARED_MEMORY.glob(f"{_TEMPORARY}*")]
+    for path, pid in old:
+        if not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def main() -> None:
