@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from cutegen_core.playbook.kernels import ElementwiseKernel, Kernel, ProductKernel, RowsKernel
 from cutegen_core.playbook.naming import Naming
@@ -109,10 +110,6 @@ def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: b
     return piece
 
 
-def _rows_block_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    return _rows_block(region, name, naming, suffix, tuned=True)
-
-
 def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
     """Rows that fit go to the register kernel, all others to the streaming one."""
     piece, k = Piece(suffix), RowsKernel(region, name, naming)
@@ -150,10 +147,6 @@ def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool
     return piece
 
 
-def _columns_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    return _columns(region, name, naming, suffix, tuned=True)
-
-
 def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
     piece, k = Piece(suffix), ProductKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
@@ -179,10 +172,6 @@ def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned
     return piece
 
 
-def _product_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    return _product_tiled(region, name, naming, suffix, tuned=True)
-
-
 def _order(rows: str, depth: str, rows_fast: bool) -> str:
     if rows_fast:
         return f"make_layout(Int<{rows} * {depth}>{{}})"
@@ -201,16 +190,20 @@ ROWS = (
         "registers", "rows read once with 128-bit loads and kept in registers, block and items tunable", _rows_registers
     ),
 )
-ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", _rows_block_tuned))
+ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", partial(_rows_block, tuned=True)))
 COLUMNS = (
     Level("naive", "one thread, one result", _rows_naive),
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", _columns),
-    Level("tuned", "tile of results and threads a reduction tunable", _columns_tuned),
+    Level("tuned", "tile of results and threads a reduction tunable", partial(_columns, tuned=True)),
 )
 PRODUCT = (
     Level("naive", "one thread, one element of the result", _product_naive),
     Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", _product_tiled),
-    Level("prefetch", "two stages, 128-bit reads of them, next slice fetched meanwhile, tiles tunable", _product_tuned),
+    Level(
+        "prefetch",
+        "two stages, 128-bit reads of them, next slice fetched meanwhile, tiles tunable",
+        partial(_product_tiled, tuned=True),
+    ),
 )
 
 
