@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ def remains() -> Remains:
     resident = sum(_resident(pid) for pid in {os.getpid(), *ours})
     return Remains(
         processes=len(ours), zombies=zombies, orphans=len(set(_of_this_workspace()) - ours - {os.getpid()}),
-        files=sum(1 for _ in _files()), descriptors=len(os.listdir("/proc/self/fd")),
+        files=sum(1 for _ in _files(ours)), descriptors=len(os.listdir("/proc/self/fd")),
         memory_mb=round(resident / 1e6, 1),
     )  # fmt: skip
 
@@ -154,8 +155,11 @@ def _of_this_workspace() -> Iterator[int]:
             continue
 
 
-def _files() -> Iterator[Path]:
-    yield from Path("/dev/shm").glob("*")
+def _files(ours: Collection[int]) -> Iterator[Path]:
+    for path in Path("/dev/shm").glob("*"):
+        compiler = re.match(r"cutegen-compile-(\d+)-", path.name)
+        if compiler is None or int(compiler[1]) in ours or not Path(f"/proc/{compiler[1]}").exists():
+            yield path
     for root in (Path(tempfile.gettempdir()), workspace.home()):
         yield from root.rglob("*")
 
