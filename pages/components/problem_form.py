@@ -16,7 +16,7 @@ from cutegen_core import problem_edits, problem_text
 from cutegen_core.errors import ProblemError
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
 from pages.components import ui_state
-from pages.components.texts import heading, plain_label, quiet
+from pages.components.texts import heading, plain_label, quiet, visible
 
 Change = Callable[[Problem], Problem]
 Take = Callable[[Change], None]
@@ -118,10 +118,13 @@ def _cell(workload: Workload, name: str) -> str:
     return str(workload.sizes.get(name, ""))
 
 
+# Labels that are not shown are read out as they stand: no Markdown, nothing to escape.
+
+
 def _field(key: str, label: str, value: str, placeholder: str, act: Callable[[str], None]) -> None:
     ui_state.put(key, value)
     st.text_input(
-        plain_label(label), key=key, placeholder=placeholder, label_visibility="collapsed",
+        visible(label), key=key, placeholder=placeholder, label_visibility="collapsed",
         on_change=ui_state.noted(_taken_up, key, act),
     )  # fmt: skip
 
@@ -129,7 +132,7 @@ def _field(key: str, label: str, value: str, placeholder: str, act: Callable[[st
 def _choice(key: str, label: str, words: Mapping[Any, str], value: str, act: Callable[[str], None]) -> None:
     ui_state.put(key, value)
     st.selectbox(
-        plain_label(label), list(words), key=key, format_func=words.__getitem__, label_visibility="collapsed",
+        visible(label), list(words), key=key, format_func=words.__getitem__, label_visibility="collapsed",
         on_change=ui_state.noted(_taken_up, key, act),
     )  # fmt: skip
 

@@ -147,7 +147,7 @@ def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
         st.html(f'<div class="cg-finding">{title}{why}</div>')
         if finding.workloads and access.role() is access.Role.OWNER:
             st.button(
-                _offer(problem, finding), key=f"lint-mend-{number}", type="tertiary",
+                _offer(problem, finding), key=f"lint-mend-{number}",
                 on_click=ui_state.noted(mend, finding.workloads),
             )  # fmt: skip
 
