@@ -164,13 +164,24 @@ class KernelFile:
     def with_launch(self, index: int, key: str, toml: str) -> str:
         """The file's text with another value for one field of one launch; `toml` is the value as TOML.
 
+        A field the launch does not have yet gets a line above its arguments.
+
         Raises:
-            KernelFileError: no such field in that launch, or it is not written on one line.
+            KernelFileError: no such launch, the field is not written on one line, or the plan cannot be read with it.
         """
         line = self.contents.lines.get(("launch", index, key), 0)
         if not line:
-            raise KernelFileError(f"[[launch]] number {index + 1} has no '{key}' to change")
+            return self._with_new_line(index, f"{key} = {toml}")
         return self._with_line(line, rf"^(\s*{re.escape(key)}\s*=\s*)(\[[^\]]*\]|\"[^\"]*\"|[^#\s]+)", toml, key)
+
+    def _with_new_line(self, index: int, text: str) -> str:
+        before = self.contents.lines.get(("launch", index, "args"), 0)
+        if not before:
+            raise KernelFileError(f"there is no [[launch]] number {index + 1} to change")
+        lines = self.text.split("\n")
+        indent = re.match(r"\s*", lines[before - 1])
+        lines.insert(before - 1, (indent[0] if indent else "") + text)
+        return parse("\n".join(lines)).text
 
     def with_idea(self, idea: str) -> str:
         """The file's text with another idea.

@@ -21,6 +21,8 @@ from cutegen_core.views import SessionView
 from pages.components import plan_numbers, ui_state
 from pages.components.texts import escaped, heading, plain_label
 
+_HELP = {"smem": "Dynamic shared memory of a block, in bytes: an expression"}
+
 Write = Callable[[str], None]
 """Takes the changed text of the draft."""
 
@@ -72,16 +74,16 @@ def _by_field(kernel: KernelFile, found: plan_numbers.Found) -> Mapping[tuple[st
 
 
 def _fields(launch: LaunchSpec) -> Iterator[Field]:
-    """Those the file has; others are added in the text."""
+    """Grid, block and shared memory, and what else the file has; others are added in the text."""
     lists: tuple[tuple[str, tuple[Located, ...]], ...] = (
         ("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster),
     )  # fmt: skip
     for name, located in lists:
         if located:
             yield Field(name, ", ".join(one.expression.text for one in located), True)
-    for name, single in (("smem", launch.smem), ("when", launch.when)):
-        if single is not None:
-            yield Field(name, single.expression.text, False)
+    yield Field("smem", launch.smem.expression.text if launch.smem else "0", False)
+    if launch.when is not None:
+        yield Field("when", launch.when.expression.text, False)
 
 
 def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str]) -> None:
@@ -111,7 +113,7 @@ def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, wr
         with column:
             st.text_input(
                 field.name, key=key, on_change=_set_field, args=(kernel.text, index, field, key, write),
-                help="Expressions, separated by commas" if field.is_list else "An expression",
+                help=_HELP.get(field.name, "Expressions, separated by commas" if field.is_list else "An expression"),
             )  # fmt: skip
             _error(why or said.get(("launch", index, field.name), ""))
 

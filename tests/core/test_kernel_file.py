@@ -133,6 +133,13 @@ def test_changes_go_back_into_the_text() -> None:
     assert parse(kernel.with_param("ITEMS", 8)).defaults() == {"BLOCK": 256, "ITEMS": 8}
     changed = kernel.with_launch(1, "block", "[64]")
     assert parse(changed).plan(signature(3), DEVICE).launches[1].block == (64, 1, 1)
+    added = kernel.with_launch(1, "smem", '"4 * BLOCK"')
+    assert parse(added).plan(signature(3), DEVICE).launches[1].smem_bytes == 1024
+    assert added.count("\n") == RELU.count("\n") + 1
+    with pytest.raises(KernelFileError, match="cannot read the expression"):
+        kernel.with_launch(1, "smem", '"4 *"')
+    with pytest.raises(KernelFileError, match="number 9"):
+        kernel.with_launch(8, "smem", "1")
     assert parse(kernel.with_idea('a "better" one')).idea == "a 'better' one"
     assert len(set(changed.split("\n")) - set(RELU.split("\n"))) == 1
 

@@ -304,6 +304,13 @@ def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, ope
     assert '512 <span class="cg-was">was 256</span>' in numbers
     assert '4 <span class="cg-was">was 8</span>' in numbers
     form = f"plan-{story.session}-0-"
+    page.text_input(key=f"{form}smem").input("48 * 1024").run()
+    assert 'smem = "48 * 1024"\nargs' in page.text_area[0].value
+    numbers = next(str(html.value) for html in page.html if "limited by" in str(html.value))
+    assert '50208 <span class="cg-was">was 1056</span>' in numbers
+    assert "(threads)" in page.expander[0].label.replace("\\", "")
+    page.text_input(key=f"{form}smem").input("64 * 1024").run()
+    assert "(shared memory)" in page.expander[0].label.replace("\\", "")
     page.text_input(key=f"{form}block").input("BLOCK * 4").run()
     text = shown(page)
     assert "block (2048, 1, 1) has 2048 threads; the limit is 1024" in text
