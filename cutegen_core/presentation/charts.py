@@ -22,7 +22,7 @@ LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""
 _WIDTH, _HEIGHT = 520, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 226
-_MOST_TICKS, _MANY_DECADES = 14, 4
+_MOST_TICKS, _MANY_DECADES, _MANY_POINTS = 14, 4, 24
 _NAMES = {CANDIDATE: "this kernel", BEST: "best before"}
 
 
@@ -72,7 +72,7 @@ def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> 
     words = (
         f"best kernel so far: {_value(best, timed=bool(speeds))}" if best is not None else "no kernel has passed yet"
     )
-    body.append(svg.text(_RIGHT, 14, words, "ch-best", "end"))
+    body.append(svg.text(_RIGHT, 14, words, "ch-title" if best is None else "ch-best", "end"))
     return Picture(_WIDTH, _HEIGHT, f"{what} to step {upto}; {words}", "".join(body))
 
 
@@ -153,7 +153,7 @@ def _drawn(scale: _Scale, shown: Sequence[_Point], upto: int) -> list[str]:
     if stairs:
         body.append(svg.path(stairs, "ch-stairs"))
     for point in shown:
-        radius = 8.0 if point.step == upto else 5.0
+        radius = 8.0 if point.step == upto else 5.0 if len(shown) <= _MANY_POINTS else 3.0
         x, y = scale.x(point.step), _TOP if point.value is None else scale.y(point.value)
         body.append(svg.dot(x, y, radius, "ch-passed") if point.passed else svg.cross(x, y, radius - 1, "ch-failed"))
     return body

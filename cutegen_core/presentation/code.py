@@ -18,10 +18,9 @@ Says = Mapping[int, tuple[str, ...]]
 """What the compiler and the checker say of a line, by its 1-based number."""
 CONTEXTS = (12, 9, 6, 4, 2)
 """Equal lines around a change: as many as leave it in large type."""
-HUGE_ROWS, LARGE_ROWS, MIDDLE_ROWS = 18, 26, 38
-"""A source of at most so many rows is set in huge, large, middle type; a longer one is set small and scrolls."""
-ROW_CHARACTERS = 88
-"""A longer line takes another row in large type."""
+LARGE_ROWS, MOST_ROWS = 28, 36
+_FITS = (("huge", 72, 22), ("large", 86, 28), ("middle", 102, 36))
+"""Type, characters in a row and rows that fit into the picture; what fits nowhere is set small and scrolls."""
 _KEPT_SHARE = 0.5
 _IDEA = re.compile(r"^idea = .*$", re.MULTILINE)
 _SIGNS = {"add": "+", "del": "−", "bad": "✗"}
@@ -46,12 +45,11 @@ class Code(NamedTuple):
     rows: tuple[CodeRow, ...]
 
     @property
-    def size(self) -> Literal["huge", "large", "middle", "small"]:
-        """The type in which it fits best."""
-        drawn = sum(1 + len(Markup(row.text).striptags()) // ROW_CHARACTERS for row in self.rows)
-        if drawn <= LARGE_ROWS:
-            return "huge" if drawn <= HUGE_ROWS else "large"
-        return "middle" if drawn <= MIDDLE_ROWS else "small"
+    def size(self) -> str:
+        """The largest type in which all of it is seen."""
+        lengths = [len(Markup(row.text).striptags()) for row in self.rows]
+        fitting = (name for name, width, rows in _FITS if sum(1 + length // width for length in lengths) <= rows)
+        return next(fitting, "small")
 
 
 def whole(source: str, title: str, language: Language = "cuda", says: Says | None = None) -> Code:
@@ -70,26 +68,33 @@ def without_plan(source: str, title: str, says: Says | None = None) -> Code:
 def change(before: str, after: str, origin: str, says: Says) -> Code:
     """What changed since `before`, which `origin` names; of a kernel mostly written anew, the new one alone. Where that
     is long, the launch plan is folded, so that the code comes first."""
-    before = _with_idea_of(after, before)
-    summary = diff.summary(before, after)
+    compared = _with_idea_of(after, before)
+    summary = diff.summary(compared, after)
     if summary == (0, 0):
         return without_plan(after, f"The same kernel as {origin}", says)
     anew = summary.removed > _KEPT_SHARE * len(diff.plain_lines(before))
-    rows = next((r for c in CONTEXTS if len(r := _changed(before, after, says, c, anew)) <= LARGE_ROWS), None)
-    rows = rows or _changed(before, after, says, CONTEXTS[-1], anew)
+    rows = _drawn(_fitting(compared, after, says), before, after, says, anew)
     end = _plan_end(after)
     below = _below(rows, end)
-    if end and len(rows) > MIDDLE_ROWS and any(row.kind in _SIGNS for row in below):
+    if end and len(rows) > MOST_ROWS and any(row.kind in _SIGNS for row in below):
         rows = [_folded_plan(end), *below]
     what = "Mostly written anew" if anew else "Changed"
     told = f"{counted(summary.added, 'line')} added, {summary.removed} removed"
     return Code(f"{what} since {origin}: {told}", tuple(rows))
 
 
-def _changed(before: str, after: str, says: Says, context: int, anew: bool) -> list[CodeRow]:
+def _fitting(before: str, after: str, says: Says) -> Sequence[diff.Row]:
+    """The difference with as much around it as is seen at once."""
+    for context in CONTEXTS:
+        rows = diff.rows(before, after, keep=tuple(says), context=context)
+        if sum(2 if row.kind == "changed" and None not in (row.left, row.right) else 1 for row in rows) <= LARGE_ROWS:
+            break
+    return rows
+
+
+def _drawn(rows: Sequence[diff.Row], before: str, after: str, says: Says, anew: bool) -> list[CodeRow]:
     old, new = highlight.pieces(before), highlight.pieces(after)
     found: list[CodeRow] = []
-    rows = diff.rows(before, after, keep=tuple(says), context=context)
     for is_changed, group in groupby(rows, key=lambda row: row.kind == "changed"):
         run = list(group)
         if is_changed and not anew:

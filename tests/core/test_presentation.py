@@ -69,6 +69,7 @@ def test_a_small_change_is_drawn_with_as_much_around_it_as_fits() -> None:
     assert shown.title.startswith("Changed since step 1")
     assert len(shown.rows) <= code.LARGE_ROWS
     assert any(row.kind == "gap" for row in shown.rows)
+    assert shown.size in ("huge", "large", "middle")
     assert "three passes" not in "".join(str(row.text) for row in shown.rows if row.kind == "del")
 
 
