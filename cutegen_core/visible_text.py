@@ -14,11 +14,11 @@ _NAMES = (
 ).split()
 
 # C0 but tab and newline, DEL and C1; soft hyphen, fillers, joiners and direction marks, line and paragraph separators,
-# byte order mark, annotations, halves of surrogate pairs, noncharacters, tags and supplementary variation selectors.
+# byte order mark, annotations, format controls of single scripts, halves of surrogate pairs, noncharacters, tags.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
