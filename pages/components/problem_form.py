@@ -35,15 +35,15 @@ def render_form(key: str, problem: Problem, take: Take) -> None:
     Args:
         key: of the problem's draft; the fields' keys begin with it.
     """
-    sizes = tuple(problem_text.sizes_of(problem))
-    columns = sizes if len(sizes) <= _COLUMNS_AT_MOST else (_ALL_SIZES,)
-    widths = [1.5, 1.6, 1.3, *([1] * len(columns) if columns != (_ALL_SIZES,) else [3]), 0.45]
+    own = {name: str(slot.value) for name, slot in problem_text.sizes_of(problem).items()}
+    columns = own if len(own) <= _COLUMNS_AT_MOST else {_ALL_SIZES: ""}
+    widths = [1.5, 1.6, 1.3, *([1] * len(columns) if columns is own else [3]), 0.45]
     heading("Workloads")
     _titles(widths, ("name", "role", "values", *columns, ""))
     for number, workload in enumerate(problem.workloads):
         for column, draw in zip(
             st.columns(widths, gap="xsmall", vertical_alignment="center"),
-            _cells(f"{key}-{number}", problem, workload, columns, take), strict=True,
+            _cells(f"{key}-{number}", workload, columns, take), strict=True,
         ):  # fmt: skip
             with column:
                 draw()
@@ -64,18 +64,14 @@ def _titles(widths: Sequence[float], titles: Sequence[str]) -> None:
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 
-def _cells(
-    key: str, problem: Problem, workload: Workload, columns: Sequence[str], take: Take
-) -> tuple[Callable[[], None], ...]:
-    """What draws each field of a row."""
+def _cells(key: str, workload: Workload, columns: Mapping[str, str], take: Take) -> tuple[Callable[[], None], ...]:
+    """What draws each field of a row; `columns` are sizes and the file's own value of each."""
 
     def act(change: Callable[[Workload, str], Workload]) -> Callable[[str], None]:
         return lambda typed: take(
             lambda now: problem_edits.with_changed(now, workload.name, lambda w: change(w, typed))
         )
 
-    slots = problem_text.sizes_of(problem)
-    own = {name: str(slot.value) for name, slot in slots.items()}
     label = f"of workload {workload.name}"
     return (
         partial(_field, f"{key}-name", f"Name {label}", workload.name, "", act(_renamed)),
@@ -83,10 +79,10 @@ def _cells(
         partial(_choice, f"{key}-values", f"Values {label}", _VALUES, workload.values, act(_drawing)),
         *(
             partial(
-                _field, f"{key}-size-{name}", f"{name} {label}", _cell(workload, name), own.get(name, ""),
+                _field, f"{key}-size-{name}", f"{name} {label}", _cell(workload, name), own,
                 act(partial(_sized, name)),
             )
-            for name in columns
+            for name, own in columns.items()
         ),
         partial(_remove, f"{key}-remove", workload.name, take),
     )  # fmt: skip

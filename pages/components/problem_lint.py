@@ -76,8 +76,11 @@ def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
     try:
         found = run.future.result()
     except CutegenError as error:
-        heading("Lint: the reference fails")
+        heading("Lint: it could not be done")
         note("error", str(error))
+        if access.role() is access.Role.OWNER:
+            again = ui_state.noted(_runs().pop, _key(problem, device), None)
+            st.button("Forget this, to lint again", key="lint-again", on_click=again)
         return str(error)
     heading(f"Lint: {_counted(found)} · for {device.name}")
     if not found:
