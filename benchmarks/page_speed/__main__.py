@@ -1,0 +1,78 @@
+"""Every speed of the pages that is promised, measured in one run: `python -m benchmarks.page_speed [--only PART ...]`.
+
+first_picture   a browser that knows nothing of the application, until a fresh server's start page can be used
+page_changes    every page to every other, by clicks in the navigation
+decisions       every kind of decision, until its effect can be seen in the tab it was made in and in another
+long_session    a session of 500 timed steps, opened from the start page and by its address
+viewers         the engine's time for a step, with and without ten viewers, in turns
+
+Takes about five minutes; nothing else should run on the machine. Times begin at the browser's own input event (or
+navigation) and end with the first frame that shows what is waited for. The trials' caches are warm, as in use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from benchmarks.conditions import write
+from benchmarks.page_speed import served
+from benchmarks.page_speed.changes import page_changes
+from benchmarks.page_speed.decisions import decisions
+from benchmarks.page_speed.opening import first_picture, long_session
+from benchmarks.page_speed.viewers import viewers
+from cutegen_core.event import SessionState, StateChanged
+from cutegen_core.store import Store
+from tests.pages.gpu_stories import gpu_story, long_gpu_story
+from tests.pages.stories import softmax_story
+
+PARTS = ("first_picture", "page_changes", "decisions", "long_session", "viewers")
+STEPS = 500
+TARGETS = {
+    "page_changes": "worst under 1 s", "decisions": "under 300 ms here, under 1.5 s in another tab",
+    "long_session": "under 2 s", "first_picture": "under 5 s", "viewers": "at most 25 % longer",
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page_speed")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    chosen = parser.parse_args()
+    found: dict[str, Any] = {}
+    for part in chosen.only:
+        load = round(os.getloadavg()[0], 2)
+        with served.fresh_workspace() as home:
+            measured = _measure(part, home)
+        found[part] = {"target": TARGETS[part], "load_before": load, **measured}
+        print(part, json.dumps(found[part], indent=1), flush=True)
+    if tuple(chosen.only) == PARTS:
+        write("page_speed", found)
+
+
+def _measure(part: str, home: Path) -> dict[str, Any]:
+    """One part over a workspace of its own."""
+    store = Store()
+    if part == "first_picture":
+        with served.browser() as browser:
+            return first_picture(home, browser, visits=5)
+    if part == "viewers":
+        with served.served(home) as url:
+            return viewers(url, store, count=10, rounds=2, steps=5)
+    softmax_story(store)
+    gpu_story(store)
+    if part == "long_session":  # stopped, or the engine would go on with it
+        long = long_gpu_story(store, STEPS).add(StateChanged(SessionState.STOPPED, "written to be looked at"))
+    with served.served(home) as url, served.browser() as browser:
+        if part == "page_changes":
+            with served.tabs(browser) as [page]:
+                return page_changes(page, url, rounds=3)
+        if part == "decisions":
+            return decisions(browser, url, store, rounds=6)
+        return long_session(browser, url, long.session, STEPS, visits=7)
+
+
+if __name__ == "__main__":
+    main()

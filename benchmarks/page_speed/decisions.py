@@ -1,0 +1,104 @@
+"""A decision until its effect can be seen: in the tab it was made in, and in another one. The work itself is not waited
+for: the effect of an approval is that the next stage has begun, of a redirect that the next step has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.page_speed import served, watch
+from benchmarks.page_speed.watch import Sign
+from cutegen_core import problems, sessions
+from cutegen_core.decision import Gate
+from cutegen_core.store import Store
+
+STEPS_AT_MOST = 200
+CHIP, RAIL, HEADER = ".cg-header .cg-chip", ".cg-rail", ".cg-header"
+WAITS = Sign(CHIP, "awaiting review")
+
+
+class Answer(NamedTuple):
+    """One kind of decision: how a person makes it, the event the clock starts with, and what can be seen then."""
+
+    name: str
+    make: Callable[[Page], None]
+    event: str
+    effect: Callable[[int], Sign]
+
+
+def _key(letter: str) -> Callable[[Page], None]:
+    return lambda page: page.keyboard.press(letter)
+
+
+def _typed(button: str) -> Callable[[Page], None]:
+    threads = itertools.cycle((64, 128, 256, 512, 1024, 32))
+
+    def make(page: Page) -> None:
+        page.get_by_label("Instruction or reason").fill(f"{next(threads)} threads")
+        page.locator(f'[class*="st-key-decide-{button}"] button').click()
+
+    return make
+
+
+def _steps(page: Page) -> int:
+    found = re.search(r"steps (\d+) of", page.locator(HEADER).inner_text())
+    assert found is not None
+    return int(found[1])
+
+
+def _settled(*pages: Page) -> None:
+    """The engine waits, and no page is being drawn."""
+    quiet = Sign('[data-test-script-state="notRunning"]')
+    for page in pages:
+        watch.arm(page, (quiet, Sign(CHIP, "awaiting review|stopped")), event="")
+        watch.seen(page)
+
+
+def _told(times: dict[str, list[float]]) -> dict[str, object]:
+    everything = [took for several in times.values() for took in several]
+    return {"all": watch.spread(everything), **{name: watch.spread(several) for name, several in times.items()}}
+
+
+def _next_step(step: int) -> Sign:
+    return Sign(HEADER, f"steps {step + 1} of")
+
+
+REDIRECT = Answer("redirect", _typed("redirect"), "click", _next_step)
+ANSWERS = (
+    REDIRECT,
+    Answer("stop", _key("s"), "keydown", lambda _: Sign(CHIP, "stopped")),
+    Answer("resume", _key("g"), "keydown", lambda _: WAITS),
+    Answer("branch", _key("b"), "keydown", _next_step),
+    Answer("reject", _typed("reject"), "click", _next_step),
+    Answer("rewind", _key("w"), "keydown", _next_step),
+    REDIRECT,
+    Answer("approve", _key("a"), "keydown", lambda _: Sign(RAIL, "plan passed")),
+)
+"""In an order in which each of them is possible, also when the playbook has nothing more to propose by itself."""
+
+
+def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str, object]:
+    """Each kind in turn on one session of the playbook that waits before every change, in two windows."""
+    problem = next(p for p in problems.catalogue() if p.name == "softmax")
+    session = sessions.create(
+        store, problem, proposer="playbook", executor="cpu", gates=(Gate.DIFF,), max_steps=STEPS_AT_MOST
+    )
+    here: dict[str, list[float]] = {}
+    there: dict[str, list[float]] = {}
+    with served.tabs(started, 2) as (deciding, other):
+        for page in (deciding, other):
+            watch.opened(page, f"{url}/session?id={session}", (WAITS,))
+        for answer in itertools.chain.from_iterable(itertools.repeat(ANSWERS, rounds)):
+            _settled(deciding, other)
+            effect = answer.effect(_steps(deciding))
+            watch.arm(deciding, (effect,), event=answer.event)
+            watch.arm(other, (effect,), event="")
+            answer.make(deciding)
+            here.setdefault(answer.name, []).append(watch.seen(deciding).took_ms)
+            there.setdefault(answer.name, []).append(watch.seen(other).at_ms - watch.began_ms(deciding))
+    return {"deciding_tab": _told(here), "other_tab": _told(there)}

@@ -1,0 +1,95 @@
+"""Times inside the browser: from an input event, or from a navigation, until what it is for can be seen.
+
+The page is looked at once a frame; the end is the first frame after which all wanted signs can be seen. What Streamlit
+keeps from the page before and marks as stale does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from playwright.sync_api import Page
+
+PATIENCE_MS = 120_000
+
+SCRIPT = """
+window.cgWatch = {
+  begun: 0, done: null, missing: null,
+  arm(signs, path, event) {
+    this.begun = 0;
+    if (event) addEventListener(event, (e) => { this.begun = e.timeStamp; }, { capture: true, once: true });
+    const all = (selector, root) => {
+      const [outer, ...inner] = selector.split(' >>> ');
+      const found = [...root.querySelectorAll(outer)];
+      if (!inner.length) return found;
+      return found.flatMap((e) => [e, ...e.querySelectorAll('*')]).filter((e) => e.shadowRoot)
+        .flatMap((e) => all(inner.join(' >>> '), e.shadowRoot));
+    };
+    const visible = (e) => e.checkVisibility() && !(e.getRootNode().host ?? e).closest('[data-stale="true"]');
+    const shows = ([selector, words]) =>
+      all(selector, document).some((e) => visible(e) && new RegExp(words, 'i').test(e.textContent));
+    this.missing = () => [location.pathname, ...signs.filter((sign) => !shows(sign))].join(' ');
+    this.done = new Promise((resolve) => {
+      const look = () => {
+        if (location.pathname.endsWith(path) && signs.every(shows)) setTimeout(() => resolve(performance.now()));
+        else requestAnimationFrame(look);
+      };
+      look();
+    });
+  },
+  seen(patience) {
+    return Promise.race([
+      this.done.then((end) => [end - this.begun, performance.timeOrigin + end]),
+      new Promise((_, reject) => setTimeout(() => reject(new Error(`not seen: ${this.missing()}`)), patience)),
+    ]);
+  },
+};
+"""
+
+
+class Sign(NamedTuple):
+    """Something that can be seen: an element, with these words in it (a regular expression, case ignored).
+
+    ` >>> ` in the selector goes on inside a component.
+    """
+
+    selector: str
+    words: str = ""
+
+
+class Seen(NamedTuple):
+    """`took_ms` since the event or the navigation; `at_ms` since the epoch, the same clock for every tab."""
+
+    took_ms: float
+    at_ms: float
+
+
+def arm(page: Page, signs: Sequence[Sign], *, path: str = "", event: str = "click") -> None:
+    """From now on: the next `event` starts the clock, the signs (on a page whose address ends with `path`) stop it."""
+    page.evaluate(f"window.cgWatch.arm({json.dumps(signs)}, {json.dumps(path)}, {json.dumps(event)})")
+
+
+def seen(page: Page) -> Seen:
+    """Waits for the signs; an error names what did not come."""
+    took, at = page.evaluate(f"window.cgWatch.seen({PATIENCE_MS})")
+    return Seen(float(took), float(at))
+
+
+def began_ms(page: Page) -> float:
+    """When the event happened, in milliseconds since the epoch."""
+    return float(page.evaluate("performance.timeOrigin + window.cgWatch.begun"))
+
+
+def opened(page: Page, url: str, signs: Sequence[Sign]) -> float:
+    """Milliseconds from the navigation to this address until all signs can be seen."""
+    page.goto(url, wait_until="commit")
+    arm(page, signs, event="")
+    return seen(page).took_ms
+
+
+def spread(times: Sequence[float]) -> dict[str, Any]:
+    """Median, worst and how many."""
+    return {"median_ms": round(statistics.median(times)), "worst_ms": round(max(times)), "n": len(times)}
