@@ -113,6 +113,8 @@ def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, browser: B
     assert page.get_by_role("button", name="Approve").count() == 0
     assert store.waiting(story.session) == []
     assert store.last_seq(story.session) == before
+    page.goto(f"{guarded.url}/present?id={story.session}")
+    expect(page.locator(".pr-slide h2")).to_contain_text("Step 5")
     page.goto(f"{guarded.url}/setup")
     expect(page.get_by_text("nothing can be run").first).to_be_visible()
     assert page.get_by_text("Key for this server").count() == 0
