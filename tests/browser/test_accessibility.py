@@ -36,6 +36,11 @@ STREAMLITS = (
           "the drop zone is named and is called presentational at once; the button in it can be reached"),
 )  # fmt: skip
 
+THEMES: Mapping[str, Mapping[str, str]] = {
+    "dark": {"background-color": "rgb(18, 22, 28)", "color": "rgb(215, 222, 232)"},
+    "light": {"background-color": "rgb(255, 255, 255)", "color": "rgb(27, 36, 48)"},
+}
+"""As .streamlit/config.toml has them: a theme is not changed at one stroke."""
 # Further rows of long tables look like those before them.
 _MORE = ".cg-code tr:nth-child(n+16), .cg-layout tr:nth-child(n+6), .cg-table tr:nth-child(n+20)"
 _AXE = """async ([known, rules]) => {
@@ -63,7 +68,8 @@ class Checked:
         """In the dark and in the light theme; colours are all that differs."""
         for theme, rules in (("dark", None), ("light", ["color-contrast"])):
             self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            expect(self.page.locator("[data-testid=stApp]")).to_have_css("color-scheme", theme)
+            for name, value in (("color-scheme", theme), *THEMES[theme].items()):
+                expect(self.page.locator("[data-testid=stApp]")).to_have_css(name, value)
             if not self.page.evaluate("'axe' in globalThis"):
                 self.page.evaluate(AXE_SCRIPT)
             for one in self.page.evaluate(_AXE, [[[k.rule, k.selector] for k in STREAMLITS], rules]):
