@@ -24,10 +24,12 @@ class _Known:
     """What the server knows of one tab's address.
 
     Attributes:
+        page: the page it belongs to.
         now: what it is, or will be as soon as the browser has heard of it.
         late: what it was before the changes that the browser may not have heard of.
     """
 
+    page: str = ""
     now: dict[str, str] = field(default_factory=dict)
     late: list[dict[str, str]] = field(default_factory=list)
 
@@ -35,16 +37,18 @@ class _Known:
 def agree() -> None:
     """At the beginning of a page, after every change, and in what polls: the address here and the browser's agree."""
     known, run = ui_state.kept(_KEY, _Known), get_script_run_ctx()
-    reported = st.query_params.to_dict()
+    reported, page = st.query_params.to_dict(), run.page_script_hash if run else ""
     navigated = run is not None and run.is_history_navigation
-    if reported == known.now:
+    if page != known.page or navigated:
+        known.page, known.now, known.late = page, reported, []
+    elif reported == known.now:
         if run is not None and run.fragment_ids_this_run:  # a poll changes nothing itself: the browser has heard of it
             known.late.clear()
-    elif reported in known.late and not navigated:
+    elif reported in known.late:
         st.query_params.from_dict(known.now)
     else:
-        known.now = reported
-        known.late.clear()
+        known.now, known.late = reported, [known.now]
+        st.query_params.from_dict(reported)  # a link within a page leaves the browser's address as it was
 
 
 def get(name: str) -> str:

@@ -1,0 +1,119 @@
+"""The address of the session page: links on a cold server, Back and Forward, and clicks quicker than the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from cutegen_core.store import Store
+from tests.browser.conftest import Server
+from tests.browser.driving import button_of, leave_fields, press, title_of
+from tests.pages.stories import softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> None:
+    """The step, the picture and the pane on the screen, and these parameters and no others in the address."""
+    expect(title_of(page)).to_contain_text(f"Step {step} ")
+    expect(page.get_by_role("radio", name=picture, exact=True)).to_be_checked()
+    expect(page.get_by_role("radio", name=pane, exact=True)).to_be_checked()
+    page.wait_for_function(
+        "wanted => { const now = new URLSearchParams(location.search); now.delete('id');"
+        " return JSON.stringify([...now].sort()) === wanted }",
+        arg=str([[name, value] for name, value in sorted(address.items())]).replace("'", '"').replace(" ", ""),
+    )
+
+
+@contextmanager
+def standing_still(server: Server) -> Iterator[None]:
+    """The server does not get at anything meanwhile."""
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+
+
+def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Page) -> None:
+    session = softmax_story(Store(server.home / "store.db")).session
+    page.goto(f"{server.url}/session?id={session}")
+    shows(page, 5, "inline", "correctness")
+    before = int(page.evaluate("history.length"))
+
+    # Three clicks before the server has answered the first.
+    with standing_still(server):
+        button_of(page, "Older").click()
+        page.get_by_role("radio", name="resources").click()
+        page.get_by_role("radio", name="split").click()
+    shows(page, 4, "split", "resources", step="4", pane="resources", view="split")
+    assert parse_qs(urlparse(page.url).query)["id"] == [session]
+
+    # Hunks switched by keys, one after the other; leaving them is one click and one entry of the history.
+    leave_fields(page)
+    page.keyboard.press("k")
+    expect(button_of(page, "✓ kept · hunk 1")).to_be_visible()
+    page.keyboard.press("1")
+    expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
+    at_hunks = int(page.evaluate("history.length"))
+    page.keyboard.press("o")
+    shows(page, 3, "inline", "resources", step="3", pane="resources")
+    assert int(page.evaluate("history.length")) == at_hunks + 1
+    assert before < at_hunks <= before + 5
+
+    # Back and Forward, each once.
+    page.go_back()
+    expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
+    page.go_forward()
+    shows(page, 3, "inline", "resources", step="3", pane="resources")
+    page.go_back()
+    page.go_back()
+    expect(button_of(page, "✓ kept · hunk 1")).to_be_visible()
+    page.go_back()
+    shows(page, 4, "split", "resources", step="4", pane="resources", view="split")
+    # What was on its way back is no wish of a click that comes right after.
+    page.get_by_role("radio", name="log").click()
+    shows(page, 4, "split", "log", step="4", pane="log", view="split")
+
+
+def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
+    store = Store(server.home / "store.db")
+    session = softmax_story(store).session
+    known = len(store.events(session))
+    page.goto(f"{server.url}/session?id={session}")
+    press(page, "Go on and repair", "a", by="key")
+    page.keyboard.press("a")
+    page.keyboard.press("a")
+    expect(title_of(page)).to_contain_text("Step 6")
+    expect(page.get_by_text("The change waits for you")).to_be_visible()
+    kinds = [recorded.event.kind for recorded in store.events(session)[known:]]
+    assert kinds.count("decided") == 1
+    assert not page.locator(".cg-note.cg-warning").count()
+
+
+def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
+    (tmp_path / "cache").symlink_to(home / "cache")
+    session = softmax_story(Store(tmp_path / "store.db")).session
+    cold = Server(tmp_path)
+    cold.start()
+    try:
+        page.goto(f"{cold.url}/session?id={session}&step=99")
+        expect(page.get_by_text("has no step “99”; it has 5")).to_be_visible()
+        page.get_by_role("link", name="Show the last step").click()
+        shows(page, 5, "inline", "correctness")
+        page.go_back()
+        expect(page.get_by_text("has no step “99”; it has 5")).to_be_visible()
+        page.goto(f"{cold.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
+        shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
+        expect(page.get_by_label("Against")).to_have_value("step 1: one block a row, three passes")
+    finally:
+        cold.kill()
+        cold.kill_engine()

@@ -1,0 +1,71 @@
+"""Two tabs on one session: what one decides the other shows; a late answer is refused and loses no word."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from cutegen_core.store import Store
+from pages.components.rail import WAITING_POLL_S
+from tests.browser.conftest import Server
+from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
+from tests.pages.stories import softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+IN_TIME_MS = 1000 * WAITING_POLL_S + 8000
+"""The poll, and what a busy machine needs to draw."""
+
+
+def no_polls(route: WebSocketRoute) -> None:
+    """The tab does not ask by itself, so that it still shows what has passed."""
+    server = route.connect_to_server()
+
+    def sent(frame: str | bytes) -> None:
+        message = BackMsg()
+        message.ParseFromString(frame if isinstance(frame, bytes) else frame.encode())
+        if not message.rerun_script.is_auto_rerun:
+            server.send(frame)
+
+    route.on_message(sent)
+    server.on_message(route.send)
+
+
+def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browser, page: Page) -> None:
+    store = Store(server.home / "store.db")
+    session = softmax_story(store).session
+    known = len(decided(store, session))
+    other, late = (browser.new_context().new_page() for _ in range(2))
+    late.route_web_socket("**/_stcore/stream", no_polls)
+    for tab in (page, other, late):
+        tab.goto(f"{server.url}/session?id={session}")
+        expect(title_of(tab)).to_contain_text("Step 5")
+        expect(button_of(tab, "Go on and repair")).to_be_enabled()
+    say(late, "predicate the tail")
+    say(other, "half a sentence")
+
+    press(page, "Go on and repair", "a", by="key")
+    for tab, within_ms in ((page, 45_000), (other, IN_TIME_MS)):
+        expect(title_of(tab)).to_contain_text("Step 6", timeout=within_ms)
+        expect(tab.get_by_text("The change waits for you")).to_be_visible(timeout=45_000)
+    expect(other.get_by_placeholder(LINE)).to_have_value("half a sentence")
+
+    # It still shows step 5 and answers that: refused, said, nothing typed is lost; then it shows what there is.
+    expect(title_of(late)).to_contain_text("Step 5")
+    press(late, "Redirect", "d", by="click")
+    expect(late.get_by_text("The session has moved on since this was shown")).to_be_visible()
+    expect(late.get_by_placeholder(LINE)).to_have_value("predicate the tail")
+    expect(title_of(late)).to_contain_text("Step 6")
+    assert decided(store, session)[known:] == ["approve"]
+
+    # Other tabs on other steps stay where they are, and still show how the session stands.
+    press(other, "Older", "o", by="key")
+    expect(title_of(other)).to_contain_text("Step 5")
+    press(page, "Stop", "s", by="key")
+    expect(state_of(other)).to_have_text("■ stopped", timeout=IN_TIME_MS)
+    expect(title_of(other)).to_contain_text("Step 5")
+    press(other, "Resume", "g", by="click")
+    expect(state_of(page)).to_have_text("◆ awaiting review", timeout=IN_TIME_MS)
+    for tab in (other, late):
+        tab.context.close()
