@@ -12,6 +12,7 @@ from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.lint_rules import Finding
+from cutegen_core.measurement import operations as ops
 from cutegen_core.measurement.roofline import graph_bound
 from cutegen_core.measurement.work import graph_work
 from cutegen_core.problem import Problem, Signature, Workload, WorkloadRole
@@ -20,6 +21,7 @@ from cutegen_core.problem_text import TESTED, sizes_of
 LAUNCH_US = 10.0
 """Shorter kernels are timed by graph replay, and are mostly latency: a launch costs 8 to 9 us."""
 
+_UNCOUNTED = ops.words("lstm gru rnn_tanh rnn_relu")
 _TILE = 8
 _VARIES_FROM = 16
 _FACTORS = (2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096)
@@ -74,9 +76,9 @@ def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterato
 
 
 def _least_us(reference: Reference, workload: Workload, device: Device) -> float:
-    """Time of a perfect kernel; 0.0 where there is no graph to count its work on."""
+    """Time of a perfect kernel; 0.0 where its work cannot be counted."""
     graph = reference.graph(workload)
-    if not graph.nodes:
+    if not graph.nodes or any(ops.name(node) in _UNCOUNTED for node in graph.nodes):
         return 0.0
     work = graph_work(graph, reference.signature(workload))
     return graph_bound(work, device_numbers.best(device), reference.problem.allow).us

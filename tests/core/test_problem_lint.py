@@ -151,6 +151,12 @@ def test_other_dtypes_are_asked_for_half_their_bits_too(worker: Worker) -> None:
     assert "half-passes" in {f.rule for f in linted(changed(*half, sound, loose), worker)}
 
 
+def test_what_cannot_be_counted_is_not_called_small(worker: Worker) -> None:
+    layer = [("self.calls = 0", "self.rnn = nn.GRU(dim, dim)"), forward("return self.rnn(x)[0] + y")]
+    small = [("batch_size = 4096", "batch_size = 16"), ("dim = 4096", "dim = 64")]
+    assert "small-benchmark" not in {f.rule for f in linted(changed(*layer, *small), worker)}
+
+
 def test_the_worst_comes_first(worker: Worker) -> None:
     found = linted(changed(forward("return x * 0 + y * 0 + 7"), (LARGE, ""), ("1e-5}}", "2e-3}}")), worker)
     order = list(Severity)
