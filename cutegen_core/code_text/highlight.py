@@ -73,7 +73,7 @@ def without_indent(line: str) -> str:
 def block(source: str, language: Language) -> str:
     """HTML of a whole text with line numbers."""
     rows = (f'<tr><td class="cg-ln">{i}</td><td>{line}</td></tr>' for i, line in enumerate(lines(source, language), 1))
-    return f'<table class="cg-code">{"".join(rows)}</table>'
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(rows)}</table>'
 
 
 def _span(kind: str, value: str, word: bool) -> str:
