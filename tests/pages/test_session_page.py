@@ -12,9 +12,19 @@ from streamlit.testing.v1 import AppTest
 from cutegen_core import reviewer
 from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.errors import StaleDecisionError
-from cutegen_core.event import GateOpened, Outcome, SessionState, StateChanged, StepStarted
+from cutegen_core.event import (
+    GateOpened,
+    Outcome,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepStarted,
+    TrialStarted,
+)
 from cutegen_core.store import Draft, Store
 from cutegen_core.transitions import fold
+from cutegen_core.trial import Stage, StageResult, StageStatus
 from pages.components.keys import KEYS
 from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
@@ -254,6 +264,21 @@ def test_markup_from_outside_is_text_everywhere(store: Store, open_page: OpenPag
             for button in page.button:
                 assert "[link](" not in button.label, button.label
     assert HOSTILE[:4] in store.text(store.put(HOSTILE))
+
+
+def test_running_stages_say_what_they_do(store: Store, open_page: OpenPage) -> None:
+    story = Story(store).begin()
+    key = story.propose(KERNEL, "one block a row")
+    story.gate(Gate.DIFF, key).approve(Gate.DIFF, key)
+    patched = StageResult(Stage.PATCH, StageStatus.PASSED, 0.01)
+    story.add(
+        TrialStarted(1, key), StageStarted(1, Stage.PATCH), StageEnded(1, patched), StageStarted(1, Stage.COMPILE)
+    )
+    store.set_live(story.session, "   0.1 s  NVRTC <b>\n   0.4 s  the emulator's build")
+    text = shown(open_page("session", id=story.session))
+    assert "● COMPILE</b> <i>running" in text
+    assert "✓ patch passed 0.01 s\n● compile\n   0.1 s  NVRTC &lt;b&gt;\n   0.4 s  the emulator&#x27;s build" in text
+    assert '<span class="cg-live">0.4 s  the emulator&#x27;s build</span>' in text
 
 
 def test_every_key_of_the_page_is_in_the_list(store: Store, open_page: OpenPage) -> None:

@@ -1,0 +1,66 @@
+"""A reload in every state shows what was there before it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from cutegen_core.decision import Gate
+from cutegen_core.event import Outcome, SessionState, StateChanged
+from cutegen_core.store import Store
+from tests.browser.conftest import Server
+from tests.browser.driving import button_of, state_of, title_of
+from tests.pages.stories import KERNEL, ONE_PASS, Story, passed, softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+_PICTURE = """() => {
+  const texts = (of) => [...document.querySelectorAll(of)].map((at) => at.innerText.trim());
+  return {
+    header: texts(".cg-header"), rail: texts(".cg-stop"), title: texts(".cg-step-title"), notes: texts(".cg-note"),
+    radios: texts('[role="radio"][aria-checked="true"]'), tables: texts(".cg-table"),
+    bar: [...document.querySelectorAll('[data-testid="stBottom"] button')].map((at) => [at.innerText, at.disabled]),
+  };
+}"""
+
+
+def at_the_diff_gate(store: Store) -> Story:
+    story = Story(store).begin(held=True)
+    seed = story.propose(KERNEL, "one block a row, three passes")
+    story.test(passed(store, seed)).promote(seed)
+    return story.gate(Gate.DIFF, story.propose(ONE_PASS, "one pass")).publish()
+
+
+def ended(store: Store, state: SessionState, reason: str) -> Story:
+    story = softmax_story(store)
+    if state is SessionState.ACCEPTED:
+        story.close(Outcome.FAILED)
+    return story.add(StateChanged(state, reason))
+
+
+STATES = {
+    "◆ awaiting review": at_the_diff_gate,
+    "■ stopped": lambda store: ended(store, SessionState.STOPPED, "stopped by the person"),
+    "▲ interrupted": lambda store: ended(store, SessionState.INTERRUPTED, "the compiler's process has ended"),
+    "▲ exhausted": lambda store: ended(store, SessionState.EXHAUSTED, "the budget of 40 steps is used up"),
+    "✓ accepted": lambda store: ended(store, SessionState.ACCEPTED, "passed again with fresh inputs"),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_reload_shows_the_same(server: Server, page: Page, state: str) -> None:
+    session = STATES[state](Store(server.home / "store.db")).session
+    page.goto(f"{server.url}/session?id={session}")
+    before = picture(page, state)
+    page.reload()
+    assert picture(page, state) == before
+
+
+def picture(page: Page, state: str) -> dict[str, list[str]]:
+    """What is on the screen, once all of it is."""
+    expect(state_of(page)).to_have_text(state)
+    expect(title_of(page)).to_be_visible()
+    expect(button_of(page, "Accept")).to_be_visible()
+    expect(button_of(page, "Stop").or_(button_of(page, "Resume"))).to_be_visible()
+    shown: dict[str, list[str]] = page.evaluate(_PICTURE)
+    return shown
