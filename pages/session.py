@@ -117,10 +117,11 @@ ticket = unanswered(store, session)
 shown = shown_step(store, view)
 
 render_header(store, view)
-if notice := ui_state.take_notice():
-    note("warning", notice)
-if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
-    note("warning", view.state.reason)
+with st.container():  # always there, so that what is below keeps its place
+    if notice := ui_state.take_notice():
+        note("warning", notice)
+    if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
+        note("warning", view.state.reason)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
 left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
 with left:
@@ -129,10 +130,11 @@ with middle:
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
-        if shown is None or is_last(view, shown):
-            render_reply_gate(store, view)
-            render_prompt_gate(store, view)
-            render_stream(store, view)
+        with st.container():
+            if shown is None or is_last(view, shown):
+                render_reply_gate(store, view)
+                render_prompt_gate(store, view)
+                render_stream(store, view)
         if shown:
             render_source(store, view, shown)
 with right:

@@ -19,7 +19,7 @@ def state_of(page: Page) -> Locator:
 
 def title_of(page: Page) -> Locator:
     """The shown step's title."""
-    return page.locator(".cg-step-title")
+    return page.locator(".cg-step-title").first
 
 
 def stop_of(page: Page, name: str) -> Locator:
