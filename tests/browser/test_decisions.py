@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from cutegen_core.event import Outcome, SessionState, StateChanged
 from cutegen_core.store import Store
 from cutegen_core.transitions import fold
+from pages.components import live_log
 from tests.browser.conftest import Server
 from tests.browser.driving import button_of, decided, leave_fields, press, say, state_of, stop_of, title_of
 from tests.browser.editing import editor_of, replace_text
@@ -73,6 +74,13 @@ def keep_hunks(page: Page, by: str) -> None:
     expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
     press(page, "Keep 3 of 4 hunks", "k", by=by)
     expect(title_of(page)).to_contain_text("Step 6 kept 3 of 4 hunks")
+    if by == "click":  # the other way's trial is remembered
+        log = page.locator(".st-key-live-log")
+        expect(log).to_contain_text("patch passed")
+        expect(log).to_contain_text("builds")
+        assert log.bounding_box()["height"] <= live_log.HEIGHT_PX + 2
+        page.reload()
+        expect(title_of(page)).to_contain_text("Step 6 kept 3 of 4 hunks")
     expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "TEST")).to_contain_text("failed")
 
@@ -100,8 +108,8 @@ def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: 
     expect(state_of(page)).to_have_text("▲ exhausted")
     press(page, "Try the hunks apart", "t", by=by)
     table = page.locator(".cg-table", has_text="without it")
-    expect(table).to_contain_text("✗ unparsed", timeout=FIRST_EVER_MS)
-    expect(page.get_by_text("Before the change: unparsed")).to_be_visible()
+    expect(table).to_contain_text("✗ rejected", timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Before the change: rejected")).to_be_visible()
     press(page, "Raise to 22 steps", "m", by=by)
     expect(page.locator(".cg-header")).to_contain_text("3 of 22")
     expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
