@@ -1,0 +1,119 @@
+"""A whole session without a mouse: from the start page to accepted, and the way Tab takes through the session page."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from cutegen_core.store import Store
+from tests.browser.conftest import Server
+from tests.browser.driving import button_of, state_of, stop_of, title_of
+from tests.browser.editing import editor_of
+from tests.pages.stories import softmax_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+
+FIRST_EVER_MS = 240_000
+"""The very first trial on a machine builds the emulator's headers."""
+MOST_TABS = 120
+FIELD = "Instruction or reason"
+_WATCH = """
+window.mouse = [];
+for (const kind of ["mousedown", "pointerdown", "wheel", "touchstart"])
+  addEventListener(kind, (event) => window.mouse.push(event.type), true);
+
+const lines = (at) => {
+  const drawn = [];
+  for (let box = at, up = 0; box && up < 6; box = box.parentElement, up += 1) {
+    const style = getComputedStyle(box);
+    drawn.push(style.outline, style.boxShadow, style.borderColor, style.backgroundColor);
+  }
+  return drawn.join("; ");
+};
+
+window.focused = () => {
+  const at = document.activeElement;
+  if (!at || at === document.body) return { label: "", button: false };
+  const label = at.getAttribute("aria-label") || at.placeholder || at.innerText || "";
+  return { label: label.trim().split("\\n")[0], button: at.localName === "button" };
+};
+
+// What has the focus looks otherwise than without it, once what fades has faded.
+window.showsFocus = async () => {
+  const at = document.activeElement;
+  const kept = lines(at);
+  at.blur();
+  await new Promise((done) => setTimeout(done, 300));
+  const without = lines(at);
+  at.focus({ focusVisible: true });
+  return kept !== without;
+};
+"""
+
+
+def tab_to(page: Page, label: str) -> None:
+    """Tab until the button or field with this label has the focus, and shows it."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        focused = page.evaluate("window.focused()")
+        if focused["label"].startswith(label) and (focused["button"] or label == FIELD):
+            assert page.evaluate("window.showsFocus()"), f"{label} does not show that it has the focus"
+            return
+    raise AssertionError(f"{label} was not reached in {MOST_TABS} presses of Tab")
+
+
+def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
+    page.add_init_script(_WATCH)
+    page.goto(server.url)
+    expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    tab_to(page, "Start")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+
+    # The key of the button it stands on.
+    page.keyboard.press("a")
+    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(stop_of(page, "TEST")).to_contain_text("passed")
+
+    # A wish, typed; Enter sends it.
+    tab_to(page, FIELD)
+    page.keyboard.type("512 threads")
+    page.keyboard.press("Enter")
+    expect(title_of(page)).to_contain_text("asked: “512 threads”")
+    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=60_000)
+
+    # By hand: in, a change, out with the draft kept, in again, run.
+    tab_to(page, "Edit & run")
+    page.keyboard.press("Enter")
+    expect(editor_of(page)).to_be_focused()
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Control+Enter")
+    expect(editor_of(page)).to_have_count(0, timeout=60_000)
+    expect(title_of(page)).to_contain_text("edited by hand")
+    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+
+    tab_to(page, "Accept")
+    page.keyboard.press("Enter")
+    expect(state_of(page)).to_have_text("✓ accepted", timeout=FIRST_EVER_MS)
+    assert page.evaluate("window.mouse") == []
+
+
+ORDER = (
+    "Autonomy", "Keys", "Export", "Older", "Go on and repair", "Edit & run", "Keep hunks", FIELD, "Redirect", "Reject",
+    "Rewind", "Branch", "Accept", "Stop",
+)  # fmt: skip
+
+
+def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, page: Page) -> None:
+    session = softmax_story(Store(server.home / "store.db")).session
+    page.add_init_script(_WATCH)
+    page.goto(f"{server.url}/session?id={session}")
+    expect(button_of(page, "Stop")).to_be_enabled()
+    walked: list[str] = []
+    while len(walked) < MOST_TABS and not (walked and walked[-1].startswith("Stop")):
+        page.keyboard.press("Tab")
+        walked.append(page.evaluate("window.focused()")["label"])
+    found = [next((i for i, label in enumerate(walked) if label.startswith(name)), -1) for name in ORDER]
+    assert -1 not in found, list(zip(ORDER, found, strict=True))
+    assert found == sorted(found)
