@@ -22,6 +22,8 @@ from cutegen_core import workspace
 from pages.components import access
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.exports")
+"""The first session page would wait for these: seconds on a cold disk. (Streamlit looks for pandas in a component.)"""
 
 
 @asynccontextmanager
@@ -39,7 +41,8 @@ def _keep_engine(stop: threading.Event) -> None:
     from cutegen_core import engine
 
     engine.ensure_running()
-    importlib.import_module("plotly.graph_objects")  # seconds on a cold disk; the first session page would wait for it
+    for module in NEEDED_SOON:
+        importlib.import_module(module)
     engine.keep_running(stop)
 
 
