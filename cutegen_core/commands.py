@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
 
-from cutegen_core import engine, lint_command, problems, records, sessions, views
+from cutegen_core import engine, problems, records, sessions, views
 from cutegen_core.candidate import Author, Candidate, content_key
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.decision import Autonomy, Decision, DecisionKind
@@ -26,6 +26,7 @@ from cutegen_core.exports import export
 from cutegen_core.imports import import_path
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel_file import decode
+from cutegen_core.lint import command as lint_command
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import ModelSettings
 from cutegen_core.measurement.timer import Timer

@@ -102,6 +102,10 @@ class Signature:
     def tensors(self) -> tuple[TensorSpec, ...]:
         return self.inputs + self.outputs
 
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.tensors)
+
     def tensor(self, name: str) -> TensorSpec:
         """The tensor of that name; KeyError when there is none."""
         for spec in self.tensors:

@@ -140,7 +140,7 @@ class _Literals:
             raise self._wrong(f"workload {workload!r} sets {name!r}, which is no size of this file (sizes: {known})")
         if not _same_kind(slot.value, value):
             raise self._wrong(f"workload {workload!r} sets {name} = {value!r}, but the file has {slot.value!r}")
-        if any(new < 1 <= old for old, new in zip(_whole(slot.value), _whole(value), strict=False)):
+        if any(new < 1 <= old for old, new in zip(whole_numbers(slot.value), whole_numbers(value), strict=False)):
             raise self._wrong(f"workload {workload!r} sets {name} = {value!r}: a size is at least 1")
 
     def _tolerance(self, dtype: object, entry: object) -> Tolerance:
@@ -171,7 +171,7 @@ def _same_kind(original: SizeValue, value: object) -> bool:
     return type(value) is int or (isinstance(original, float) and type(value) is float)
 
 
-def _whole(value: object) -> tuple[int, ...]:
+def whole_numbers(value: object) -> tuple[int, ...]:
     """The whole numbers of a size."""
     return tuple(v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is int)
 

@@ -10,8 +10,10 @@ import html
 import re
 
 _NAMES = (
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
-).split()
+    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF",
+    "VT", "FF", "CR", "SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK",
+    "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
+)  # fmt: skip
 
 # C0 but tab and newline, DEL and C1; soft hyphen, fillers, joiners and direction marks, line and paragraph separators,
 # byte order mark, annotations, format controls of single scripts, halves of surrogate pairs, noncharacters, tags.

@@ -49,7 +49,7 @@ class LintRun(NamedTuple):
     """What running a reference showed.
 
     Attributes:
-        found: (rule of `lint_rules`, what was found), in the order in which it was.
+        found: (rule of `lint.rules`, what was found), in the order in which it was.
         usable: hard values on which the reference is defined.
     """
 
@@ -148,7 +148,7 @@ class Reference:
         if not small:
             raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
         given = [w for w in small if w.values is Values.GIVEN] or small
-        return max(given, key=lambda w: _bytes(self.signature(w)))
+        return max(given, key=lambda w: self.signature(w).nbytes)
 
     def close(self) -> None:
         """Ends its own worker; files in `scratch` stay for the caller."""
@@ -205,10 +205,6 @@ def signature_from(data: Message) -> Signature:
 
 def _drawing(workload: Workload, seed: int) -> Message:
     return {"values": workload.values.value, "seed": seed}
-
-
-def _bytes(signature: Signature) -> int:
-    return sum(t.nbytes for t in signature.tensors)
 
 
 def _spec_from(data: Message) -> TensorSpec:

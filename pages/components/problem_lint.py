@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from cutegen_core import problem_edits, problem_lint
+from cutegen_core import problem_edits
 from cutegen_core.device import Device, target
 from cutegen_core.errors import CutegenError
-from cutegen_core.lint_rules import Finding, Severity
+from cutegen_core.lint import linting
+from cutegen_core.lint.rules import Finding, Severity
 from cutegen_core.problem import Problem, Workload
 from pages.components import access, ui_state
 from pages.components.texts import chip, escaped, heading, note, plain_label, quiet
@@ -52,7 +53,7 @@ def render_lint(problem: Problem, mend: Mend) -> str:
     if run and not run.future.done():
         heading("Lint")
         st.fragment(_waiting, run_every=POLL_S)(run)
-        _findings(problem, problem_lint.at_a_glance(problem), mend)
+        _findings(problem, linting.at_a_glance(problem), mend)
         return ""
     if run is None:
         return _unlinted(problem, device, mend)
@@ -65,7 +66,7 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
             quiet("Runs the reference at a small size and looks at its graph, some seconds: would wrong kernels pass?")
-    found = problem_lint.at_a_glance(problem)
+    found = linting.at_a_glance(problem)
     if found:
         quiet(_UNSEEN)
     _findings(problem, found, mend)
@@ -117,7 +118,7 @@ def _work(run: Run, problem: Problem, device: Device) -> None:
 
     try:
         progress("starting a process for the reference")
-        run.future.set_result(problem_lint.lint(problem, device, progress))
+        run.future.set_result(linting.lint(problem, device, progress))
     except BaseException as error:  # noqa: BLE001 - the thread's boundary: the page raises it
         run.future.set_exception(error)
 

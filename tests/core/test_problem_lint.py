@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core import cli, lint_sizes, problem_lint, problem_text, problems
+from cutegen_core import cli, problem_text, problems
 from cutegen_core.device import KNOWN
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.lint_rules import RULES, Finding, Severity
+from cutegen_core.lint import linting, sizes
+from cutegen_core.lint.rules import RULES, Finding, Severity
 from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.worker import Worker
 
@@ -66,7 +67,7 @@ def changed(*pairs: tuple[str, str]) -> Problem:
 
 
 def linted(problem: Problem, worker: Worker) -> tuple[Finding, ...]:
-    return problem_lint.lint(problem, DEVICE, worker=worker)
+    return linting.lint(problem, DEVICE, worker=worker)
 
 
 def forward(text: str) -> tuple[str, str]:
@@ -183,7 +184,7 @@ def test_nothing_is_offered_that_the_reference_does_not_take(worker: Worker, tmp
         *ONE_CHANGE["only-tiles"], forward("return torch.relu(x).view(-1, 8).repeat(1, 1).view_as(x) + 2.0 * y")
     )
     with Reference(picky, tmp_path, worker=worker) as reference:
-        made = lint_sizes.awkward(reference)
+        made = sizes.awkward(reference)
         assert made is None or reference.signature(made)
     log = changed(forward("return torch.log(x) + y"), inputs("torch.rand(batch_size, dim) + 1"), (LARGE, ""))
     (found,) = [f for f in linted(log, worker) if f.rule == "one-sign"]
@@ -211,9 +212,9 @@ def test_the_built_in_problems_have_these_findings_and_no_others(problem: Proble
 
 
 def test_a_glance_needs_no_worker() -> None:
-    rules = {f.rule for f in problem_lint.at_a_glance(changed(*ONE_CHANGE["only-tiles"], ("1e-5}}", "2e-3}}")))}
+    rules = {f.rule for f in linting.at_a_glance(changed(*ONE_CHANGE["only-tiles"], ("1e-5}}", "2e-3}}")))}
     assert rules == {"only-tiles", "loose-tolerance"}
-    assert problem_lint.at_a_glance(changed()) == ()
+    assert linting.at_a_glance(changed()) == ()
 
 
 def test_the_command_line_lints_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

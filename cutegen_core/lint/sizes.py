@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from cutegen_core import device_numbers
 from cutegen_core.device import Device
 from cutegen_core.errors import ProblemError
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
-from cutegen_core.lint_rules import Finding
+from cutegen_core.lint import device_numbers
+from cutegen_core.lint.rules import Finding
 from cutegen_core.measurement import operations as ops
 from cutegen_core.measurement.roofline import graph_bound
 from cutegen_core.measurement.work import graph_work
 from cutegen_core.problem import Problem, Signature, Workload, WorkloadRole
-from cutegen_core.problem_text import TESTED, sizes_of
+from cutegen_core.problem_text import TESTED, sizes_of, whole_numbers
 
 LAUNCH_US = 10.0
 """Shorter kernels are timed by graph replay, and are mostly latency: a launch costs 8 to 9 us."""
@@ -63,7 +63,7 @@ def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterato
     """Benchmarks that end before they have begun, or that the device cannot hold."""
     room = device_numbers.memory_bytes(device) // 2
     for workload in problem.with_role(WorkloadRole.BENCHMARK):
-        size = _bytes(reference.signature(workload))
+        size = reference.signature(workload).nbytes
         if size > room:
             what = f"workload {workload.name} has {_gib(size)} of tensors; {device.name} has room for {_gib(room)}."
             yield Finding("too-large", what, _resized(reference, workload, device, room, shrink=True))
@@ -94,7 +94,7 @@ def _resized(
         for name, value in numbers.items():
             made = replace(workload, sizes={**workload.sizes, name: value // factor if shrink else value * factor})
             signature = _signature(reference, made) if value >= factor or not shrink else None
-            if signature is None or _bytes(signature) > room:
+            if signature is None or signature.nbytes > room:
                 continue
             if shrink or _least_us(reference, made, device) >= LAUNCH_US:
                 return tuple(made if w == workload else w for w in reference.problem.workloads)
@@ -104,18 +104,13 @@ def _resized(
 def _varying(problem: Problem) -> Mapping[str, SizeValue]:
     """The file's own values of what a person would call its sizes; small numbers are strides, heads and the like."""
     slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
-    used = {name for w in problem.workloads for name in w.sizes}
-    wanted = [n for n in sizes_of(problem) if n in used or max(_whole(slots[n].value), default=0) >= _VARIES_FROM]
-    return {n: slots[n].value for n in wanted if max(_whole(slots[n].value), default=0) >= _VARIES_FROM}
-
-
-def _whole(value: SizeValue) -> tuple[int, ...]:
-    return tuple(v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is int)
+    values = {name: slots[name].value for name in sizes_of(problem)}
+    return {n: value for n, value in values.items() if max(whole_numbers(value), default=0) >= _VARIES_FROM}
 
 
 def _is_even(value: SizeValue) -> bool:
     """A multiple of the tile in every large extent."""
-    return all(v % _TILE == 0 for v in _whole(value))
+    return all(v % _TILE == 0 for v in whole_numbers(value))
 
 
 def _odd(value: SizeValue) -> SizeValue:
@@ -131,10 +126,6 @@ def _signature(reference: Reference, workload: Workload) -> Signature | None:
         return reference.signature(workload)
     except ProblemError:
         return None
-
-
-def _bytes(signature: Signature) -> int:
-    return sum(tensor.nbytes for tensor in signature.tensors)
 
 
 def _gib(size: int) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutegen_core import problem_lint, problems
+from cutegen_core import problems
 from cutegen_core.device import target
 from cutegen_core.errors import ProblemError
 from cutegen_core.judge.reference import start_worker
-from cutegen_core.lint_rules import Finding, Severity
+from cutegen_core.lint import linting
+from cutegen_core.lint.rules import Finding, Severity
 from cutegen_core.problem import Problem
 from cutegen_core.worker import Worker
 
@@ -39,7 +40,7 @@ def lint(arguments: argparse.Namespace) -> int:
     listing = problems.find(wanted) if wanted else problems.known()
     linted = []
     with tempfile.TemporaryDirectory(prefix="cutegen-lint-") as scratch:
-        worker = start_worker(Path(scratch), problem_lint.LIMITS, forks=True)
+        worker = start_worker(Path(scratch), linting.LIMITS, forks=True)
         for position, entry in enumerate(listing.entries, 1):
             print(f"{position} of {listing.total}: {entry.name}", file=sys.stderr)
             linted.append(_linted(entry.problem, worker) if entry.problem else Linted(entry.name, (), entry.error))
@@ -53,7 +54,7 @@ def lint(arguments: argparse.Namespace) -> int:
 
 def _linted(problem: Problem, worker: Worker) -> Linted:
     try:
-        return Linted(problem.name, problem_lint.lint(problem, target(None), worker=worker), "")
+        return Linted(problem.name, linting.lint(problem, target(None), worker=worker), "")
     except ProblemError as error:
         return Linted(problem.name, (), str(error))
 

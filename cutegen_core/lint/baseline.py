@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cutegen_core.graph import Graph
 from cutegen_core.judge.reference import Reference
-from cutegen_core.lint_rules import Finding
+from cutegen_core.lint.rules import Finding
 from cutegen_core.measurement import operations as ops
 from cutegen_core.measurement.work import graph_work, unfused_bytes
 from cutegen_core.problem import Problem, WorkloadRole

@@ -1,8 +1,8 @@
-"""The lint of a problem: is a verdict on it worth anything? (`lint_rules` says what each finding means.)
+"""The lint of a problem: is a verdict on it worth anything? (`rules` says what each finding means.)
 
 1. `at_a_glance` looks at workloads and tolerances alone and runs nothing.
 2. `lint` also asks the sandboxed reference worker: it runs the reference at a small workload (`judge.lint_runs`), and
-   reads signature and graph at the benchmark's sizes, where nothing is allocated (`lint_sizes`, `lint_baseline`).
+   reads signature and graph at the benchmark's sizes, where nothing is allocated (`sizes`, `baseline`).
 3. Where other workloads would mend a finding, it carries them; they were tried on the reference.
 """
 
@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cutegen_core import lint_baseline, lint_sizes
 from cutegen_core.device import Device
 from cutegen_core.judge.reference import Limits, LintRun, Reference
-from cutegen_core.lint_rules import CHEATS, Finding, Severity
+from cutegen_core.lint import baseline, sizes
+from cutegen_core.lint.rules import CHEATS, Finding, Severity
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
 from cutegen_core.problem_text import TESTED
 from cutegen_core.worker import Worker
@@ -30,7 +30,7 @@ LIMITS = Limits(seconds=60.0)
 
 def at_a_glance(problem: Problem) -> tuple[Finding, ...]:
     """What can be said without running anything."""
-    found = (*_tolerance(problem), *lint_sizes.test_shapes(problem), *lint_sizes.missing_benchmark(problem))
+    found = (*_tolerance(problem), *sizes.test_shapes(problem), *sizes.missing_benchmark(problem))
     return _sorted(found)
 
 
@@ -57,8 +57,8 @@ def lint(
         found = [
             *_mended(at_a_glance(problem), reference),
             *_ran(problem, reference, run),
-            *lint_sizes.benchmark(problem, reference, device),
-            *lint_baseline.findings(problem, reference),
+            *sizes.benchmark(problem, reference, device),
+            *baseline.findings(problem, reference),
         ]
     return _sorted(found)
 
@@ -86,7 +86,7 @@ def _tolerance(problem: Problem) -> Iterator[Finding]:
 def _mended(found: tuple[Finding, ...], reference: Reference) -> Iterator[Finding]:
     """The findings, with awkward sizes where those are missing and the reference takes them."""
     for finding in found:
-        awkward = lint_sizes.awkward(reference) if finding.rule in ("one-shape", "only-tiles") else None
+        awkward = sizes.awkward(reference) if finding.rule in ("one-shape", "only-tiles") else None
         yield Finding(finding.rule, finding.what, _with(reference.problem, awkward))
 
 
