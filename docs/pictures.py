@@ -1,0 +1,145 @@
+"""Which pictures there are: where each is taken, and what it answers at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from playwright.sync_api import Page
+
+from tests.browser.editing import editor_of, open_editor
+
+USUAL, WIDE = (1440, 900), (1920, 1080)
+
+
+class Picture(NamedTuple):
+    """One picture, taken in both themes.
+
+    Attributes:
+        address: within the application, with the names of sessions (`shown_sessions.Shown`) in braces.
+        answers: one sentence on what is seen at a glance.
+        plots: charts it waits for.
+        first: what is done on the page before it is taken.
+    """
+
+    name: str
+    address: str
+    answers: str
+    plots: int = 0
+    size: tuple[int, int] = USUAL
+    first: Callable[[Page], object] | None = None
+
+
+def edit(page: Page) -> None:
+    """The editor at the kernel's end; in the second theme it is open already, as in any second tab."""
+    if not editor_of(page).count():
+        open_editor(page)
+    editor_of(page).press("Control+End")
+
+
+PLAYED, TIMED = "/session?id={playbook}", "/session?id={timed}&step=9"
+
+PICTURES: dict[str, tuple[Picture, ...]] = {
+    "Start": (Picture("start", "/", "What can this machine do, and where was I? Every way in is on one page."),),
+    "Session": (
+        Picture(
+            "session",
+            PLAYED,
+            "Where is it wrong, by how much, in what pattern? An edit that is right for short rows only.",
+            plots=1,
+        ),
+        Picture("session-wide", PLAYED, "The same at 1920 x 1080.", plots=1, size=WIDE),
+        Picture(
+            "session-split",
+            f"{PLAYED}&step=2&view=split",
+            "What did this step change? Both sides, changed words marked.",
+        ),
+        Picture(
+            "session-hunks",
+            f"{PLAYED}&step=2&view=hunks&drop=3",
+            "Which part of a change do I keep? A digit keeps or drops a hunk.",
+        ),
+        Picture(
+            "session-editor",
+            PLAYED,
+            "What if I change it myself? Ctrl+Enter runs the edit; a draft survives a reload.",
+            first=edit,
+        ),
+    ),
+    "Session: evidence": (
+        Picture(
+            "session-race",
+            f"{PLAYED}&step=4&view=split&pane=correctness",
+            "Which two lines race, and in which block? An edit that took a barrier away.",
+        ),
+        Picture(
+            "session-resources",
+            f"{PLAYED}&step=2&pane=resources",
+            "What did the change cost? Registers, spills, shared memory, occupancy, against the step before.",
+        ),
+        Picture(
+            "session-timing",
+            f"{TIMED}&pane=timing",
+            "Is it faster, and how sure is that? Every sample, beside eager and torch.compile, on an H200.",
+            plots=1,
+        ),
+        Picture(
+            "session-roofline",
+            f"{TIMED}&pane=roofline",
+            "How much is left? The kernel under peaks measured on the device.",
+            plots=1,
+        ),
+        Picture("session-profile", f"{TIMED}&pane=profile", "What do warps wait for, and at which of my lines?"),
+        Picture("session-sass", f"{TIMED}&pane=sass", "What became of my line? Its machine code, with the samples."),
+        Picture(
+            "session-sweep", f"{TIMED}&pane=sweep", "Which parameters are best? Every combination, tested and timed."
+        ),
+    ),
+    "Session: with a language model": (
+        Picture(
+            "session-prompt", "/session?id={prompt}", "What exactly will the model be told? It can be changed first."
+        ),
+        Picture(
+            "session-diagnosis",
+            "/session?id={repair}&step=1",
+            "Why did it fail? The compiler's errors at my lines, and the model's diagnosis.",
+        ),
+        Picture(
+            "session-replies", "/session?id={repair}&pane=prompt&view=split", "What was asked, and what came back?"
+        ),
+        Picture(
+            "session-memory",
+            "/session?id={repair}&pane=memory",
+            "What is the model told besides the task? Standing instructions, and what became of each attempt.",
+        ),
+    ),
+    "Compare": (
+        Picture(
+            "compare",
+            "/compare?a={playbook}.1&b={playbook}.2",
+            "What differs between any two kernels? Source, resources and instructions.",
+            plots=1,
+        ),
+        Picture(
+            "compare-timed",
+            "/compare?a={timed}.2&b={timed}.best",
+            "Which of the two is faster, by how much, and what explains it?",
+            plots=2,
+        ),
+    ),
+    "Present": (
+        Picture("present", "/present?id={timed}&step=5", "What happened in this step? For a room, by arrow keys."),
+        Picture("present-result", "/present?id={timed}&step=result", "What came of it, and what does that rest on?"),
+    ),
+    "Layouts": (
+        Picture("layouts", "/layouts", "Where do the banks conflict? Any CuTe layout, drawn as CuTe evaluates it."),
+        Picture("layouts-kernel", "/layouts?id={product}", "How do the tiles of this kernel lie in memory?"),
+    ),
+    "Problems": (
+        Picture("problems", "/problems?name=softmax", "What is asked, at which sizes, how exactly, and is it fair?"),
+        Picture(
+            "problems-edit", "/problems?name=softmax&edit=1", "What if other sizes count? Form and text say the same."
+        ),
+    ),
+    "Setup": (Picture("setup", "/setup", "What works on this machine, and how do I mend what does not?"),),
+}

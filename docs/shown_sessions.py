@@ -1,0 +1,119 @@
+"""The sessions that are photographed. Every one really runs, or was recorded where it ran.
+
+1. The playbook refines a softmax; a person breaks it twice by hand.
+2. A language model, played by a server with written replies, refines one too; its first kernel does not compile.
+3. The playbook tiles a matrix product, which has layouts to draw.
+4. The session recorded on an H200 is opened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cutegen_core import problems, sessions
+from cutegen_core.decision import Decision, DecisionKind, Gate
+from cutegen_core.imports import import_path
+from cutegen_core.llm import model_settings
+from cutegen_core.llm.model_settings import Models, ModelSettings
+from cutegen_core.session import Session
+from cutegen_core.session_state import State
+from cutegen_core.store import Store
+from cutegen_core.tools import Tools
+from tests.model_server import ModelServer, reply
+from tests.pages.stories import KERNEL
+
+RECORDING = Path(__file__).parent.parent / "assets" / "recordings" / "softmax-h200.jsonl.gz"
+USING = "using namespace cute;"
+REPLIES = (
+    "Idea: seed, one block a row\nEffect: correct, three reads of x\nRisk: none\n"
+    f"```cpp\n{KERNEL.replace(USING, '')}```\n",
+    "Cause: the names of CuTe are used without their namespace\n"
+    "Evidence: line 35, identifier make_gmem_ptr is undefined, and all that follows from it\n"
+    "Fix: open the namespace cute below the include; change nothing else",
+    "Idea: seed, one block a row\n<<<<<<< SEARCH\n#include <cute/tensor.hpp>\n=======\n"
+    f"#include <cute/tensor.hpp>\n{USING}\n>>>>>>> REPLACE\n",
+)  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """Sessions by what they show; `repair` has a diagnosis and waits at its diff, `prompt` waits to be sent."""
+
+    playbook: str
+    repair: str
+    prompt: str
+    product: str
+    timed: str
+
+
+class Desk:
+    """A person at the workbench: decides, and the engine's own loop carries it out."""
+
+    def __init__(self, store: Store, tools: Tools, problem: str = "softmax", **options: object) -> None:
+        self._store, self._tools = store, tools
+        self.id = sessions.create(store, problems.load(problem), **options)  # type: ignore[arg-type]
+        self.state = self._go()
+
+    def decide(self, kind: DecisionKind, **fields: object) -> State:
+        self._store.submit(self.id, Decision(kind, self.state.meaning_seq, **fields))  # type: ignore[arg-type]
+        self.state = self._go()
+        return self.state
+
+    def approve(self, times: int = 1) -> State:
+        for _ in range(times):
+            assert self.state.gate is not None
+            self.decide(DecisionKind.APPROVE, gate=self.state.gate.gate, candidate=self.state.gate.candidate)
+        return self.state
+
+    def edit(self, old: str, new: str) -> State:
+        """The best kernel with a change by hand, tried."""
+        source = self._store.text(self.state.best or "")
+        before, found, after = source.rpartition(old)
+        assert found, f"{old!r} is not in the kernel any more"
+        return self.decide(DecisionKind.EDIT, source=before + new + after, candidate=self.state.best)
+
+    def _go(self) -> State:
+        return Session(self._store, self.id, self._tools.bench(self.id)).run()
+
+
+def make() -> Shown:
+    """All of them, in the workspace."""
+    store = Store()
+    tools = Tools(store)
+    try:
+        timed = import_path(store, RECORDING).session
+        product = product_session(store, tools)
+        repair, prompt = model_sessions(store, tools)
+        return Shown(playbook_session(store, tools), repair, prompt, product, timed)
+    finally:
+        tools.close()
+        store.close()
+
+
+def playbook_session(store: Store, tools: Tools) -> str:
+    """Two kernels of the playbook; by hand, a barrier taken out, then a bound that is right for short rows only."""
+    desk = Desk(store, tools, proposer="playbook")
+    desk.approve(4)
+    desk.edit("partial[threadIdx.x / 32] = value;\n  __syncthreads();\n", "partial[threadIdx.x / 32] = value;\n")
+    desk.approve()
+    desk.edit("j < cols; j += BLOCK", "j < cols && j < 3 * BLOCK; j += BLOCK")
+    return desk.id
+
+
+def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
+    """One whose repair waits, one whose first prompt does."""
+    with ModelServer(*(reply(text, size=200) for text in REPLIES)) as model:
+        settings = ModelSettings("local", model.base_url, "scripted", context_tokens=200_000)
+        model_settings.write(Models((settings,)))
+        repair = Desk(store, tools, proposer="llm", model="local", max_tokens=400_000)
+        repair.approve(3)
+        gates = (Gate.PROMPT, Gate.DIFF, Gate.PROMOTION)
+        prompt = Desk(store, tools, proposer="llm", model="local", max_tokens=400_000, gates=gates)
+    return repair.id, prompt.id
+
+
+def product_session(store: Store, tools: Tools) -> str:
+    """Its second kernel waits at its diff."""
+    desk = Desk(store, tools, "matmul_square", proposer="playbook")
+    desk.approve(2)
+    return desk.id
