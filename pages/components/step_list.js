@@ -68,8 +68,9 @@ class StepList {
     parent.append(this.dom);
   }
 
-  receive({ data, setTriggerValue }) {
-    this.send = setTriggerValue;
+  receive({ data, setStateValue }) {
+    // a state and no trigger: a trigger is lost when another click follows before the server has looked
+    this.send = (act, step) => setStateValue("asked", { act, step, at: Date.now() });
     this.rows = data.rows;
     this.byNumber = new Map(data.rows.map((row) => [row.n, row]));
     this.session = data.session;

@@ -1,7 +1,7 @@
 """The steps as a list with their tree beside it: one component for all of them, so that hundreds cost one widget.
 
-Texts reach it as data and become text; every row is a link with an address of its own. What the component sends is a
-step's number. Its look and behaviour are in `step_list.css` and `step_list.js`.
+Texts reach it as data and become text; every row is a link with an address of its own. What the component sends is an
+act and a step's number. Its look and behaviour are in `step_list.css` and `step_list.js`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AUTHORS: Mapping[Author, tuple[str, str]] = {
 
 
 class Actions(NamedTuple):
-    """What the page does with the number of a step; both are called as callbacks."""
+    """What the page does with the number of a step."""
 
     open: Callable[[int], None]
     compare: Callable[[int], None]
@@ -48,22 +48,15 @@ def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple
     key = "steps"
     against = {row.step: row for row in speeds}
     rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(view.steps, tree, strict=True)]
+    numbers = {row.number for row in view.steps}
     data = {"session": view.id, "shown": shown, "rows": rows[::-1]}
 
-    def sent(name: str, act: Callable[[int], None]) -> Callable[[], None]:
-        def received() -> None:
-            number = ui_state.reported(key, name)
-            if isinstance(number, int) and any(row.number == number for row in view.steps):
-                act(number)
+    def received() -> None:
+        match ui_state.reported(key, "asked"):
+            case {"act": "open" | "compare" as act, "step": int(number)} if number in numbers:
+                (actions.open if act == "open" else actions.compare)(number)
 
-        return received
-
-    _component()(
-        key=key,
-        data=data,
-        on_open_change=sent("open", actions.open),
-        on_compare_change=sent("compare", actions.compare),
-    )
+    _component()(key=key, data=data, on_asked_change=ui_state.noted(received))
 
 
 def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None) -> dict[str, object]:
