@@ -29,15 +29,12 @@ Message = dict[str, Any]
 
 _PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
 _LOG_TAIL_BYTES = 4000
-_PAGES = Path(__file__).parents[1] / "pages"
 
 
 def child_environment(private_home: Path) -> dict[str, str]:
     """The environment of every child: an allow-list, so no key of the user's ever reaches one."""
     kept = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
-    # While a page is drawn Streamlit has its folder on the path: `import profile` would find the wrong one there.
-    folders = (path for path in sys.path if not Path(path).is_relative_to(_PAGES))
-    return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(folders)}
+    return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 class Worker:

@@ -14,7 +14,7 @@ from cutegen_core.views import SessionView, StepView
 from pages.components import address, exchanges, live_log, ui_state
 from pages.components.correctness import render_correctness
 from pages.components.memory import render_memory
-from pages.components.profile import heat, render_profile
+from pages.components.profile_pane import heat, render_profile
 from pages.components.resources import render_resources
 from pages.components.roofline import render_roofline
 from pages.components.sass import render_sass

@@ -11,7 +11,7 @@ from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
-from pages.components import address, code_tables, hunk_view, marks, places, profile, ui_state
+from pages.components import address, code_tables, hunk_view, marks, places, profile_pane, ui_state
 from pages.components.code_tables import Notes
 from pages.components.texts import dims, escaped, lowered, micros, quiet, visible
 
@@ -56,7 +56,7 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
 def _notes(store: Store, view: SessionView, shown: StepView) -> Notes:
     """What was said about the lines, and where the profiler found the time."""
     found = views.profile_view(store, view.state, shown.step).profile
-    return Notes(line_messages(shown.trial), profile.heat(found))
+    return Notes(line_messages(shown.trial), profile_pane.heat(found))
 
 
 def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:

@@ -113,3 +113,9 @@ def test_pages_never_import_torch(store: Store) -> None:
     framed("problems")
     framed("setup")
     assert before or "torch" not in sys.modules
+
+
+def test_no_module_of_the_pages_hides_one_of_pythons():
+    """Streamlit puts the frame's folder on the path, which processes started from a page inherit."""
+    ours = {path.stem for path in Path("pages/components").glob("*.py")}
+    assert not ours & sys.stdlib_module_names
