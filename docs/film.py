@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from docs.serving import settle
 
@@ -38,9 +38,10 @@ class Film:
             expect(needed.first).to_be_visible(timeout=TRIAL_MS)
         if rests:
             settle(self._page)
+        box = at.first.bounding_box() if at else None
         picture = Image.open(io.BytesIO(self._page.screenshot())).convert("RGB")
-        if at is not None:
-            _ring(picture, at.first)
+        if box is not None:
+            _ring(picture, box)
         self._frames.append((picture, caption, key))
         self._durations_ms.append(int(1000 * seconds))
         print(f"{len(self._frames):2}. [{key or ' '}] {caption}", flush=True)
@@ -63,9 +64,7 @@ class Film:
         )  # fmt: skip
 
 
-def _ring(picture: Image.Image, at: Locator) -> None:
-    box = at.bounding_box()
-    assert box is not None, "what a frame is about has no place on the page"
+def _ring(picture: Image.Image, box: FloatRect) -> None:
     left, top = max(2, box["x"] - 5), max(2, box["y"] - 5)
     right, bottom = min(WIDTH - 3, box["x"] + box["width"] + 5), min(HEIGHT - 3, box["y"] + box["height"] + 5)
     ImageDraw.Draw(picture).rounded_rectangle((left, top, right, bottom), radius=7, outline=ACCENT, width=3)

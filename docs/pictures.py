@@ -31,7 +31,7 @@ class Picture(NamedTuple):
 
 
 def edit(page: Page) -> None:
-    """The editor at the kernel's end; in the second theme it is open already, as in any second tab."""
+    """The editor at the kernel's end. A draft is kept with the session, so it is open in every later tab."""
     if not editor_of(page).count():
         open_editor(page)
     editor_of(page).press("Control+End")
@@ -61,7 +61,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         ),
         Picture(
             "session-editor",
-            PLAYED,
+            "/session?id={product}",
             "What if I change it myself? Ctrl+Enter runs the edit; a draft survives a reload.",
             first=edit,
         ),
@@ -70,7 +70,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "session-race",
             f"{PLAYED}&step=4&view=split&pane=correctness",
-            "Which two lines race, and in which block? An edit that took a barrier away.",
+            "What was read before it was written, at which line, by which thread? An edit that took a barrier away.",
         ),
         Picture(
             "session-resources",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -45,16 +45,18 @@ def main() -> int:
     return 0
 
 
-def shoot(browser: Browser, url: str, made: Shown, wanted: Iterable[Picture], folder: Path) -> None:
-    for picture in wanted:
-        for theme in THEMES:
+def shoot(browser: Browser, url: str, made: Shown, wanted: Sequence[Picture], folder: Path) -> None:
+    for theme in THEMES:
+        context = browser.new_context(color_scheme=theme)
+        for picture in wanted:
             width, height = picture.size
-            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
             page = context.new_page()
+            page.set_viewport_size({"width": width, "height": height})
             page.set_default_timeout(PATIENCE_MS)
             page.goto(url + picture.address.format(**made._asdict()))
             take(page, picture, folder / f"{picture.name}-{theme}.png")
-            context.close()
+            page.close()
+        context.close()
 
 
 def take(page: Page, picture: Picture, target: Path) -> None:

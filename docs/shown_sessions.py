@@ -37,7 +37,7 @@ REPLIES = (
 
 
 class Shown(NamedTuple):
-    """Sessions by what they show; `repair` has a diagnosis and waits at its diff, `prompt` waits to be sent."""
+    """Sessions by what they show; `repair` has a diagnosis and a repair, `prompt` waits to be sent."""
 
     playbook: str
     repair: str
@@ -101,7 +101,7 @@ def playbook_session(store: Store, tools: Tools) -> str:
 
 
 def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
-    """One whose repair waits, one whose first prompt does."""
+    """One whose repair waits for its verdict, one whose first prompt waits to be sent."""
     with ModelServer(*(reply(text, size=200) for text in REPLIES)) as model:
         settings = ModelSettings("local", model.base_url, "scripted", context_tokens=200_000)
         model_settings.write(Models((settings,)))

@@ -61,7 +61,7 @@ def _table(only_what_matters: bool) -> None:
         quiet("● Looking at this machine …")
         return
     shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
-    rows: list[tuple[object, ...]] = [(_state(c), c.name, Html(_detail(c))) for c in shown]
+    rows: list[tuple[object, ...]] = [(_state(c), _name(c), Html(_detail(c))) for c in shown]
     st.html(table(("", "", "found"), rows, numbers_from=9))
 
 
@@ -70,6 +70,10 @@ _TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Meas
 
 def _state(check: core.Check) -> Html:
     return Html(f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escaped(check.state)}</span>')
+
+
+def _name(check: core.Check) -> Html:
+    return Html(f'<span class="cg-whole-words">{escaped(check.name)}</span>')
 
 
 def _detail(check: core.Check) -> str:

@@ -22,7 +22,7 @@ from pages.components.texts import note, quiet, visible
 FIRST_PROBLEM = "softmax"
 DEFAULT_TOKENS = 400_000
 PROPOSERS = {
-    "playbook": "playbook: writes kernels from verified templates, needs no model",
+    "playbook": "playbook: verified templates, needs no model",
     "llm": "llm: a language model writes, repairs and tunes",
     "manual": "manual: you carry the prompt to a model and paste its reply",
 }

@@ -136,7 +136,7 @@ def _error(why: str) -> None:
 def _set_field(text: str, index: int, field: Field, key: str, write: Write) -> None:
     typed = ui_state.text(key)
     value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
-    _change(key, text, write, lambda: parse(text).with_launch(index, field.name, value))
+    _change(key, field.typed, text, write, lambda: parse(text).with_launch(index, field.name, value))
 
 
 def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> None:
@@ -149,12 +149,14 @@ def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> N
             raise KernelFileError(f"{parameter.name} is a number; {typed!r} is not") from error
         return parse(text).with_param(parameter.name, number)
 
-    _change(key, text, write, changed)
+    _change(key, str(parameter.default), text, write, changed)
 
 
-def _change(key: str, text: str, write: Write, changed: Callable[[], str]) -> None:
+def _change(key: str, in_file: str, text: str, write: Write, changed: Callable[[], str]) -> None:
     """Writes what can be read back; what cannot stays in the field."""
     ui_state.forget(f"refused-{key}")
+    if ui_state.text(key) == in_file:  # a browser whose form has just been closed may repeat what it was sent
+        return
     try:
         new = changed()
         parse(new)
