@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.editing import editor_of, open_editor
 
@@ -35,6 +36,14 @@ def edit(page: Page) -> None:
     if not editor_of(page).count():
         open_editor(page)
     editor_of(page).press("Control+End")
+
+
+def lint(page: Page) -> None:
+    """The problem is looked at, once for both themes."""
+    found = page.get_by_role("heading", name=re.compile("^Lint: .* for "))
+    if not found.count():
+        page.get_by_role("button", name="Lint the problem").click()
+    expect(found).to_be_visible()
 
 
 PLAYED, TIMED = "/session?id={playbook}", "/session?id={timed}&step=9"
@@ -122,9 +131,9 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         ),
         Picture(
             "compare-timed",
-            "/compare?a={timed}.2&b={timed}.best",
-            "Which of the two is faster, by how much, and what explains it?",
-            plots=2,
+            "/compare?a={timed}.3&b={timed}.5",
+            "Which of the two is faster, by how much, is that sure, and what explains it?",
+            plots=1,
         ),
     ),
     "Present": (
@@ -136,7 +145,12 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture("layouts-kernel", "/layouts?id={product}", "How do the tiles of this kernel lie in memory?"),
     ),
     "Problems": (
-        Picture("problems", "/problems?name=softmax", "What is asked, at which sizes, how exactly, and is it fair?"),
+        Picture(
+            "problems",
+            "/problems?name=softmax",
+            "What is asked, at which sizes, how exactly? Would a wrong kernel pass?",
+            first=lint,
+        ),
         Picture(
             "problems-edit", "/problems?name=softmax&edit=1", "What if other sizes count? Form and text say the same."
         ),

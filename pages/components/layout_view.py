@@ -52,7 +52,7 @@ def _item_bytes(source: str) -> int:
 
 def render(title: str, expression: str, before: tuple[str, ...], access: Access) -> None:
     """One declaration or expression: what it is, then its pictures; a refusal says what to change."""
-    heading(title[:120])
+    heading(title[:120], is_code=True)
     with st.expander("What was evaluated"):
         st.code(visible("\n".join([*before, expression])), language="cpp")
     try:

@@ -84,7 +84,7 @@ def _ask(view: SessionView, shown: StepView, label: str) -> None:
 
 
 def _kernel(shown: StepView, kernel: KernelProfile, rows: Sequence[ProfileDelta]) -> None:
-    heading(kernel.kernel)
+    heading(kernel.kernel, is_code=True)
     body: list[tuple[object, ...]] = [
         (f"{row.name}, {row.unit}" if row.unit else row.name, "-" if row.before is None else _sized(row.before),
          _sized(row.value), _change(row))

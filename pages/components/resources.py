@@ -53,8 +53,9 @@ def change(row: Delta) -> Html:
         return Html("=")
     shape = "▲ +" if by > 0 else "▼ −"
     size = abs(by)
-    relative = f" ({100 * by / abs(row.left):+.2g} %)" if row.left and row.unit in MEASURED else ""
-    return Html(f"{shape}{size:g}{relative}" if size.is_integer() else f"{shape}{size:.3g}{relative}")
+    percent = 100 * by / abs(row.left) if row.left else 0.0
+    relative = f" ({percent:+.{0 if abs(percent) >= 10 else 1}f} %)" if row.left and row.unit in MEASURED else ""
+    return Html(f"{shape}{size:g}{relative}" if size.is_integer() else f"{shape}{size:.4g}{relative}")
 
 
 def number(value: float | None) -> str:

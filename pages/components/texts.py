@@ -56,9 +56,9 @@ def quiet(text: str) -> None:
     st.html(f'<div class="cg-quiet">{escaped(text)}</div>')
 
 
-def heading(text: str) -> None:
-    """A section's small heading."""
-    st.html(f'<h2 class="cg-heading">{escaped(text)}</h2>')
+def heading(text: str, *, is_code: bool = False) -> None:
+    """A section's small heading; code keeps its small letters."""
+    st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escaped(text)}</h2>')
 
 
 def heard(text: str) -> None:

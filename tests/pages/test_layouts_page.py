@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.store import Store
+from pages.components.texts import plain_label
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.stories import HOSTILE, KERNEL, Story
 
@@ -38,7 +39,7 @@ def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: Op
     assert "✗ 8-way bank conflict: a warp down a column, 4 elements a thread" in text
     assert "(1, 0): offset 72, bank 8" in text
     assert "the parent" in text
-    assert page.radio(key="layout-name").options == ["tile, line 37"]
+    assert page.radio(key="layout-name").options == [plain_label("tile, line 37")]
 
 
 def test_an_expression_of_ones_own(with_emulator: Store, open_page: OpenPage) -> None:
