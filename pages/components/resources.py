@@ -55,7 +55,7 @@ def change(row: Delta) -> Html:
     size = abs(by)
     percent = 100 * by / abs(row.left) if row.left else 0.0
     relative = f" ({percent:+.{0 if abs(percent) >= 10 else 1}f} %)" if row.left and row.unit in MEASURED else ""
-    return Html(f"{shape}{size:g}{relative}" if size.is_integer() else f"{shape}{size:.4g}{relative}")
+    return Html(f"{shape}{size:{'g' if size.is_integer() else '.0f' if size >= 1000 else '.3g'}}{relative}")
 
 
 def number(value: float | None) -> str:
