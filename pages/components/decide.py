@@ -30,7 +30,7 @@ _HINTS = {
     Gate.DIFF: "The change waits for you before it is compiled.",
     Gate.PROMOTION: "The verdict waits for you.",
     Gate.REPLY: "The prompt waits for a reply.",
-    Gate.INSTRUCTION: "The proposer waits for an instruction.",
+    Gate.INSTRUCTION: "The proposer waits for an instruction:",
 }
 
 
@@ -101,7 +101,10 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
                 key="show-open-step",
                 on_click=ui_state.noted(address.drop, "step"),
             )
-        for number, chip in enumerate(views.chips(store, view, shown)):
+        chips = views.chips(store, view, shown)
+        if chips:
+            quiet("Ideas:")
+        for number, chip in enumerate(chips):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
                 on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
@@ -115,6 +118,8 @@ def _hint(view: SessionView) -> str:
         step = f"Step {state.step.number}:" if state.step else ""
         said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size stands below it
         return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), said)))
+    if state.status is SessionState.ACCEPTED:
+        return f"Accepted: {state.reason}. Export takes it elsewhere, Branch goes on from any step."
     return "Working. Stop is S." if view.working else state.reason
 
 

@@ -68,11 +68,12 @@ def _line(store: Store, view: SessionView) -> str:
 def _stop(stop: RailStop, draft: bool) -> str:
     stale = draft and stop.name not in ("plan",) and stop.status in (RailStatus.PASSED, RailStatus.FAILED)
     word = "stale" if stale else str(stop.status)
+    said = "not yet" if stop.status is RailStatus.FRESH else word
     detail = _seconds(stop)
     name = escaped(stop.name.upper())
     return (
         f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{tooltip(stop.note)}">'
-        f"<b>{MARKS[word]} {name}</b> <i>{escaped(word)}{escaped(detail)}</i></span>"
+        f"<b>{MARKS[word]} {name}</b> <i>{escaped(said)}{escaped(detail)}</i></span>"
     )
 
 

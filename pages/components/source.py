@@ -8,6 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.decision import Gate
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
@@ -31,7 +32,7 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
     if shown.step.plan:
         st.html(f'<div class="cg-plan">{escaped(shown.step.plan)}</div>')
     if not shown.source:
-        quiet("No kernel yet: it appears here as soon as it is proposed.")
+        quiet(_no_kernel(view, shown))
         return
     choices = _choices(view, shown)
     picture, other = _toolbar(view, shown, choices)
@@ -84,6 +85,18 @@ def _launch(trial: Trial | None) -> str:
         f"{row.workload}: {row.kernel}, grid {dims(row.grid)}, block {dims(row.block)}, {row.smem_bytes} B shared, "
         f"{row.waves:.2f} waves, occupancy {100 * row.occupancy:.0f} % limited by {row.limiter}"
     )
+
+
+def _no_kernel(view: SessionView, shown: StepView) -> str:
+    """Why there is nothing to show, and who is waited for."""
+    if shown.step.outcome:
+        return "This step ended without a kernel: its answer came before one was written."
+    if view.state.gate and view.state.gate.gate is Gate.INSTRUCTION and shown.step is view.state.step:
+        return (
+            "No kernel yet: the proposer waits for you. Say what to try in the line below (Ideas fills it in) and press"
+            " Redirect, write it yourself with Edit & run, or accept the best."
+        )
+    return "No kernel yet: it appears here as soon as it is proposed."
 
 
 def _title(shown: StepView) -> str:

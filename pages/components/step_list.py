@@ -103,7 +103,7 @@ def verdict(row: StepRow) -> str:
 
 
 def _no_idea(row: StepRow) -> str:
-    return "no kernel" if row.outcome else "working on it"
+    return "no kernel" if row.outcome else "no kernel yet"
 
 
 def _shape(row: StepRow) -> str:
