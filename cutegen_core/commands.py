@@ -188,7 +188,8 @@ def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
             closed = [step for step in view.steps if step.outcome is not None]
             for step in closed[told:]:
                 if not quiet:
-                    print(f"step {step.number}: {step.idea}: {step.status or ''} {step.outcome}", file=sys.stderr)
+                    became = " ".join(filter(None, (step.status, step.outcome)))
+                    print(f"step {step.number}: {step.idea or 'no kernel'}: {became}", file=sys.stderr)
             told = len(closed)
             if view.state.status not in WORKING:
                 return view.state.status
@@ -228,6 +229,8 @@ def show(arguments: argparse.Namespace) -> int:
 def export_session(arguments: argparse.Namespace) -> int:
     store = Store()
     session = store.find_session(arguments.session)
+    if not arguments.json and arguments.format not in ("html", "jsonl"):
+        print("compiling it with nvcc where there is one, a minute or two", file=sys.stderr)
     exported = export(store, session, arguments.format, arguments.output)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}

@@ -68,7 +68,7 @@ def _line(store: Store, view: SessionView) -> str:
 def _stop(stop: RailStop, draft: bool) -> str:
     stale = draft and stop.name not in ("plan",) and stop.status in (RailStatus.PASSED, RailStatus.FAILED)
     word = "stale" if stale else str(stop.status)
-    said = "not yet" if stop.status is RailStatus.FRESH else word
+    said = "not reached" if stop.status is RailStatus.FRESH else word
     detail = _seconds(stop)
     name = escaped(stop.name.upper())
     return (

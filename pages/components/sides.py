@@ -68,7 +68,8 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     number = str(best.number) if wanted == BEST and best else wanted
     if number and number not in steps:
         note("error", f"Session {session} has no kernel in step “{wanted}”.")
-    shown = number if number in steps else list(steps)[max(-len(steps), fallback)]
+    offered = [number for number, row in steps.items() if row.status] or list(steps)
+    shown = number if number in steps else offered[max(-len(offered), fallback)]
     key, drawn = f"compare-step-{name}", f"{session}.{shown}"
     ui_state.put(key, drawn)
     st.selectbox(
