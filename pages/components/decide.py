@@ -103,7 +103,7 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
             )
         chips = views.chips(store, view, shown)
         if chips:
-            quiet("Ideas:")
+            st.html('<div class="cg-quiet">Ideas:</div>', width="content")
         for number, chip in enumerate(chips):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
