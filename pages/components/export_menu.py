@@ -38,7 +38,10 @@ def render_export(store: Store, view: SessionView) -> None:
         st.page_link(places.present(), label="Present it to others, one step at a time", query_params={"id": view.id})
         offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # nothing is compiled
         chosen = st.selectbox("As", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420)
-        quiet("A kernel format takes the best kernel; jsonl and html take the whole session. Keys are in none of them.")
+        quiet(
+            "jsonl and html take the whole session, at once. The others take the best kernel and compile it with nvcc"
+            " where there is one, which takes a minute or two. Keys are in none of them."
+        )
         made_key = f"export-made-{view.id}"
         request = f"{chosen} {view.state.seq}"
         st.button("Make the file", key="export-make", on_click=ui_state.put, args=(made_key, request))

@@ -90,7 +90,7 @@ def _launch(trial: Trial | None) -> str:
 def _no_kernel(view: SessionView, shown: StepView) -> str:
     """Why there is nothing to show, and who is waited for."""
     if shown.step.outcome:
-        return "This step ended without a kernel: its answer came before one was written."
+        return "This step ended before a kernel was written."
     if view.state.gate and view.state.gate.gate is Gate.INSTRUCTION and shown.step is view.state.step:
         return (
             "No kernel yet: the proposer waits for you. Say what to try in the line below (Ideas fills it in) and press"
