@@ -47,7 +47,7 @@ def plain(source: str, notes: Notes, language: Language = "cuda") -> str:
         cells = f'{_own(number)}{_heat(notes, number)}<td class="cg-sign">{mark}</td><td>{code}</td>'
         html.append(f'<tr class="{kind}">{cells}</tr>')
         html += [_says(text, 2 + bool(notes.heat)) for text in said]
-    return f'<table class="cg-code">{"".join(html)}</table>'
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(html)}</table>'
 
 
 def inline(left: str, right: str, notes: Notes) -> str:
@@ -70,7 +70,7 @@ def side_by_side(left: str, right: str, notes: Notes) -> str:
         html += [_says(text, 3 + bool(notes.heat)) for text in _said(notes, row.right)]
     heat = '<col class="cg-heat-col">' if notes.heat else ""
     columns = f'<colgroup><col class="cg-ln-col"><col><col class="cg-ln-col">{heat}<col></colgroup>'
-    return f'<table class="cg-code cg-split">{columns}{"".join(html)}</table>'
+    return f'<table class="cg-code cg-split" tabindex="0" aria-label="both sources">{columns}{"".join(html)}</table>'
 
 
 def hunk(piece: Hunk, left: str, right: str) -> str:
@@ -98,7 +98,7 @@ def _unified(rows: Iterable[diff.Row], left: str, right: str, notes: Notes) -> s
             continue
         for row in run:
             html += [_gap(row, notes)] if row.right is None else _new(row, row.right, b, notes)
-    return f'<table class="cg-code">{"".join(html)}</table>'
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(html)}</table>'
 
 
 def _removed(row: diff.Row, index: int, code: Sequence[tuple[highlight.Piece, ...]], notes: Notes) -> str:

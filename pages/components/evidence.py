@@ -19,7 +19,7 @@ from pages.components.resources import render_resources
 from pages.components.roofline import render_roofline
 from pages.components.sass import render_sass
 from pages.components.sweep import render_sweep
-from pages.components.texts import Html, escaped, heading, note, quiet, table, visible
+from pages.components.texts import Html, escaped, heading, note, quiet, scrolled, table, visible
 from pages.components.timing import render_timing
 
 Pane = Literal[
@@ -37,6 +37,7 @@ def render_evidence(store: Store, view: SessionView, shown: StepView) -> None:
     failed = exchanges.failed_step(store, view, shown)
     pane = _choose(shown, failed.trial)
     with st.container(key="evidence-body"):
+        scrolled("Evidence")
         if pane == "prompt":
             exchanges.render_exchanges(shown)
         elif pane == "memory":

@@ -79,7 +79,7 @@ def _html(rows: Sequence[Instruction], source: str, heat: Mapping[int, Heat], *,
         run = list(group)
         html.append(_source_row(line, code, len(run) if by_line else 0, heat.get(line)))
         html += _instructions(run)
-    return f'<table class="cg-code">{"".join(html)}</table>'
+    return f'<table class="cg-code" tabindex="0" aria-label="machine code">{"".join(html)}</table>'
 
 
 def _source_row(line: int, code: Sequence[str], count: int, hot: Heat | None) -> str:

@@ -61,6 +61,11 @@ def heading(text: str, *, is_code: bool = False) -> None:
     st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escaped(text)}</h2>')
 
 
+def scrolled(what: str) -> None:
+    """In a region that scrolls: a stop of the Tab key, seen only while it is there; the arrow keys scroll from it."""
+    st.html(f'<p class="cg-scrolled" tabindex="0">{escaped(what)}: arrow keys scroll</p>')
+
+
 def heard(text: str) -> None:
     """Words for those who do not see the picture that follows."""
     st.html(f'<p class="cg-heard">{escaped(text)}</p>')
