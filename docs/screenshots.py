@@ -4,7 +4,7 @@
 2. The served application is photographed (`pictures` says where); each picture becomes a PNG of at most 256 colours.
 3. The page that shows them side by side is written from the same list.
 
-Needs Chromium; fails when a picture is larger than 300 KB.
+Needs Chromium; fails when a picture is larger than 300 KB. The tour on top of that page is made by `docs.tour`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from cutegen_core import workspace
 from docs import shown_sessions
 from docs.pictures import PICTURES, Picture
 from docs.serving import PATIENCE_MS, ROOT, chromium, own_workspace, served, settle
@@ -28,6 +29,15 @@ LARGEST_BYTES = 300_000
 THEMES = ("dark", "light")
 FOLDER = ROOT / "assets" / "screenshots"
 PAGE = ROOT / "docs" / "pages.md"
+_RENAME = """
+folders => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode())
+    for (const [here, usual] of Object.entries(folders))
+      walker.currentNode.data = walker.currentNode.data.replaceAll(here, usual);
+}
+"""
+"""Folders of the machine that takes the pictures are shown where they usually are."""
 
 
 def main() -> int:
@@ -65,6 +75,7 @@ def take(page: Page, picture: Picture, target: Path) -> None:
         picture.first(page)
     page.wait_for_function("n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=picture.plots)
     settle(page)
+    page.evaluate(_RENAME, {sys.prefix: ".venv", str(workspace.home()): "~/.local/share/cutegen"})
     with Image.open(io.BytesIO(page.screenshot())) as taken:
         taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(target, optimize=True)
     size = target.stat().st_size
@@ -81,6 +92,7 @@ def page_lines() -> Iterator[str]:
         "Every picture is of a session that really ran, on the CPU emulator or recorded on an H200, and is made by "
         "`python -m docs.screenshots`."
     )
+    yield from ("", "![A session from start to accepted, in a minute](../assets/tour.webp)")
     for heading, group in PICTURES.items():
         yield from ("", f"## {heading}")
         for picture in group:

@@ -31,7 +31,7 @@ _QUIET = """
   const watch = new MutationObserver(() => { last = performance.now(); });
   watch.observe(document.body, { subtree: true, childList: true });
   const look = () => {
-    const now = performance.now(), busy = document.querySelector("[data-stale=true]");
+    const now = performance.now(), busy = document.querySelector("[data-stale=true], [data-testid=stSkeleton]");
     if (!busy && now - last > quiet) { watch.disconnect(); resolve(); }
     else if (now - begin > patience) reject(new Error("the page does not come to rest"));
     else setTimeout(look, 50);
