@@ -36,6 +36,15 @@ def leave_fields(page: Page) -> None:
     page.evaluate("document.activeElement.blur()")
 
 
+_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+
+
+def drawn(page: Page) -> None:
+    """Nothing of an earlier drawing is left, and keys of new buttons are listened for, a frame after their first."""
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    page.evaluate(_FRAMES)
+
+
 def press(page: Page, label: str, key: str, *, by: str) -> None:
     """The decision with this label, once it can be made: by a "click" on it, or by its "key"."""
     expect(button_of(page, label)).to_be_enabled()
@@ -43,6 +52,7 @@ def press(page: Page, label: str, key: str, *, by: str) -> None:
         button_of(page, label).click()
     else:
         leave_fields(page)
+        drawn(page)
         page.keyboard.press(key)
 
 
