@@ -25,6 +25,10 @@ def store(server: Server) -> Store:
     return Store(server.home / "store.db")
 
 
+STILL_TYPING_MS = 1000
+"""So long after typing in the editor its letters are not taken for answers (`assets/editor`: 0.8 s)."""
+
+
 @pytest.mark.parametrize("by", ["click", "key"])
 def test_every_decision_has_its_effect(server: Server, store: Store, page: Page, by: str) -> None:
     session = softmax_story(store).session
@@ -97,6 +101,7 @@ def edit_and_run(page: Page, by: str) -> None:
     expect(title_of(page)).to_contain_text("Step 7 edited by hand")
     expect(stop_of(page, "PATCH")).to_contain_text("failed")
     leave_fields(page)
+    page.wait_for_timeout(STILL_TYPING_MS)
 
 
 @pytest.mark.parametrize("by", ["click", "key"])
