@@ -77,7 +77,7 @@ ANSWERS = (
     Answer("reject", _typed("reject"), "click", _next_step),
     Answer("rewind", _key("w"), "keydown", _next_step),
     REDIRECT,
-    Answer("approve", _key("a"), "keydown", lambda _: Sign(RAIL, "plan passed")),
+    Answer("approve", _key("a"), "keydown", lambda _: Sign(RAIL, "patch passed")),
 )
 """In an order in which each of them is possible, also when the playbook has nothing more to propose by itself."""
 

@@ -18,6 +18,7 @@ from cuda.bindings import driver as cuda
 from cutegen_core.gpu import driver
 from cutegen_core.gpu.driver import DriverError, call
 from cutegen_core.gpu.program import Descriptor, Passed, Program, Step
+from cutegen_core.launch import TENSOR_MAP_BYTES
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 _FLOATS = {4: "f", 8: "d"}
@@ -178,8 +179,10 @@ def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
 
 
 def _encoded(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
-    if size != 128:
-        raise LaunchRefused(f"{where}: the parameter has {size} bytes, a tensor map has 128 and is passed by value")
+    if size != TENSOR_MAP_BYTES:
+        raise LaunchRefused(
+            f"{where}: the parameter has {size} bytes, a tensor map has {TENSOR_MAP_BYTES} and is passed by value"
+        )
     data_type, interleave, swizzle, promotion, fill = each.codes
     wide, narrow = cuda.cuuint64_t, cuda.cuuint32_t
     try:

@@ -235,7 +235,7 @@ def _beside(workload: WorkloadPerformance) -> tuple[Beside, ...]:
 
 def _result(store: Store, deck: Deck, stop: Stop) -> ResultSlide:
     state = deck.view.state
-    step = state.step_of(state.best) if state.best else None
+    step = state.best_step
     said = f"{lowered(state.status)}{f': {state.reason}' if state.reason else ''}"
     if step is None:
         return ResultSlide(stop, "No kernel has passed", said, measured(None, state), "", (), None, None)

@@ -26,7 +26,7 @@ def chips(store: Store, view: SessionView, shown: StepView | None) -> tuple[str,
     trial = shown.trial if shown else None
     profile = profile_view(store, view.state, shown.step).profile if shown else None
     found = [*_from_failure(trial), *_from_profile(profile), *_from_resources(trial)]
-    best = view.state.step_of(view.state.best) if view.state.best else None
+    best = view.state.best_step
     if trial and not trial.passed and best and shown and best.number != shown.step.number:
         found.append(f"start again from step {best.number}")
     return tuple(dict.fromkeys(found))[:5]

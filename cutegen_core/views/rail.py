@@ -47,7 +47,8 @@ def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
         elif current and state.running_stage is stage and state.phase is Phase.TESTING:
             stops.append(RailStop(stage.lower(), RailStatus.RUNNING, None, state.running_since))
         else:
-            stops.append(RailStop(stage.lower(), RailStatus.FRESH))
+            waiting = current and stage is Stage.PATCH and _waits_at(state, Gate.DIFF)
+            stops.append(RailStop(stage.lower(), RailStatus.WAITING if waiting else RailStatus.FRESH))
     stops.append(_promote_stop(state, step, current))
     return tuple(stops)
 
@@ -73,7 +74,7 @@ def _plan_stop(state: State, step: Step | None, current: bool) -> RailStop:
     if generated is not None and generated.status is StageStatus.FAILED:
         return RailStop("plan", RailStatus.FAILED, generated.seconds, None, generated.note)
     if step.candidate is not None:
-        waiting = current and state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF)
+        waiting = current and _waits_at(state, Gate.PLAN)
         return RailStop("plan", RailStatus.WAITING if waiting else RailStatus.PASSED)
     if current and state.status is SessionState.RUNNING:
         return RailStop("plan", RailStatus.RUNNING, None, state.running_since or step.at)
@@ -84,7 +85,10 @@ def _promote_stop(state: State, step: Step | None, current: bool) -> RailStop:
     if step is None or step.tried is None:
         return RailStop("promote", RailStatus.FRESH)
     if current:
-        waiting = state.gate is not None and state.gate.gate is Gate.PROMOTION
-        return RailStop("promote", RailStatus.WAITING if waiting else RailStatus.FRESH)
+        return RailStop("promote", RailStatus.WAITING if _waits_at(state, Gate.PROMOTION) else RailStatus.FRESH)
     promoted = step.outcome is Outcome.PROMOTED
     return RailStop("promote", RailStatus.PASSED if promoted else RailStatus.SKIPPED, None, None, str(step.outcome))
+
+
+def _waits_at(state: State, gate: Gate) -> bool:
+    return state.gate is not None and state.gate.gate is gate

@@ -193,7 +193,7 @@ def _problem(store: Store, key: str) -> Problem:
 
 
 def _session_row(session: str, state: State) -> SessionRow:
-    best = state.step_of(state.best) if state.best else None
+    best = state.best_step
     settings = state.settings
     return SessionRow(
         session,

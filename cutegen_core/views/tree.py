@@ -82,7 +82,7 @@ class _Tree:
 def step_tree(state: State) -> tuple[TreeRow, ...]:
     """A row for every step, in order."""
     parents = _parents(state)
-    best = state.step_of(state.best) if state.best else None
+    best = state.best_step
     tree = _Tree(parents, best.number if best else START)
     chains, hangs_on = _chains(tree)
     lanes = _lanes(chains)

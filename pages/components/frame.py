@@ -10,7 +10,9 @@ from cutegen_core.errors import CutegenError
 from pages.components import address, login, places
 from pages.components.texts import note
 
-st.set_page_config("CuTeGen Workbench", page_icon="◧", layout="wide", initial_sidebar_state="collapsed")
+ICON = Path(__file__).parents[2] / "assets" / "icon.png"
+
+st.set_page_config("CuTeGen Workbench", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed")
 st.html(Path(__file__).with_name("page.css"))
 page = st.navigation(places.every(), position="top")
 try:

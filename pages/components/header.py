@@ -39,7 +39,7 @@ def render_header(store: Store, view: SessionView) -> None:
 
 def _facts(view: SessionView, *, timed: bool) -> str:
     settings, state = view.state.settings, view.state
-    best = state.step_of(state.best) if state.best else None
+    best = state.best_step
     parts = [
         f'<h1 title="{tooltip(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
@@ -55,14 +55,14 @@ def _facts(view: SessionView, *, timed: bool) -> str:
 
 
 def _best(view: SessionView) -> str:
-    step = view.state.step_of(view.state.best) if view.state.best else None
+    step = view.state.best_step
     return f"step {step.number} ★" if step else "none yet"
 
 
 def _speed(store: Store, view: SessionView) -> str:
     """The best kernel's time, beside the strongest baseline, the session's first kernel and the bound."""
     rows = views.speed_rows(store, view.state)
-    step = view.state.step_of(view.state.best) if view.state.best else None
+    step = view.state.best_step
     best = next((row for row in rows if step and row.step == step.number), None)
     if best is None:
         return ""

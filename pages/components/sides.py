@@ -64,7 +64,7 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     if not steps:
         quiet("This session has no kernel yet.")
         return None
-    best = view.state.step_of(view.state.best) if view.state.best else None
+    best = view.state.best_step
     number = str(best.number) if wanted == BEST and best else wanted
     if number and number not in steps:
         note("error", f"Session {session} has no kernel in step “{wanted}”.")

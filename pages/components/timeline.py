@@ -65,7 +65,7 @@ def _go_to_comparison(view: SessionView) -> None:
     row = next((row for row in view.steps if row.number == number), None)
     if row is None:
         return
-    best = view.state.step_of(view.state.best) if view.state.best else None
+    best = view.state.best_step
     made_from = view.state.step_of(row.parent) if row.parent else None
     other = made_from if best is None or best.number == row.number else best
     query = {"a": f"{view.id}.{other.number}"} if other else {}
