@@ -27,3 +27,10 @@ if _WORKER:
 def workspace_home() -> Path:
     """The workspace every process of this worker uses."""
     return Path(os.environ["CUTEGEN_HOME"])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker has all that drives a browser: two would wait for each other. Else a file stays together."""
+    for item in items:
+        folder = item.path.parent.name
+        item.add_marker(pytest.mark.xdist_group("browser" if folder == "browser" else item.path.stem))

@@ -144,7 +144,8 @@ def states(server: Server, page: Page, timed: str, plain: str, wanted: Container
         yield "session, editor"
 
 
-_FOCUS = """() => {
+_FOCUS = """async () => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   let at = document.activeElement;
   while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
   const box = at.getBoundingClientRect();

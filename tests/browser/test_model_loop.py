@@ -133,10 +133,10 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
 
     # The failed step keeps its diagnosis, the repair its prompts and replies.
     title = page.locator(".cg-step-title")
-    page.get_by_role("button", name=re.compile("✗ 1")).click()
+    page.get_by_role("link", name=re.compile("^Step 1:")).click()
     expect(title).to_contain_text("Step 1")
     expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1, by test-model")
-    page.get_by_role("button", name=re.compile("2 .*seed.*passed")).click()
+    page.get_by_role("link", name=re.compile("^Step 2: .*seed.*passed")).click()
     expect(title).to_contain_text("Step 2")
     page.get_by_role("radio", name="prompt").click()
     expect(page.get_by_text("1 · diagnosis · test-model", exact=False)).to_be_visible()

@@ -15,6 +15,7 @@ from cutegen_core.exports import export
 from cutegen_core.imports import import_path
 from cutegen_core.store import Store
 from tests.browser.conftest import ROOT, Server
+from tests.browser.driving import drawn
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, VECTORS, Story, not_compiled, passed, softmax_story
 
@@ -41,35 +42,40 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     session = import_path(Store(server.home / "store.db"), RECORDING).session
     page.goto(f"{server.url}/present?id={session}&every=3")
     title = page.locator(".pr-slide .pr-head h2")
+
+    def press(key: str) -> None:
+        drawn(page)
+        page.keyboard.press(key)
+
     expect(title).to_contain_text("Softmax, recorded on NVIDIA H200")
     expect(page.get_by_role("button", name="Next")).to_be_visible()
     for number in (1, 2, 3, 5, 7):  # steps 4 and 6 left nothing to show
-        page.keyboard.press("ArrowRight")
+        press("ArrowRight")
         expect(title).to_contain_text(f"Step {number}")
     expect(page).to_have_url(re.compile("step=7"))
     expect(page.locator(".pr-said").first).to_contain_text("try 128 threads a block")
-    page.keyboard.press("ArrowLeft")
+    press("ArrowLeft")
     expect(title).to_contain_text("Step 5")
     expect(page.locator("tr.pr-add .cg-w").first).to_be_visible()
     expect(page.locator(".pr-chart img")).to_have_attribute(
         "alt", re.compile(r"latency, µs to step 5; best kernel so far: 1\d\d")
     )
     assert page.locator(".pr-chart img").evaluate("picture => picture.naturalWidth") > 0
-    page.keyboard.press("2")
+    press("2")
     expect(page.locator(".pr-kernel")).to_contain_text("The whole kernel")
-    page.keyboard.press("1")
+    press("1")
     expect(page.locator(".pr-change")).to_contain_text("Changed since step 3")
-    page.keyboard.press("PageDown")  # as a presenter's remote control
+    press("PageDown")  # as a presenter's remote control
     expect(title).to_contain_text("Step 7")
-    page.keyboard.press("End")
+    press("End")
     expect(title).to_contain_text("Result")
     expect(page.locator(".pr-proof")).to_contain_text("Accepted: all tests again, with fresh inputs")
-    page.keyboard.press("Home")
+    press("Home")
     expect(title).to_contain_text("Softmax, recorded")
-    page.keyboard.press("Space")
+    press("Space")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(title).to_contain_text("Step 1")  # nobody pressed a key for it
-    page.keyboard.press("Space")
+    press("Space")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     for _ in range(3):  # faster than the page can be drawn
         page.keyboard.press("ArrowRight")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from cutegen_core import problems
@@ -12,7 +9,6 @@ from cutegen_core.device import KNOWN
 from cutegen_core.kernel_file import parse
 from cutegen_core.plan_preview import PlannedWorkload, Signatures, preview, signatures_of
 from cutegen_core.trial import KernelResources
-from cutegen_core.worker import child_environment
 
 PLAN = """\
 /* cutegen
@@ -68,12 +64,3 @@ def test_what_one_workload_breaks_is_said_with_its_line_and_the_others_are_plann
     assert (refused.launches, refused.line) == ((), 11)
     assert "262144 bytes of shared memory" in refused.refusal
     assert found["one"].launches
-
-
-def test_a_workers_modules_are_not_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit puts the folder of the frame there, in which a `profile` lies."""
-    folder = Path(__file__).parents[2] / "pages" / "components"
-    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-    paths = child_environment(tmp_path)["PYTHONPATH"].split(":")
-    assert str(folder) not in paths
-    assert len(paths) == len(sys.path) - 1
