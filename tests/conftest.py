@@ -29,6 +29,7 @@ def workspace_home() -> Path:
     return Path(os.environ["CUTEGEN_HOME"])
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker has all that drives a browser: two would wait for each other. Else a file stays together."""
     for item in items:

@@ -97,7 +97,19 @@ def server(home: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def alone(workspace_home: Path) -> None:
+    """Two workers that drive browsers wait for each other and time out; the groups in tests/conftest.py see to one."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    claimed = workspace_home.parent / f"browser-{os.environ.get('PYTEST_XDIST_TESTRUNUID', '')}"
+    if worker:
+        with contextlib.suppress(FileExistsError):
+            claimed.open("x").write(worker)
+        if claimed.read_text() not in ("", worker):
+            pytest.fail(f"{claimed.read_text()} and {worker} both drive a browser: run with --dist loadgroup")
+
+
+@pytest.fixture(scope="session")
+def browser(alone: None) -> Iterator[Browser]:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         said = f"no browser: none of {', '.join(BROWSERS)} is in PATH; install one (`apt install chromium`)"
