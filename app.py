@@ -19,7 +19,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from cutegen_core import workspace
-from pages.components import access
+from pages.components import access, quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.exports")
@@ -58,6 +58,7 @@ def _middleware() -> list[Middleware]:
     return [access.middleware(made)]
 
 
+quick_clicks.keep()
 app = st.App(
     "pages/components/frame.py",
     lifespan=_with_engine,

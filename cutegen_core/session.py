@@ -284,7 +284,8 @@ class Session:
         if cached is None:
             return None
         trial = replace(self._store.record(Trial, cached.trial), cached=True)
-        self._append(*(StageEnded(step.number, replace(r, seconds=0.0, note="from cache")) for r in trial.stages))
+        stages = (r if r.status is StageStatus.SKIPPED else replace(r, note="from cache") for r in trial.stages)
+        self._append(*(StageEnded(step.number, replace(r, seconds=0.0)) for r in stages))
         return trial
 
     def _trial_key(self, candidate: str) -> str:

@@ -183,8 +183,10 @@ class State:
 
     @property
     def best_step(self) -> Step | None:
-        """The last step that carried the promoted candidate; None before the first."""
-        return self.step_of(self.best) if self.best else None
+        """The last step in which the best candidate was promoted, or at least the last that carried it."""
+        carried = [step for step in self.steps if self.best and step.candidate == self.best]
+        promoted = [step for step in carried if step.outcome is Outcome.PROMOTED]
+        return next(reversed(promoted or carried), None)
 
     def step_of(self, candidate: str) -> Step | None:
         """The last step that carried this candidate."""

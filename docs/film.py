@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from docs.serving import settle
+from docs.settle import settle
 
 WIDTH, HEIGHT, BAR = 1280, 800, 60
 PAPER, INK, QUIET, ACCENT = "#0b0e13", "#e6ecf3", "#8b98a8", "#ffb454"

@@ -21,8 +21,9 @@ from playwright.sync_api import Browser, Page
 from cutegen_core import workspace
 from docs import shown_sessions
 from docs.pictures import PICTURES, Picture
-from docs.serving import PATIENCE_MS, ROOT, chromium, own_workspace, served, settle
+from docs.settle import PATIENCE_MS, settle
 from docs.shown_sessions import Shown
+from tests.serving import ROOT, chromium, own_workspace, served
 
 PORT = 8656
 LARGEST_BYTES = 300_000
@@ -49,8 +50,8 @@ def main() -> int:
     wanted = [p for group in PICTURES.values() for p in group if not arguments.only or p.name in arguments.only]
     with own_workspace() as home:
         made = shown_sessions.make()
-        with served(home, PORT) as url, chromium() as browser:
-            shoot(browser, url, made, wanted, arguments.output)
+        with served(home, PORT) as server, chromium() as browser:
+            shoot(browser, server.url, made, wanted, arguments.output)
     PAGE.write_text("\n".join(page_lines()))
     return 0
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from docs.film import HEIGHT, TRIAL_MS, WIDTH, Film
-from docs.serving import PATIENCE_MS, ROOT, chromium, own_workspace, served
+from docs.settle import PATIENCE_MS
 from tests.browser.driving import LINE, button_of, press, state_of, stop_of, title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of
+from tests.serving import ROOT, chromium, own_workspace, served
 
 PORT = 8657
 TARGET = ROOT / "assets" / "tour.webp"
@@ -173,10 +174,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=TARGET)
     output: Path = parser.parse_args().output
-    with own_workspace() as home, served(home, PORT) as url, chromium() as browser:
+    with own_workspace() as home, served(home, PORT) as server, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="dark")
         page.set_default_timeout(PATIENCE_MS)
-        tour = Tour(page, url)
+        tour = Tour(page, server.url)
         tour.walk()
     if not SHORTEST_S <= tour.film.seconds <= LONGEST_S:
         raise SystemExit(f"the tour takes {tour.film.seconds:.0f} s")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.conditions import write
-from benchmarks.page_speed import served
+from benchmarks.page_speed import windows
 from benchmarks.page_speed.changes import page_changes
 from benchmarks.page_speed.decisions import decisions
 from benchmarks.page_speed.opening import first_picture, long_session
@@ -28,6 +28,7 @@ from cutegen_core.event import SessionState, StateChanged
 from cutegen_core.store import Store
 from tests.pages.gpu_stories import gpu_story, long_gpu_story
 from tests.pages.stories import softmax_story
+from tests.serving import chromium, own_workspace, served
 
 PARTS = ("first_picture", "page_changes", "decisions", "long_session", "viewers")
 STEPS = 500
@@ -44,7 +45,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     for part in chosen.only:
         load = round(os.getloadavg()[0], 2)
-        with served.fresh_workspace() as home:
+        with own_workspace() as home:
             measured = _measure(part, home)
         found[part] = {"target": TARGETS[part], "load_before": load, **measured}
         print(part, json.dumps(found[part], indent=1), flush=True)
@@ -56,22 +57,22 @@ def _measure(part: str, home: Path) -> dict[str, Any]:
     """One part over a workspace of its own."""
     store = Store()
     if part == "first_picture":
-        with served.browser() as browser:
+        with chromium() as browser:
             return first_picture(home, browser, visits=5)
     if part == "viewers":
-        with served.served(home) as url:
-            return viewers(url, store, count=10, rounds=2, steps=5)
+        with served(home) as server:
+            return viewers(server.url, store, count=10, rounds=2, steps=5)
     softmax_story(store)
     gpu_story(store)
     if part == "long_session":  # stopped, or the engine would go on with it
         long = long_gpu_story(store, STEPS).add(StateChanged(SessionState.STOPPED, "written to be looked at"))
-    with served.served(home) as url, served.browser() as browser:
+    with served(home) as server, chromium() as browser:
         if part == "page_changes":
-            with served.tabs(browser) as [page]:
-                return page_changes(page, url, rounds=3)
+            with windows.tabs(browser) as [page]:
+                return page_changes(page, server.url, rounds=3)
         if part == "decisions":
-            return decisions(browser, url, store, rounds=6)
-        return long_session(browser, url, long.session, STEPS, visits=7)
+            return decisions(browser, server.url, store, rounds=6)
+        return long_session(browser, server.url, long.session, STEPS, visits=7)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page
 
-from benchmarks.page_speed import served, watch
+from benchmarks.page_speed import watch, windows
 from benchmarks.page_speed.watch import Sign
 from cutegen_core import problems, sessions
 from cutegen_core.decision import Gate
@@ -90,7 +90,7 @@ def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str
     )
     here: dict[str, list[float]] = {}
     there: dict[str, list[float]] = {}
-    with served.tabs(started, 2) as (deciding, other):
+    with windows.tabs(started, 2) as (deciding, other):
         for page in (deciding, other):
             watch.opened(page, f"{url}/session?id={session}", (WAITS,))
         for answer in itertools.chain.from_iterable(itertools.repeat(ANSWERS, rounds)):

@@ -8,9 +8,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page
 
-from benchmarks.page_speed import served, watch
+from benchmarks.page_speed import watch, windows
 from benchmarks.page_speed.changes import USEFUL
 from benchmarks.page_speed.watch import Sign
+from tests.serving import served
 
 ROWS = ".st-key-steps >>> .row"
 
@@ -21,8 +22,8 @@ def first_picture(home: Path, started: Browser, visits: int) -> dict[str, Any]:
     since_up, since_start = [], []
     for _ in range(visits):
         begun = time.monotonic()
-        with served.served(home) as url, served.tabs(started) as [page]:
-            since_up.append(watch.opened(page, url, USEFUL["Start"][1]))
+        with served(home) as server, windows.tabs(started) as [page]:
+            since_up.append(watch.opened(page, server.url, USEFUL["Start"][1]))
             since_start.append(1000 * (time.monotonic() - begun))
     return {"after_the_server_is_up": watch.spread(since_up), "after_its_start": watch.spread(since_start)}
 
@@ -38,7 +39,7 @@ def long_session(started: Browser, url: str, session: str, steps: int, visits: i
     )  # fmt: skip
     clicked, linked, fresh, stepped = [], [], [], []
     address = f"{url}/session?id={session}"
-    with served.tabs(started) as [page]:
+    with windows.tabs(started) as [page]:
         for _ in range(visits):
             watch.opened(page, url, USEFUL["Start"][1])
             watch.arm(page, signs, path="/session")
@@ -50,7 +51,7 @@ def long_session(started: Browser, url: str, session: str, steps: int, visits: i
                 _step(page, number).click()
                 stepped.append(watch.seen(page).took_ms)
     for _ in range(visits):
-        with served.tabs(started) as [page]:
+        with windows.tabs(started) as [page]:
             fresh.append(watch.opened(page, address, signs))
     return {"steps": steps, "click_on_the_start_page": watch.spread(clicked), "address": watch.spread(linked),
             "address_in_a_fresh_browser": watch.spread(fresh), "click_on_a_step": watch.spread(stepped)}  # fmt: skip

@@ -6,6 +6,7 @@ Line numbers stay: what is put in takes the place of what it replaces, on the sa
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -268,7 +269,7 @@ def _dynamic(declaration: _Declaration, first_line: int) -> str:
 
 def _kernel_list(kernel_names: Sequence[str]) -> str:
     entries = "".join(
-        f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{name})>::record("{_quoted(name)}"),\n'
+        f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{name})>::record({json.dumps(name)}),\n'
         for number, name in enumerate(kernel_names, 1)
     )
     return (
@@ -280,7 +281,3 @@ def _kernel_list(kernel_names: Sequence[str]) -> str:
         f"EMU_EXPORT const int64_t emu_kernel_count = {len(kernel_names)};\n"
         f"EMU_EXPORT const EmuKernel emu_kernels[] = {{\n{entries}}}; }}\n"
     )
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 
 from cutegen_core.arguments import ParameterType
@@ -116,13 +117,9 @@ def _binding(bundle: Bundle, index: int, kernel: str) -> str:
 cudaError_t cutegen_launch_{index}(long long const*, cudaStream_t{_cpp_parameters(bundle, kernel, "void*")});
 void launch_{index}(std::vector<long long> const& config{taken}) {{
 {guard}  auto const stream = c10::cuda::getCurrentCUDAStream();
-  cutegen_check(cutegen_launch_{index}(config.data(), stream{arguments}), "{_escaped(kernel)}");
+  cutegen_check(cutegen_launch_{index}(config.data(), stream{arguments}), {json.dumps(kernel)});
 }}
 """
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def plan_function(bundle: Bundle) -> str:

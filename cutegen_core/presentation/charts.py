@@ -14,9 +14,9 @@ from cutegen_core.event import Outcome
 from cutegen_core.performance import BEST, CANDIDATE, WorkloadPerformance
 from cutegen_core.presentation import svg
 from cutegen_core.presentation.svg import Picture
-from cutegen_core.presentation.wording import lowered, micros, ratio
 from cutegen_core.trial import Comparison, Status
 from cutegen_core.views import SpeedRow, StepRow
+from cutegen_core.wording import lowered, micros, ratio
 
 LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""

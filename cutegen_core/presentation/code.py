@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from cutegen_core.code_text import diff, highlight
 from cutegen_core.code_text.highlight import Language, Piece
-from cutegen_core.presentation.wording import counted
 from cutegen_core.trial import Trial
+from cutegen_core.wording import counted
 
 Says = Mapping[int, tuple[str, ...]]
 """What the compiler and the checker say of a line, by its 1-based number."""

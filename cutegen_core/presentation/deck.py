@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cutegen_core.event import Outcome, SessionState
-from cutegen_core.presentation.wording import mark, shape_of, verdict
-from cutegen_core.session_state import State, Step
+from cutegen_core.presentation.step_words import mark, shape_of, verdict
+from cutegen_core.session_state import Step
 from cutegen_core.views import SessionView
 
 START, RESULT = "start", "result"
@@ -63,8 +63,8 @@ class Deck(NamedTuple):
 
 def deck(view: SessionView) -> Deck:
     """All stops of a session."""
-    state = view.state
-    stops = [Stop(START, 0, "◇", "the problem"), *(_stop(state, step) for step in state.steps if _has_stop(step))]
+    state, best = view.state, view.state.best_step
+    stops = [Stop(START, 0, "◇", "the problem"), *(_stop(step, best) for step in state.steps if _has_stop(step))]
     if state.best or state.status not in _GOES_ON:
         stops.append(Stop(RESULT, 0, "★", "so far" if state.status in _GOES_ON else "the result"))
     return Deck(view, tuple(stops))
@@ -75,6 +75,5 @@ def _has_stop(step: Step) -> bool:
     return bool(step.candidate or step.tried) or step.outcome in (None, Outcome.FAILED)
 
 
-def _stop(state: State, step: Step) -> Stop:
-    best = step.candidate is not None and step.candidate == state.best and step is state.step_of(step.candidate)
-    return Stop(str(step.number), step.number, mark(step), verdict(step), shape_of(step.status), best)
+def _stop(step: Step, best: Step | None) -> Stop:
+    return Stop(str(step.number), step.number, mark(step), verdict(step), shape_of(step.status), step is best)

@@ -10,8 +10,8 @@ from cutegen_core.performance import Profile
 from cutegen_core.presentation import charts
 from cutegen_core.presentation.code import one_line
 from cutegen_core.presentation.svg import Picture
-from cutegen_core.presentation.wording import counted, lowered
 from cutegen_core.trial import Comparison, Diagnostic, Finding, Resources, Trial, WorkloadVerdict
+from cutegen_core.wording import counted, lowered
 
 _TOLD_METRICS = ("DRAM throughput", "SM throughput", "achieved occupancy")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cutegen_core.presentation.wording import counted, micros
 from cutegen_core.trial import Correctness, Trial, WorkloadVerdict
 from cutegen_core.views import MARK_WORDS
+from cutegen_core.wording import counted, micros
 
 
 def lines(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:

@@ -12,14 +12,15 @@ from cutegen_core.presentation import charts, code, proof
 from cutegen_core.presentation.code import Code
 from cutegen_core.presentation.deck import START, Deck, Stop
 from cutegen_core.presentation.evidence import Evidence, evidence
+from cutegen_core.presentation.step_words import author, became
 from cutegen_core.presentation.svg import Picture
-from cutegen_core.presentation.wording import author, became, counted, lowered, micros, percent, ratio
 from cutegen_core.problem import Problem
 from cutegen_core.session_state import State, Step
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.conditions import condition_rows
+from cutegen_core.wording import counted, lowered, micros, percent, ratio
 
 
 class Fact(NamedTuple):

@@ -55,15 +55,6 @@ def machine_code(sass: str) -> tuple[MachineCode, ...]:
     return tuple(MachineCode(name, tuple(_without_padding(rows))) for name, rows in kernels if rows)
 
 
-def lines_of(code: MachineCode) -> dict[int, int]:
-    """Line of the kernel file -> how many instructions it became."""
-    counts: dict[int, int] = {}
-    for row in code.instructions:
-        if row.address and row.line:
-            counts[row.line] = counts.get(row.line, 0) + 1
-    return counts
-
-
 def _read(place: re.Match[str]) -> tuple[int, str]:
     file, line, inlined_at = place.groups()
     if file == OWN_FILE:

@@ -106,13 +106,13 @@ def session_view(store: Store, session: str) -> SessionView:
     """The whole session; StoreError when it does not exist."""
     state = state_of(store, session)
     best = state.best if state.best and state.passed(state.best) else None
-    shown = state.open_step or state.step
+    starred, shown = state.best_step, state.open_step or state.step
     accepts = shown.candidate if shown and shown.passed else best
     return SessionView(
         id=session,
         state=state,
         problem=_problem(store, state.settings.problem),
-        steps=tuple(_step_row(step, state) for step in state.steps),
+        steps=tuple(_step_row(step, state, star=step is starred) for step in state.steps),
         rail=rail(state, state.step),
         live=store.live(session),
         can_approve=state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
@@ -209,7 +209,7 @@ def _session_row(session: str, state: State) -> SessionRow:
     )
 
 
-def _step_row(step: Step, state: State) -> StepRow:
+def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
     tried = step.tried
     return StepRow(
         step.number,
@@ -225,6 +225,6 @@ def _step_row(step: Step, state: State) -> StepRow:
         tried.smem_bytes if tried else 0,
         tried.latency_ms if tried else None,
         step.at,
-        step.candidate is not None and step.candidate == state.best,
+        star,
         step.candidate is not None and step.candidate == state.base,
     )

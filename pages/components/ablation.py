@@ -10,8 +10,9 @@ from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.wording import lowered
 from pages.components import ui_state
-from pages.components.texts import Html, escaped, heading, lowered, note, quiet, table, tooltip
+from pages.components.texts import Html, escaped, heading, note, quiet, table, tooltip
 
 if TYPE_CHECKING:  # they know the evaluator, which takes a while to load
     from cutegen_core.ablation import AblationTable

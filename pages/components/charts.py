@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from cutegen_core.trial import Comparison, Status
 from cutegen_core.views import MixRow, StepRow
-from pages.components.texts import in_chart, lowered
+from cutegen_core.wording import lowered
+from pages.components.texts import in_chart
 
 GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"
 SMALL = {"size": 10}

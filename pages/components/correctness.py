@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.trial import Comparison, Correctness, Finding, Status, Trial, WorkloadVerdict
+from cutegen_core.wording import lowered
 from pages.components import charts, data
-from pages.components.texts import Html, escaped, heading, heard, lowered, note, quiet, table
+from pages.components.texts import Html, escaped, heading, heard, note, quiet, table
 
 
 def render_correctness(trial: Trial) -> None:

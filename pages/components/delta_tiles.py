@@ -10,10 +10,11 @@ from cutegen_core import views
 from cutegen_core.code_text import diff
 from cutegen_core.trial import Trial
 from cutegen_core.views import Delta
+from cutegen_core.wording import micros, ratio
 from pages.components import versus
 from pages.components.resources import change, number
 from pages.components.sides import Side
-from pages.components.texts import escaped, micros, ratio
+from pages.components.texts import escaped
 
 _MOST_LINES = 3
 

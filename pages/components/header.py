@@ -9,10 +9,11 @@ from cutegen_core.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView
+from cutegen_core.wording import lowered, micros, percent, ratio
 from pages.components import ui_state
 from pages.components.export_menu import render_export
 from pages.components.keys import render_keys
-from pages.components.texts import chip, escaped, lowered, micros, percent, ratio, tooltip
+from pages.components.texts import chip, escaped, tooltip
 
 READ_ONLY_MARK = "⊘"
 _EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}

@@ -16,6 +16,7 @@ from cutegen_core.event import SessionState
 from cutegen_core.hunks import Hunk
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.wording import counted
 from pages.components import ablation, address, code_tables, ui_state
 from pages.components.texts import quiet
 
@@ -58,8 +59,9 @@ def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
     found = hunks.split(shown.base_source, shown.source)
     out = dropped(found)
     quiet(
-        f"{len(found) - len(out)} of {len(found)} hunks kept. A digit switches a hunk. Keep hunks (K) makes the kept "
-        "ones a candidate of its own, which walks all stages; the model is told which were dropped."
+        f"{len(found) - len(out)} of {counted(len(found), 'hunk')} kept. A digit switches a hunk. "
+        "Keep hunks (K) makes the kept ones a candidate of its own, which walks all stages; the model is "
+        "told which were dropped."
     )
     ablation.render_ablation(store, view, shown, len(found))
     with st.container(key="code-pane"):
@@ -114,7 +116,7 @@ def decision(shown: StepView, seen: int) -> Decision:
 def _said(found: Sequence[Hunk], out: set[int]) -> str:
     """For the timeline and the model: what was dropped, with its first changed line."""
     named = "; ".join(f"{h.title}: {_first_line(h)}" for h in found if h.number in out)
-    return f"kept {len(found) - len(out)} of {len(found)} hunks; dropped {named}"
+    return f"kept {len(found) - len(out)} of {counted(len(found), 'hunk')}; dropped {named}"
 
 
 def _first_line(hunk: Hunk) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cutegen_core.trial import Trial
 from cutegen_core.views import MARK_WORDS
-from pages.components.texts import chip, lowered, quiet
+from cutegen_core.wording import lowered
+from pages.components.texts import chip, quiet
 
 _SHAPES = {"NOT_TIMED": "○", "NOT_SANITIZED": "○", "UNSTABLE": "▲", "CONFIRM": "◆"}
 _SERIOUS = ("UNSTABLE", "CONFIRM")

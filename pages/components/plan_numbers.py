@@ -14,8 +14,9 @@ from cutegen_core.plan_preview import PlannedLaunch, PlannedWorkload, preview
 from cutegen_core.problem import Problem
 from cutegen_core.trial import Occupancy, Trial
 from cutegen_core.views import SessionView
+from cutegen_core.wording import dims
 from pages.components.shapes import shapes
-from pages.components.texts import Html, dims, escaped, heading, quiet, table
+from pages.components.texts import Html, escaped, heading, quiet, table
 
 POLL_S = 0.5
 _HEADER = ("workload", "grid", "block", "shared, B", "blocks/SM", "occupancy", "waves", "limited by")

@@ -13,9 +13,10 @@ from cutegen_core import presentation, views
 from cutegen_core.presentation import Deck, Pane, Stop
 from cutegen_core.store import Store
 from cutegen_core.views import SessionRow, SessionView
+from cutegen_core.wording import lowered
 from pages.components import address, places, ui_state
 from pages.components.session_list import facts
-from pages.components.texts import escaped, lowered, plain_label
+from pages.components.texts import escaped, plain_label
 
 PANES: tuple[Pane, ...] = get_args(Pane)
 INTERVALS_S = (3, 5, 8, 12, 20)

@@ -9,8 +9,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.trial import Occupancy, Trial
 from cutegen_core.views import Delta
+from cutegen_core.wording import dims, lowered
 from pages.components import charts
-from pages.components.texts import Html, dims, heading, heard, lowered, note, table
+from pages.components.texts import Html, heading, heard, note, table
 
 MEASURED = ("µs", "GB/s", "TFLOP/s")
 """Units whose change is also told relatively."""

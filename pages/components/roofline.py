@@ -10,10 +10,11 @@ from cutegen_core.performance import BEST, CANDIDATE, Bound, WorkloadPerformance
 from cutegen_core.trial import Trial
 from cutegen_core.views import SpeedRow, share, suspect
 from cutegen_core.views.speed import COMPULSORY, GRAPH
+from cutegen_core.wording import micros
 from pages.components import data, roofline_chart
 from pages.components.charts import BLUE, GREEN, GREY, NEEDS_GPU
 from pages.components.speed_charts import CALLED
-from pages.components.texts import Html, escaped, heading, heard, micros, note, quiet, table
+from pages.components.texts import Html, escaped, heading, heard, note, quiet, table
 
 _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 

@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 
 from cutegen_core.performance import Bound
 from cutegen_core.views import SpeedRow, implied_peaks
+from cutegen_core.wording import micros
 from pages.components.charts import AMBER, GREY, RED, SMALL, Figure, compact
-from pages.components.texts import in_chart, micros
+from pages.components.texts import in_chart
 
 ROOM = 4.0
 """How far the axis goes on beyond the ridge and the points, as a factor."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.views import SessionRow
+from cutegen_core.wording import lowered
 from pages.components import places
-from pages.components.texts import lowered, plain_label, quiet, when
+from pages.components.texts import plain_label, quiet, when
 
 SHOWN_AT_FIRST = 12
 

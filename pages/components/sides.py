@@ -9,8 +9,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.store import Store
 from cutegen_core.views import StepRow, StepView
+from cutegen_core.wording import lowered, micros
 from pages.components import address, places, ui_state
-from pages.components.texts import lowered, micros, note, quiet, visible
+from pages.components.texts import note, quiet, visible
 
 BEST = "best"
 """In the address instead of a step's number: the session's best kernel."""

@@ -12,9 +12,10 @@ from cutegen_core.decision import Gate
 from cutegen_core.store import Store
 from cutegen_core.trial import Trial
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.wording import dims, lowered, micros
 from pages.components import address, code_tables, hunk_view, marks, places, profile_pane, ui_state
 from pages.components.code_tables import Notes
-from pages.components.texts import dims, escaped, lowered, micros, quiet, visible
+from pages.components.texts import escaped, quiet, visible
 
 VIEWS = ("source", "inline", "split")
 

@@ -11,8 +11,9 @@ import plotly.graph_objects as go
 from cutegen_core.performance import BEST, CANDIDATE, Timing, WorkloadPerformance
 from cutegen_core.trial import Status
 from cutegen_core.views import SpeedRow, StepRow
+from cutegen_core.wording import lowered, micros, percent, ratio
 from pages.components.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
-from pages.components.texts import in_chart, lowered, micros, percent, ratio
+from pages.components.texts import in_chart
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.tuning import SweepTable

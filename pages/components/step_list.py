@@ -18,8 +18,9 @@ from cutegen_core.candidate import Author
 from cutegen_core.event import Outcome
 from cutegen_core.trial import Status
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
+from cutegen_core.wording import lowered, micros, ratio
 from pages.components import ui_state
-from pages.components.texts import lowered, micros, ratio, visible
+from pages.components.texts import visible
 
 _HERE = Path(__file__)
 AUTHORS: Mapping[Author, tuple[str, str]] = {

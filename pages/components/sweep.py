@@ -8,8 +8,9 @@ import streamlit as st
 
 from cutegen_core.store import Store
 from cutegen_core.trial import Status
+from cutegen_core.wording import lowered
 from pages.components import speed_charts
-from pages.components.texts import Html, escaped, heading, heard, lowered, quiet, table, tooltip
+from pages.components.texts import Html, escaped, heading, heard, quiet, table, tooltip
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.tuning import SweepRow, SweepTable

@@ -100,35 +100,6 @@ def when(at: float) -> str:
     return "just now"
 
 
-def lowered(word: object) -> str:
-    """A status word as the page writes it: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
-    return str(word).replace("_", " ").lower()
-
-
-def dims(extents: tuple[int, ...]) -> str:
-    """Grid or block as a person writes it: trailing ones left out."""
-    while len(extents) > 1 and extents[-1] == 1:
-        extents = extents[:-1]
-    return " x ".join(map(str, extents))
-
-
-def micros(us: float) -> str:
-    """A time with four digits and the unit a person would choose."""
-    if us >= 1000:
-        return f"{us / 1000:.4g} ms"
-    return f"{us:.4g} µs"
-
-
-def ratio(value: float) -> str:
-    """A speedup: 1.124 -> "1.12x", 45.79 -> "45.8x"."""
-    return f"{value:.2f}x" if value < 10 else f"{value:.1f}x"
-
-
-def percent(fraction: float) -> str:
-    """A small relative number, such as a noise: 0.006 -> "0.6 %"."""
-    return f"{100 * fraction:.2g} %"
-
-
 def _align(column: int, numbers_from: int) -> str:
     return ' class="cg-n"' if column >= numbers_from else ""
 

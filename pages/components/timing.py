@@ -8,10 +8,11 @@ from cutegen_core.performance import Conditions, Speedup, Timing, Word, Workload
 from cutegen_core.trial import Stage, StageStatus, Trial
 from cutegen_core.views import share, strongest, suspect
 from cutegen_core.views.conditions import condition_rows
+from cutegen_core.wording import micros, percent, ratio
 from pages.components import data, marks, speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.speed_charts import CALLED
-from pages.components.texts import Html, escaped, heading, heard, micros, note, percent, quiet, ratio, table
+from pages.components.texts import Html, escaped, heading, heard, note, quiet, table
 
 STABLE = 0.02
 """A median that moves more than this in a fresh process is not one to build on."""
@@ -27,6 +28,8 @@ def render_timing(trial: Trial) -> None:
         _not_timed(trial)
         return
     marks.render_explained(trial)
+    if trial.cached:
+        quiet("From the cache: measured when this kernel was first tried. “Best so far” is what was the best then.")
     for workload in performance.workloads:
         _workload(trial, workload)
 

@@ -10,10 +10,11 @@ import streamlit as st
 from cutegen_core.performance import Speedup, Timing, WorkloadPerformance
 from cutegen_core.trial import Status, Trial
 from cutegen_core.views import compare_speed
+from cutegen_core.wording import percent, ratio
 from pages.components import speed_charts
 from pages.components.charts import NEEDS_GPU
 from pages.components.resources import deltas
-from pages.components.texts import Html, escaped, heard, percent, quiet, ratio
+from pages.components.texts import Html, escaped, heard, quiet
 
 _KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
 _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}

@@ -45,15 +45,20 @@ def drawn(page: Page) -> None:
     page.evaluate(_FRAMES)
 
 
-def press(page: Page, label: str, key: str, *, by: str) -> None:
+def shortcut(page: Page, key: str) -> None:
+    """The key outside all fields, once the page listens for it."""
+    leave_fields(page)
+    drawn(page)
+    page.keyboard.press(key)
+
+
+def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
     """The decision with this label, once it can be made: by a "click" on it, or by its "key"."""
     expect(button_of(page, label)).to_be_enabled()
     if by == "click":
         button_of(page, label).click()
     else:
-        leave_fields(page)
-        drawn(page)
-        page.keyboard.press(key)
+        shortcut(page, key)
 
 
 def say(page: Page, text: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.store import Store
+from tests.browser.driving import shortcut
 
 _TEXT = "content => content.cmTile.root.view.state.doc.toString()"
 WITHIN_S = 20
@@ -24,8 +25,7 @@ def text_of(page: Page) -> str:
 def open_editor(page: Page) -> Locator:
     """With its key, as a person does."""
     expect(page.get_by_role("button", name="Edit & run")).to_be_enabled()
-    page.locator(".cg-rail").click()
-    page.keyboard.press("e")
+    shortcut(page, "e")
     expect(editor_of(page)).to_be_focused()
     return editor_of(page)
 

@@ -15,9 +15,9 @@ from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.errors import AccessError
 from cutegen_core.store import Draft, Store
 from pages.components.access import COOKIE, is_wanted
-from tests.browser.conftest import Server
 from tests.browser.test_served import UPGRADE
 from tests.pages.stories import softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -15,10 +15,11 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
+from tests.browser.driving import shortcut
 from tests.browser.editing import open_editor
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -70,11 +71,6 @@ class Checked:
             if one["known"] < 0:
                 self.ours.append(f"{state}, {theme}: {one['rule']} {one['html']} {one['said']}")
             self.found.add(one["known"])
-
-
-@pytest.fixture
-def store(server: Server) -> Store:
-    return Store(server.home / "store.db")
 
 
 @pytest.fixture
@@ -132,8 +128,7 @@ def states(server: Server, page: Page, timed: str, plain: str, wanted: Container
         if wanted is None or state in wanted:
             page.goto(f"{server.url}/session?id={timed}&step=5&pane=log")
             settled(page)
-            page.locator(".cg-rail").click()
-            page.keyboard.press(key)
+            shortcut(page, key)
             settled(page)
             yield state
     if wanted is None:

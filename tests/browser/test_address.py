@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
-from tests.browser.driving import button_of, leave_fields, press, title_of
+from tests.browser.driving import button_of, press, shortcut, title_of
 from tests.pages.stories import softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -49,23 +49,21 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Pag
     shows(page, 5, "inline", "correctness")
     before = int(page.evaluate("history.length"))
 
-    # Two clicks before the server has answered the first.
-    button_of(page, "Older").click()
-    shows(page, 4, "inline", "log", step="4")
+    # Three clicks before the server has answered the first.
     with standing_still(server):
+        button_of(page, "Older").click()
         page.get_by_role("radio", name="resources").click()
         page.get_by_role("radio", name="split").click()
     shows(page, 4, "split", "resources", step="4", pane="resources", view="split")
     assert parse_qs(urlparse(page.url).query)["id"] == [session]
 
     # Hunks switched by keys, one after the other; leaving them is one click and one entry of the history.
-    leave_fields(page)
-    page.keyboard.press("k")
+    shortcut(page, "k")
     expect(button_of(page, "✓ kept · hunk 1")).to_be_visible()
-    page.keyboard.press("1")
+    shortcut(page, "1")
     expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
     at_hunks = int(page.evaluate("history.length"))
-    page.keyboard.press("o")
+    shortcut(page, "o")
     shows(page, 3, "inline", "resources", step="3", pane="resources")
     assert int(page.evaluate("history.length")) == at_hunks + 1
     assert before < at_hunks <= before + 5

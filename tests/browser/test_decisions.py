@@ -9,20 +9,15 @@ from cutegen_core.event import Outcome, SessionState, StateChanged
 from cutegen_core.store import Store
 from cutegen_core.transitions import fold
 from pages.components import live_log
-from tests.browser.conftest import Server
 from tests.browser.driving import button_of, decided, leave_fields, press, say, state_of, stop_of, title_of
 from tests.browser.editing import editor_of, replace_text
 from tests.pages.stories import HOSTILE, Story, not_compiled, softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 
 FIRST_EVER_MS = 240_000
 """The very first trial on a machine builds the emulator's headers."""
-
-
-@pytest.fixture
-def store(server: Server) -> Store:
-    return Store(server.home / "store.db")
 
 
 STILL_TYPING_MS = 1000

@@ -9,18 +9,14 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cutegen_core.store import Draft, Store
-from tests.browser.conftest import Server
+from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 LOCKED = KERNEL.replace("  value = partial[0];\n", "  // cutegen: lock\n  value = partial[0];\n  // cutegen: unlock\n")
-
-
-@pytest.fixture
-def store(server: Server) -> Store:
-    return Store(server.home / "store.db")
 
 
 def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, store: Store, page: Page) -> None:
@@ -48,7 +44,7 @@ def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, sto
     editor_of(page).press("Control+Enter")
     page.keyboard.type(" and more")
     server.process.send_signal(signal.SIGCONT)
-    expect(page.locator(".cg-step-title")).to_contain_text("Step 6")
+    expect(title_of(page)).to_contain_text("Step 6")
     expect(editor_of(page)).to_have_count(0)
     decided = [e.event.decision for e in store.events(session) if e.event.kind == "decided"]
     assert store.text(decided[-1].source or "") == HOSTILE

@@ -21,12 +21,12 @@ from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import Models, ModelSettings
 from cutegen_core.store import Draft, Store
 from cutegen_core.visible_text import visible
-from pages.components.texts import lowered
-from tests.browser.conftest import Server
+from cutegen_core.wording import lowered
 from tests.browser.editing import editor_of, text_of, until
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
 from tests.pages.stories import KERNEL
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -136,11 +136,6 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     yield server
     server.kill()
     server.kill_engine()
-
-
-@pytest.fixture
-def store(server: Server) -> Store:
-    return Store(server.home / "store.db")
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
 from tests.browser.driving import button_of, state_of, stop_of, title_of
 from tests.browser.editing import editor_of
 from tests.pages.stories import softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -41,9 +41,11 @@ window.focused = () => {
 // What has the focus looks otherwise than without it, once what fades has faded.
 window.showsFocus = async () => {
   const at = document.activeElement;
+  const faded = () => new Promise((done) => setTimeout(done, 300));
+  await faded();
   const kept = lines(at);
   at.blur();
-  await new Promise((done) => setTimeout(done, 300));
+  await faded();
   const without = lines(at);
   at.focus({ focusVisible: true });
   return kept !== without;

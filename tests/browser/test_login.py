@@ -13,10 +13,12 @@ from playwright.sync_api import Browser, BrowserContext, expect
 
 from cutegen_core.store import Store
 from pages.components.access_keys import COOKIE
-from tests.browser.conftest import PATIENCE_MS, Server, free_port
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.driving import shortcut, title_of
 from tests.browser.test_access import answer
 from tests.browser.test_served import UPGRADE
 from tests.pages.stories import softmax_story
+from tests.serving import Server, free_port
 
 if TYPE_CHECKING:
     from tests.browser.oidc_provider import Provider
@@ -80,7 +82,7 @@ def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider
     login.click()
     expect(page.get_by_text("nothing can be run").first).to_be_visible(timeout=PATIENCE_MS)
     expect(page).to_have_url(f"{asking.url}/session?id={story.session}&step=2")
-    expect(page.locator(".cg-step-title")).to_contain_text("Step 2")
+    expect(title_of(page)).to_contain_text("Step 2")
     assert "code_challenge" in provider.asked[-1]
     viewer = cookie(context)
     assert b"You look on" in answer(asking, "PUT", "/_stcore/upload_file/a/b", viewer).read()
@@ -93,8 +95,7 @@ def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider
 
     (asking.home / "access.toml").write_text('owners = ["ann@example.org"]\n')  # and now nothing
     assert answer(asking, "GET", "/media/x.png", viewer).status == 401
-    page.locator(".cg-rail").click()
-    page.keyboard.press("o")
+    shortcut(page, "o")
     expect(page.get_by_text("Bob@example.org may not enter")).to_be_visible(timeout=PATIENCE_MS)
     page.goto(f"{asking.url}/access/leave")
     expect(page.get_by_role("button", name="Log in")).to_be_visible(timeout=PATIENCE_MS)

@@ -11,9 +11,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import Models, ModelSettings
-from tests.browser.conftest import Server
+from tests.browser.driving import press, state_of, title_of
 from tests.model_server import Answer, ModelServer, Script, reply, silence
 from tests.pages.stories import KERNEL
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -52,10 +53,6 @@ def play(server: Server) -> Iterator[Play]:
         model.__exit__(None, None, None)
 
 
-def state(page: Page) -> Locator:
-    return page.locator(".cg-header .cg-chip").first
-
-
 def prompt_field(page: Page) -> Locator:
     return page.get_by_label("Prompt", exact=True)
 
@@ -83,16 +80,12 @@ def send_prompt(page: Page) -> None:
     page.get_by_role("button", name=re.compile("^Send this prompt")).click()
 
 
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=re.compile(f"^{name}")).click()
-
-
-def slowly(text: str) -> Answer:
-    return reply(text, size=30, pause_s=0.06)
+def slowly(text: str, size: int = 30) -> Answer:
+    return reply(text, size=size, pause_s=0.06)
 
 
 def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Server, page: Page, play: Play) -> None:
-    model = play(slowly(BROKEN), slowly(DIAGNOSIS), slowly(MENDED), silence("Idea: "))
+    model = play(slowly(BROKEN, size=10), slowly(DIAGNOSIS), slowly(MENDED), silence("Idea: "))
     start_session(page, server, wait_for_prompts=True)
 
     # The prompt waits, nothing has been sent; what the person changes is what the server gets.
@@ -112,6 +105,8 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     first = len(stream.inner_text())
     page.wait_for_timeout(1500)
     assert len(stream.inner_text()) > first
+    page.reload()  # what has come is there again, and goes on
+    expect(stream).to_contain_text("One block a row.")
     assert sent(model, 0) == f"{written}\nMy own words: keep it short, 4711."
 
     # A compile error; its diagnosis stands beside it before the repair is written.
@@ -132,7 +127,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     expect(page.get_by_text("Right in all")).to_be_visible(timeout=TRIAL_MS)
 
     # The failed step keeps its diagnosis, the repair its prompts and replies.
-    title = page.locator(".cg-step-title")
+    title = title_of(page)
     page.get_by_role("link", name=re.compile("^Step 1:")).click()
     expect(title).to_contain_text("Step 1")
     expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1, by test-model")
@@ -151,7 +146,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     expect(page.locator(".st-key-stream-pane")).to_contain_text("Idea:", timeout=30_000)
     assert "ticket 0815" in sent(model, 3)
     press(page, "Stop")
-    expect(state(page)).to_contain_text("stopped")
+    expect(state_of(page)).to_contain_text("stopped")
 
 
 def test_a_call_is_cancelled_within_a_second(server: Server, page: Page, play: Play) -> None:
@@ -163,6 +158,6 @@ def test_a_call_is_cancelled_within_a_second(server: Server, page: Page, play: P
     page.keyboard.press("s")
     assert model.asked[0].closed_early.wait(5)
     assert time.monotonic() - pressed < 1.5  # a second, and the browser's way to the server
-    expect(state(page)).to_contain_text("stopped", timeout=3000)
+    expect(state_of(page)).to_contain_text("stopped", timeout=3000)
     expect(page.get_by_role("button", name="Resume")).to_be_enabled()
     assert len(model.asked) == 1

@@ -14,10 +14,10 @@ from cutegen_core.event import SessionState, StateChanged
 from cutegen_core.exports import export
 from cutegen_core.imports import import_path
 from cutegen_core.store import Store
-from tests.browser.conftest import ROOT, Server
-from tests.browser.driving import drawn
+from tests.browser.driving import shortcut
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, VECTORS, Story, not_compiled, passed, softmax_story
+from tests.serving import ROOT, Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -43,39 +43,35 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     page.goto(f"{server.url}/present?id={session}&every=3")
     title = page.locator(".pr-slide .pr-head h2")
 
-    def press(key: str) -> None:
-        drawn(page)
-        page.keyboard.press(key)
-
     expect(title).to_contain_text("Softmax, recorded on NVIDIA H200")
     expect(page.get_by_role("button", name="Next")).to_be_visible()
     for number in (1, 2, 3, 5, 7):  # steps 4 and 6 left nothing to show
-        press("ArrowRight")
+        shortcut(page, "ArrowRight")
         expect(title).to_contain_text(f"Step {number}")
     expect(page).to_have_url(re.compile("step=7"))
     expect(page.locator(".pr-said").first).to_contain_text("try 128 threads a block")
-    press("ArrowLeft")
+    shortcut(page, "ArrowLeft")
     expect(title).to_contain_text("Step 5")
     expect(page.locator("tr.pr-add .cg-w").first).to_be_visible()
     expect(page.locator(".pr-chart img")).to_have_attribute(
         "alt", re.compile(r"latency, µs to step 5; best kernel so far: 1\d\d")
     )
     assert page.locator(".pr-chart img").evaluate("picture => picture.naturalWidth") > 0
-    press("2")
+    shortcut(page, "2")
     expect(page.locator(".pr-kernel")).to_contain_text("The whole kernel")
-    press("1")
+    shortcut(page, "1")
     expect(page.locator(".pr-change")).to_contain_text("Changed since step 3")
-    press("PageDown")  # as a presenter's remote control
+    shortcut(page, "PageDown")  # as a presenter's remote control
     expect(title).to_contain_text("Step 7")
-    press("End")
+    shortcut(page, "End")
     expect(title).to_contain_text("Result")
     expect(page.locator(".pr-proof")).to_contain_text("Accepted: all tests again, with fresh inputs")
-    press("Home")
+    shortcut(page, "Home")
     expect(title).to_contain_text("Softmax, recorded")
-    press("Space")
+    shortcut(page, "Space")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(title).to_contain_text("Step 1")  # nobody pressed a key for it
-    press("Space")
+    shortcut(page, "Space")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     for _ in range(3):  # faster than the page can be drawn
         page.keyboard.press("ArrowRight")
@@ -93,14 +89,14 @@ def test_a_session_that_goes_on_is_followed_unless_one_stepped_back(server: Serv
     go_on(store, story, "the tail predicated")
     expect(title).to_contain_text("Step 6 the tail predicated")
     expect(page.get_by_role("button", name="Back")).to_be_visible()
-    page.keyboard.press("ArrowLeft")
+    shortcut(page, "ArrowLeft")
     expect(title).to_contain_text("Step 5")
     go_on(store, story, "another tail")
     expect(page.get_by_role("radio", name=re.compile("7"))).to_be_visible()  # it is there, and nobody is pulled to it
     assert head(page).startswith("Step 5")
-    page.keyboard.press("ArrowRight")
+    shortcut(page, "ArrowRight")
     expect(title).to_contain_text("Step 6")
-    page.keyboard.press("ArrowRight")
+    shortcut(page, "ArrowRight")
     expect(title).to_contain_text("Step 7")
     store.append(story.session, [StateChanged(SessionState.ACCEPTED, "")], after=store.last_seq(story.session))
     expect(title).to_contain_text("Result")

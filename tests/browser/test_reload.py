@@ -8,9 +8,9 @@ from playwright.sync_api import Page, expect
 from cutegen_core.decision import Gate
 from cutegen_core.event import Outcome, SessionState, StateChanged
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
 from tests.browser.driving import button_of, state_of, title_of
 from tests.pages.stories import KERNEL, ONE_PASS, Story, passed, softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

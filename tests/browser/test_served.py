@@ -10,16 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
+from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
-
-@pytest.fixture
-def store(server: Server) -> Store:
-    return Store(server.home / "store.db")
 
 
 def status_of(server: Server, path: str, **headers: str) -> int:
@@ -59,7 +55,7 @@ def test_a_deep_link_is_the_first_thing_a_fresh_server_sees(tmp_path: Path, home
     fresh.start()
     try:
         page.goto(f"{fresh.url}/session?id={story.session}&step=2&pane=correctness")
-        expect(page.locator(".cg-step-title")).to_contain_text("Step 2 no barriers")
+        expect(title_of(page)).to_contain_text("Step 2 no barriers")
         expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
         expect(page.get_by_role("link", name="Problems")).to_be_visible()
     finally:
@@ -71,7 +67,7 @@ def test_text_from_outside_stays_text(server: Server, store: Store, page: Page) 
     story = hostile_story(store)
     for query in ("step=1&pane=log", "step=2&pane=correctness", "step=2&view=split&pane=resources"):
         page.goto(f"{server.url}/session?id={story.session}&{query}")
-        expect(page.locator(".cg-step-title")).to_contain_text("<img src=x onerror")
+        expect(title_of(page)).to_contain_text("<img src=x onerror")
         expect(page.get_by_role("button", name="Stop")).to_be_visible()
         assert page.locator("[data-testid=stMain] img[src=x]").count() == 0
         assert page.locator("a[href^=javascript]").count() == 0
@@ -91,7 +87,7 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     field.press_sequentially("sad exw f")
     page.wait_for_timeout(1000)
     expect(field).to_have_value("sad exw f")
-    expect(page.locator(".cg-header .cg-chip")).to_contain_text("awaiting review")
+    expect(state_of(page)).to_contain_text("awaiting review")
     assert not page.get_by_label("Kernel source").count()
     assert not store.waiting(story.session)
 
@@ -102,12 +98,11 @@ def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Pa
     other = browser.new_context().new_page()
     for tab in (page, other):
         tab.goto(address)
-        expect(tab.locator(".cg-header .cg-chip")).to_contain_text("awaiting review")
+        expect(state_of(tab)).to_contain_text("awaiting review")
         expect(tab.get_by_role("button", name="Stop")).to_be_enabled()
-    page.locator(".cg-rail").click()
-    page.keyboard.press("s")
-    expect(page.locator(".cg-header .cg-chip")).to_contain_text("stopped")
-    expect(other.locator(".cg-header .cg-chip")).to_contain_text("stopped", timeout=10_000)
+    shortcut(page, "s")
+    expect(state_of(page)).to_contain_text("stopped")
+    expect(state_of(other)).to_contain_text("stopped", timeout=10_000)
     expect(other.get_by_role("button", name="Resume")).to_be_enabled()
     other.context.close()
 
@@ -119,10 +114,9 @@ def test_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: 
     link = page.get_by_role("link", name="48", exact=True)
     link.click()
     expect(page.locator("#L48")).to_be_in_viewport()
-    page.locator(".cg-rail").click()
-    page.keyboard.press("k")
+    shortcut(page, "k")
     expect(page.get_by_role("button", name=re.compile("✓ kept · hunk 2"))).to_be_visible()
-    page.keyboard.press("2")
+    shortcut(page, "2")
     expect(page.get_by_role("button", name=re.compile("✗ dropped · hunk 2"))).to_be_visible()
     expect(page.get_by_role("button", name="Keep 3 of 4 hunks")).to_be_enabled()
     page.reload()

@@ -6,27 +6,16 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server
+from tests.browser.driving import shortcut, state_of, stop_of, title_of
 from tests.browser.editing import open_editor, replace_text, text_of
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FIRST_EVER_MS = 240_000
 """The very first trial on a machine builds the emulator's headers."""
-
-
-def state(page: Page) -> Locator:
-    return page.locator(".cg-header .cg-chip")
-
-
-def stop_of(page: Page, name: str) -> Locator:
-    return page.locator(".cg-stop", has_text=name)
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=re.compile(f"^{name}")).click()
 
 
 def edit(page: Page, change: Callable[[str], str]) -> None:
@@ -46,12 +35,11 @@ def too_large(source: str) -> str:
 def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> None:
     page.goto(server.url)
     page.get_by_role("button", name="Start", exact=True).click()
-    expect(state(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
+    expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
     expect(page.get_by_text("the change waits for you", exact=False)).to_be_visible()
 
     # Approve the first diff with its key: compile, correctness and resources appear.
-    page.locator(".cg-rail").click()
-    page.keyboard.press("a")
+    shortcut(page, "a")
     expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "COMPILE")).to_contain_text("passed")
     expect(stop_of(page, "TEST")).to_contain_text("passed")
@@ -77,7 +65,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(page.locator(".cg-note.cg-error")).to_contain_text("first at [0, 0]")
     other = page.context.new_page()
     other.goto(f"{link}&step=1&pane=resources")
-    expect(other.locator(".cg-step-title")).to_contain_text("Step 1")
+    expect(title_of(other)).to_contain_text("Step 1")
     expect(other.get_by_text("Occupancy, theoretical")).to_be_visible()
     other.close()
 
@@ -89,22 +77,21 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
 
     # Rewind to the first step, go on, approve what comes.
     page.get_by_role("link", name=re.compile("^Step 1:")).click()
-    expect(page.locator(".cg-step-title")).to_contain_text("Step 1")
-    page.locator(".cg-rail").click()
-    page.keyboard.press("w")
-    expect(page.locator(".cg-step-title")).to_contain_text("Step 3")
+    expect(title_of(page)).to_contain_text("Step 1")
+    shortcut(page, "w")
+    expect(title_of(page)).to_contain_text("Step 3")
     expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
 
     # The engine dies in the middle of the trial; it is started again and the trial is carried out.
-    page.locator(".cg-rail").click()
-    page.keyboard.press("a")
+    shortcut(page, "a")
     expect(stop_of(page, "COMPILE")).to_contain_text(re.compile("running|passed"), timeout=30_000)
     server.kill_engine()
+    page.reload()
     expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=120_000)
     expect(stop_of(page, "TEST")).to_contain_text("passed")
 
     page.get_by_role("button", name=re.compile("^Accept 3")).click()
-    expect(state(page)).to_contain_text("accepted", timeout=120_000)
+    expect(state_of(page)).to_contain_text("accepted", timeout=120_000)
     assert promoted.split("id=")[1][:10] in page.url
     page.reload()
-    expect(state(page)).to_contain_text("accepted")
+    expect(state_of(page)).to_contain_text("accepted")

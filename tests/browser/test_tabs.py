@@ -8,9 +8,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from cutegen_core.store import Store
 from pages.components.rail import WAITING_POLL_S
-from tests.browser.conftest import Server
 from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
 from tests.pages.stories import softmax_story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

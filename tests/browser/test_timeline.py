@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.store import Store
-from tests.browser.conftest import Server
+from tests.browser.driving import shortcut, title_of
 from tests.pages.gpu_stories import branched_story
 from tests.pages.stories import HOSTILE, Story
+from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -20,7 +21,7 @@ def row(page: Page, number: int) -> Locator:
 
 
 def shows(page: Page, number: int) -> None:
-    expect(page.locator(".cg-step-title")).to_contain_text(f"Step {number}")
+    expect(title_of(page)).to_contain_text(f"Step {number}")
     expect(row(page, number)).to_have_attribute("aria-current", "step")
 
 
@@ -46,10 +47,9 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     shows(page, 3)
     expect(page).to_have_url(re.compile("step=3"))
     assert row(page, 5).get_attribute("href") == f"?id={session}&step=5"
-    page.locator(".cg-rail").click()
-    page.keyboard.press("n")
+    shortcut(page, "n")
     shows(page, 4)
-    page.keyboard.press("o")
+    shortcut(page, "o")
     shows(page, 3)
     row(page, 3).focus()
     for key, number in (

@@ -4,33 +4,16 @@ same kernels with one mistake each, which must be found with its kind and line."
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.trial import Status
 from tests.core.emulated import BFLOAT16, Harness, Ran, kernel, line_of, one
 
 BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 MEMORY = Status.MEMORY_ERROR
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture
-def harness(executor: CpuExecutor, tmp_path: Path) -> Harness:
-    return Harness(executor, tmp_path)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
 
 
 # A 32 x 16 tile of C by four warps; A and B come in three stages of 16 columns through cp.async.

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.trial import Status
 from tests.core.emulated import Harness, kernel, line_of, one
 
 MARK = "// HERE"
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture
-def harness(executor: CpuExecutor, tmp_path: Path) -> Harness:
-    return Harness(executor, tmp_path)
 
 
 class Bug(NamedTuple):

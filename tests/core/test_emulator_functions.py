@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.launch import LaunchPlan
 from cutegen_core.trial import Status
 from tests.core.emulated import Harness, Ran, kernel, launch, line_of, one
 
 BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 FULL = 0xFFFFFFFF
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture
-def harness(executor: CpuExecutor, tmp_path: Path) -> Harness:
-    return Harness(executor, tmp_path)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
 
 
 def f32(x: float) -> int:

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from cutegen_core.executors.cpu import CpuExecutor
 from cutegen_core.launch import LaunchPlan, Scratch
 from cutegen_core.trial import Status
 from tests.core.emulated import BFLOAT16, Harness, kernel, launch, one
 
 BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture
-def harness(executor: CpuExecutor, tmp_path: Path) -> Harness:
-    return Harness(executor, tmp_path)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
 
 
 RELU = kernel(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,16 +11,6 @@ from cutegen_core.trial import Status
 from tests.core.emulated import Harness, kernel, one
 
 SECRET = "the-secret-nobody-may-read"
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture
-def harness(executor: CpuExecutor, tmp_path: Path) -> Harness:
-    return Harness(executor, tmp_path)
 
 
 def of(statements: str, before: str = "") -> str:

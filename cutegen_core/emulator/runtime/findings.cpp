@@ -90,8 +90,9 @@ const char* verb(Access access) {
 [[noreturn]] void out_of_bounds(const char* name, long offset, size_t itemsize, size_t bytes, bool is_shared, Access access) {
   at_frames(access_pc, access_frame);
   long const element = offset >= 0 ? offset / (long)itemsize : -((-offset + (long)itemsize - 1) / (long)itemsize);
-  fail("MEMORY_ERROR", "out-of-bounds", name, "%s %s%s out of bounds: element %ld, it has %zu elements (%zu bytes)",
-       verb(access), is_shared ? "shared variable " : "", name, element, bytes / itemsize, bytes);
+  fail("MEMORY_ERROR", "out-of-bounds", name, "%s %s%s out of bounds: element %ld, it has %zu element%s (%zu bytes)",
+       verb(access), is_shared ? "shared variable " : "", name, element, bytes / itemsize,
+       bytes == itemsize ? "" : "s", bytes);
 }
 
 [[noreturn]] void explain_stray(uintptr_t address, Access access) {

@@ -56,8 +56,9 @@ bool inside(uintptr_t address, const void* low, size_t bytes) {
     fail("INPUT_MODIFIED", "input-modified", buffer->name, "writes to input %s (element %ld)", buffer->name,
          offset / (long)buffer->itemsize);
   if (buffer)
-    fail("MEMORY_ERROR", "out-of-bounds", buffer->name, "%s %s at element %ld; it has %zu elements",
-         write ? "writes" : "reads", buffer->name, offset / (long)buffer->itemsize, buffer->bytes / buffer->itemsize);
+    fail("MEMORY_ERROR", "out-of-bounds", buffer->name, "%s %s at element %ld; it has %zu element%s",
+         write ? "writes" : "reads", buffer->name, offset / (long)buffer->itemsize, buffer->bytes / buffer->itemsize,
+         buffer->bytes == buffer->itemsize ? "" : "s");
   if (current.thread >= 0 && address + (64 << 10) >= fiber_stack_low(current.thread) &&
       address < fiber_stack_low(current.thread) + STACK_BYTES)
     fail("UNSUPPORTED", "local-memory", "", "a thread needs more than the %zu KiB of local memory the emulator gives",

@@ -1,4 +1,4 @@
-"""Numbers and verdicts as the slides write them."""
+"""What is said of a step in a word or two."""
 
 from __future__ import annotations
 
@@ -6,31 +6,7 @@ from cutegen_core.candidate import Author
 from cutegen_core.event import Outcome, SessionSettings
 from cutegen_core.session_state import Step
 from cutegen_core.trial import Status
-
-
-def micros(us: float) -> str:
-    """A time with four digits and the unit a person would choose."""
-    return f"{us / 1000:.4g} ms" if us >= 1000 else f"{us:.4g} µs"
-
-
-def ratio(value: float) -> str:
-    """A speedup: 0.0256 -> "0.026x", 1.124 -> "1.12x", 45.79 -> "45.8x"."""
-    return f"{value:.2g}x" if value < 0.1 else f"{value:.2f}x" if value < 10 else f"{value:.1f}x"
-
-
-def percent(fraction: float) -> str:
-    """A small relative number, such as a noise: 0.006 -> "0.6 %"."""
-    return f"{100 * fraction:.2g} %"
-
-
-def lowered(word: object) -> str:
-    """A status as a person writes it: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
-    return str(word).replace("_", " ").lower()
-
-
-def counted(number: int, thing: str) -> str:
-    """ "1 step", "2 steps"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+from cutegen_core.wording import lowered
 
 
 def mark(step: Step) -> str:

@@ -1,0 +1,138 @@
+"""The served application on a workspace of its own, and a Chromium to look at it: for tests, pictures, benchmarks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from cutegen_core import workspace
+
+ROOT = Path(__file__).parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+START_S = 60
+_ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+class NotServedError(RuntimeError):
+    """The server or its engine did not come up, or there is no browser; the text says what to do."""
+
+
+@dataclass
+class Server:
+    """`streamlit run app.py` on a workspace and a port of its own; what it prints goes to `server.log` there."""
+
+    home: Path
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.port = self.port or free_port()
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={self.port}"]
+        with (self.home / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--server.headless=true"], cwd=ROOT, stdout=log, stderr=log,
+                env=os.environ | {"CUTEGEN_HOME": str(self.home)} | self.environment,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_S
+        while self.process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError), urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2):
+                return
+            time.sleep(0.01)
+        raise NotServedError(f"the server did not start:\n{(self.home / 'server.log').read_text()[-3000:]}")
+
+    def kill(self) -> None:
+        """As the machine would: no warning, nothing cleaned up."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def engine_pid(self) -> int:
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            with suppress(OSError, ValueError):
+                return int((self.home / "engine.lock").read_text())
+            time.sleep(0.1)
+        raise NotServedError("no engine has started")
+
+    def kill_engine(self) -> int:
+        pid = self.engine_pid()
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def end(self) -> None:
+        """The server, and the engine if one runs."""
+        self.kill()
+        with suppress(OSError, ValueError):
+            os.kill(int((self.home / "engine.lock").read_text()), signal.SIGKILL)
+
+
+@contextmanager
+def served(home: Path, port: int = 0) -> Iterator[Server]:
+    server = Server(home, port)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
+
+
+@contextmanager
+def own_workspace() -> Iterator[Path]:
+    """A workspace that is thrown away, with the caches of the real one, and this process's own meanwhile."""
+    cache = workspace.home() / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    before = os.environ.get("CUTEGEN_HOME")
+    with tempfile.TemporaryDirectory(prefix="cutegen-", ignore_cleanup_errors=True) as folder:
+        (Path(folder) / "cache").symlink_to(cache.resolve())
+        os.environ["CUTEGEN_HOME"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            os.environ.pop("CUTEGEN_HOME")
+            if before is not None:
+                os.environ["CUTEGEN_HOME"] = before
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Headless.
+
+    Raises:
+        NotServedError: there is none on this machine.
+    """
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        raise NotServedError(
+            f"no browser: none of {', '.join(BROWSERS)} is in PATH; install one (`apt install chromium`)"
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
