@@ -68,6 +68,11 @@ def _next_step(step: int) -> Sign:
     return Sign(HEADER, f"steps {step + 1} of")
 
 
+def _on_its_way(step: int) -> Sign:
+    """A kernel that was tried before has its verdict at once, and the next step begins."""
+    return Sign(f"{RAIL}, {HEADER}", f"patch passed|steps {step + 1} of")
+
+
 REDIRECT = Answer("redirect", _typed("redirect"), "click", _next_step)
 ANSWERS = (
     REDIRECT,
@@ -77,7 +82,7 @@ ANSWERS = (
     Answer("reject", _typed("reject"), "click", _next_step),
     Answer("rewind", _key("w"), "keydown", _next_step),
     REDIRECT,
-    Answer("approve", _key("a"), "keydown", lambda _: Sign(RAIL, "patch passed")),
+    Answer("approve", _key("a"), "keydown", _on_its_way),
 )
 """In an order in which each of them is possible, also when the playbook has nothing more to propose by itself."""
 
