@@ -1,5 +1,7 @@
-"""Everything that needs a GPU, in order, within a budget: `python -m benchmarks.gpu_all [PART ...] --budget-s 560`.
+"""Four of the GPU measurements, in order, within a budget: `python -m benchmarks.gpu_all [PART ...] --budget-s 560`.
 
+They are the emulator cross-check, edit to verdict, the wgmma product and the recorded session. The other scripts that
+need a GPU (`gpu_timing`, `gpu_recovery`, `gpu_clock`, `gpu_modelnew`, `tests.adversarial.run`) are run by themselves.
 Each part is a command of its own with its own limit; one that does not fit into what is left is not begun. Results stay
 where the parts put them and are copied to --out, so that a machine without a disk of its own can hand them back.
 """
