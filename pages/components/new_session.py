@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import sessions, views
 from cutegen_core.decision import Autonomy, Gate
-from cutegen_core.device import KNOWN, target
+from cutegen_core.device import KNOWN, Device, target
 from cutegen_core.errors import UsageError
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import Models
@@ -53,8 +53,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
             "Compile for", list(KNOWN), index=list(KNOWN).index(target().arch), key=f"new-arch-{name}", width=150
         )
         start = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
-    proven = "Runs on the emulator: right or wrong is proven, time is not measured."
-    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {proven}")
+    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(target(arch))}")
     if start:
         ordered = tuple(gate for gate in GATES if gate in gates)
         places.go_to_session(
@@ -70,6 +69,13 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 max_tokens=llm.max_tokens,
             )
         )
+
+
+def runs_on(device: Device) -> str:
+    """What a session for this device is run on, and what it will find out."""
+    if sessions.default_executor(device) == "gpu":
+        return f"Runs on the GPU of this machine, {device.name}: kernels are tested and timed there."
+    return "Runs on the emulator: right or wrong is proven, time is not measured."
 
 
 class Llm(NamedTuple):

@@ -12,9 +12,10 @@ from cutegen_core.views import SpeedRow, share, suspect
 from cutegen_core.views.speed import COMPULSORY, GRAPH
 from cutegen_core.wording import micros
 from pages.components import data, roofline_chart
-from pages.components.charts import BLUE, GREEN, GREY, NEEDS_GPU
+from pages.components.charts import BLUE, GREEN, GREY
 from pages.components.speed_charts import CALLED
 from pages.components.texts import Html, escaped, heading, heard, note, quiet, table
+from pages.components.untimed import why_untimed
 
 _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 
@@ -22,7 +23,7 @@ _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 def render_roofline(trial: Trial, earlier: Sequence[SpeedRow]) -> None:
     """Bounds and points of every timed workload; `earlier` steps are joined to a path on the first one."""
     if trial.performance is None or not trial.performance.workloads:
-        note("info", f"No roofline: a kernel that was not timed has no place on it. {_why(trial)}")
+        note("info", f"No roofline, since this kernel was not timed: {why_untimed(trial)}.")
         return
     for number, workload in enumerate(trial.performance.workloads):
         heading(f"Workload {workload.workload}")
@@ -39,10 +40,6 @@ def render_roofline(trial: Trial, earlier: Sequence[SpeedRow]) -> None:
         "read once, each output byte beyond the L2 written once, at the most the device ever showed. A kernel may beat "
         "the first, by avoiding work; never the second."
     )
-
-
-def _why(trial: Trial) -> str:
-    return NEEDS_GPU.capitalize() + "." if trial.executor == "cpu" else trial.message
 
 
 def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:

@@ -12,9 +12,9 @@ from cutegen_core.trial import Status, Trial
 from cutegen_core.views import compare_speed
 from cutegen_core.wording import percent, ratio
 from pages.components import speed_charts
-from pages.components.charts import NEEDS_GPU
 from pages.components.resources import deltas
 from pages.components.texts import Html, escaped, heard, quiet
+from pages.components.untimed import why_untimed
 
 _KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
 _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
@@ -73,11 +73,18 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
     if rows:
         st.html(deltas(rows, *names))
     else:
-        quiet(f"Neither was timed: {NEEDS_GPU}.")
+        quiet(_neither(a, b, names))
     if is_suspect(a, b):
         quiet("▲ A time is SUSPECT: it is no result, and there is no word for it.")
     elif rows and not found:
         quiet("They were not timed on the same workload, so there is no word for it.")
+
+
+def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:
+    """Why there is no time of either."""
+    one, other = why_untimed(a), why_untimed(b)
+    why = one if one == other else f"{names[0]}: {one}; {names[1]}: {other}"
+    return f"Neither was timed: {why}."
 
 
 def _workload(found: Compared, names: tuple[str, str]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_core import views
+from cutegen_core.device import target
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
+from pages.components import new_session
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
 
@@ -53,6 +56,14 @@ def test_starting_creates_the_session_as_chosen(store: Store) -> None:
     state = views.session_view(store, session).state
     assert (state.settings.problem_name, state.settings.proposer, state.max_steps) == ("relu", "manual", 7)
     assert state.status is SessionState.READY
+
+
+def test_where_a_session_would_run_is_said_of_the_chosen_target(store: Store) -> None:
+    page = framed()
+    page.selectbox(key="new-arch-any").select("sm_80").run()
+    assert "Runs on the emulator: right or wrong is proven, time is not measured." in shown(page)
+    here = replace(target("sm_80"), name="A100 of this machine", present=True)
+    assert new_session.runs_on(here).startswith("Runs on the GPU of this machine, A100 of this machine: ")
 
 
 def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,7 +17,7 @@ from cutegen_core.trial import Status
 from cutegen_core.variant import Spent
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
-from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
+from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, race, softmax_story
 
 
 def _figures(page: AppTest) -> str:
@@ -81,6 +82,25 @@ def test_a_suspect_time_is_no_result(store: Store, open_page: OpenPage) -> None:
 def test_without_a_gpu_the_panes_say_so(store: Store, open_page: OpenPage, pane: str) -> None:
     text = shown(open_page("session", id=softmax_story(store).session, step=3, pane=pane))
     assert "eeds a GPU" in text
+
+
+def test_a_kernel_that_failed_on_a_gpu_is_not_said_to_lack_one(store: Store, open_page: OpenPage) -> None:
+    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
+    for source in (KERNEL, ONE_PASS):
+        key = story.propose(source, "no barriers")
+        story.test(replace(race(store, key), executor="gpu")).close(Outcome.FAILED, "race on partial")
+    session = story.publish().session
+    for text in (
+        shown(open_page("compare", a=f"{session}.1", b=f"{session}.2")),
+        shown(open_page("session", id=session, step=1, pane="roofline")),
+    ):
+        assert "timed: workload ragged: race on partial at line 26" in text
+        assert "eeds a GPU" not in text
+
+
+def test_without_a_gpu_the_roofline_says_so_in_its_own_letters(store: Store, open_page: OpenPage) -> None:
+    text = shown(open_page("session", id=softmax_story(store).session, step=3, pane="roofline"))
+    assert "No roofline, since this kernel was not timed: timing needs a GPU: the emulator proves kernels" in text
 
 
 def test_roofline_in_words_and_with_both_bounds(store: Store, open_page: OpenPage) -> None:
