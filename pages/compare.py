@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.code_text import diff
-from pages.components import address, charts, code_tables, data, delta_tiles, places, sides, ui_state
+from pages.components import charts, code_tables, data, delta_tiles, places, sides
 from pages.components.code_tables import Notes
 from pages.components.resources import deltas
 from pages.components.sides import Side
@@ -47,9 +47,6 @@ def render_numbers(a: Side, b: Side) -> None:
     st.plotly_chart(charts.mix_bars(mixes), key="compare-mix", config={"displayModeBar": False})
 
 
-address.agree()
-ui_state.carry_out()
-address.agree()
 store = data.store()
 if not store.sessions():
     note("info", "There is nothing to compare yet: no session has begun.")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import presentation, views
-from pages.components import address, data, imported, places, present, ui_state
+from pages.components import address, data, imported, places, present
 from pages.components.texts import heading, note, quiet
 
-address.agree()
-ui_state.carry_out()
-address.agree()
 store = data.store()
 session = address.get("id")
 if not session:

@@ -42,7 +42,9 @@ def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int
     elif FEWEST <= hunks <= MOST and not state.settings.imported:
         st.button(
             "Try the hunks apart" if not found else "Try them apart again", key="ablate", shortcut="T",
-            on_click=ui_state.noted(ui_state.choose, lambda _: Decision(DecisionKind.ABLATE, candidate=candidate)),
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda _: Decision(DecisionKind.ABLATE, candidate=candidate)
+            ),
             help="Builds and tests the change without each hunk, and each hunk alone; times them where there is a GPU.",
         )  # fmt: skip
 

@@ -57,19 +57,19 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         _hint_and_chips(store, view, shown)
         left, middle, right = st.columns([3.2, 4.0, 3.9], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
-            _draw(_approve(store, view, shown))
+            _draw(view.id, _approve(store, view, shown))
             st.button(
                 "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
                 on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
             )  # fmt: skip
             _keep_hunks(view, shown)
             if view.state.status is SessionState.EXHAUSTED:
-                _draw(_budget(view))
+                _draw(view.id, _budget(view))
         with middle:
             _instruction(view)
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
-                _draw(button)
+                _draw(view.id, button)
 
 
 def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
@@ -83,7 +83,7 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
         return
     kept, of = hunk_view.some_kept(shown)
     made = hunk_view.decision(shown, view.state.meaning_seq) if 0 < kept < of else None
-    _draw(_Button(
+    _draw(view.id, _Button(
         "decide-hunks", f"Keep {kept} of {of} hunks" if made else "Keep hunks", "K", made is not None,
         lambda _: made or Decision(DecisionKind.STOP),
         help="Drop a hunk first: all of them is Approve, none is Reject." if made is None else "",
@@ -123,12 +123,12 @@ def _hint(view: SessionView) -> str:
     return "Working. Stop is S." if view.working else state.reason
 
 
-def _draw(button: _Button) -> None:
+def _draw(session: str, button: _Button) -> None:
     st.button(
         button.label, key=_bound(button.key, button.seen) if button.seen else button.key,
         shortcut=button.shortcut or None, disabled=not button.enabled,
         type="primary" if button.primary else "secondary",
-        on_click=ui_state.noted(ui_state.choose, button.make, button.text_key, prompt_gate.EMPTY),
+        on_click=ui_state.noted(ui_state.choose, session, button.make, button.text_key, prompt_gate.EMPTY),
         help=button.help or None,
     )  # fmt: skip
 
@@ -143,19 +143,19 @@ def _instruction(view: SessionView) -> None:
     with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.text_input(
             "Instruction or reason", key=key, label_visibility="collapsed", disabled=not enabled, width="stretch",
-            placeholder="What should change next? Or why is this wrong?",
+            placeholder="What should change next? Or why is this wrong?", persist_state="session",
         )  # fmt: skip
         st.form_submit_button(
             "Redirect", key=_bound("decide-redirect", seen), shortcut="D", disabled=not enabled,
             on_click=ui_state.noted(
-                ui_state.choose, lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT
+                ui_state.choose, view.id, lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT
             ),
         )  # fmt: skip
         st.form_submit_button(
             "Reject", key=_bound("decide-reject", seen), shortcut="X",
             disabled=not enabled or view.state.open_step is None,
             on_click=ui_state.noted(
-                ui_state.choose, lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY
+                ui_state.choose, view.id, lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY
             ),
         )  # fmt: skip
 
@@ -165,6 +165,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
     state, gate, step = view.state, view.state.gate, view.state.step
     if prompt_gate.is_open(view):
         seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
+        seen = seen and not editor.is_open(store, view)
         return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
                        text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"

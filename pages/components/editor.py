@@ -6,6 +6,7 @@ It is the code editor, or a plain text field where `CUTEGEN_EDITOR=text` is set 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 
 import streamlit as st
@@ -23,7 +24,7 @@ from pages.components import code_editor, draft_exchange, plan_form, ui_state
 from pages.components.draft_exchange import Message, Visit
 from pages.components.line_marks import marks_of, moved
 from pages.components.source import line_messages
-from pages.components.texts import heading, table
+from pages.components.texts import heading, note, table
 
 SETTING = "CUTEGEN_EDITOR"
 KINDS = ("code", "text")
@@ -31,6 +32,14 @@ EDITOR_HEIGHT_PX = 520
 OTHERS_POLL_S = 2.0
 """How soon a draft changed in another tab is seen here."""
 _EMPTY = "The editor is empty."
+
+
+@dataclass
+class _Field:
+    """The plain text field: its key, and the draft as it was kept or taken over here last."""
+
+    key: str
+    seen: Draft
 
 
 def is_open(store: Store, view: SessionView) -> bool:
@@ -105,7 +114,7 @@ def _actions(store: Store, view: SessionView, base: str) -> code_editor.Actions:
             ui_state.say(_EMPTY)
             return
         visit.ran = content_key(message.text)
-        ui_state.choose_now(Decision(DecisionKind.EDIT, seen, source=message.text, candidate=base or None))
+        ui_state.choose_now(view.id, Decision(DecisionKind.EDIT, seen, source=message.text, candidate=base or None))
 
     def leave(done: bool) -> None:
         if done:
@@ -134,15 +143,20 @@ def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
 
 
 def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
-    key = _key(view.id, draft.base)
-    ui_state.put_once(key, draft.text)
+    """A draft changed in another tab is taken over where nothing was typed here since; else the person says which."""
+    field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _Field(_key(view.id, draft.base), draft))
+    if ui_state.text(field.key) in ("", field.seen.text):
+        ui_state.put(field.key, draft.text)
+        field.seen = draft
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
-    plan_form.render_plan_form(view, draft.text, partial(_write, store, view.id, draft.base, key), tested)
+    plan_form.render_plan_form(view, draft.text, partial(_write, store, view.id, field), tested)
+    if field.seen != draft:
+        _which(store, view.id, field, draft)
     st.text_area(
-        code_editor.LABEL, key=key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
-        on_change=_keep, args=(store, view.id, draft.base, key),
+        code_editor.LABEL, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
+        on_change=ui_state.noted(_keep, store, view.id, field),
     )  # fmt: skip
-    _buttons(store, view, draft.base, key)
+    _buttons(store, view, draft.base, field.key)
     said = sorted(line_messages(tested).items())
     rows: list[tuple[object, ...]] = [(line, text) for line, texts in said for text in texts]
     if rows:
@@ -169,6 +183,7 @@ def _forget(store: Store, session: str, draft: Draft) -> None:
     store.save_draft(session, None)
     ui_state.set_editing(session, False)
     ui_state.forget(_key(session, draft.base))
+    ui_state.forget(f"field-{_key(session, draft.base)}")
 
 
 def _key(session: str, base: str) -> str:
@@ -188,22 +203,48 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
     with st.container(horizontal=True, gap="xsmall"):
         st.button(
             "Run the edit", key="edit-run", type="primary", shortcut="Ctrl+Enter",
-            on_click=ui_state.noted(ui_state.choose, make, key, _EMPTY),
+            on_click=ui_state.noted(ui_state.choose, view.id, make, key, _EMPTY),
         )  # fmt: skip
-        st.button("Close, keep the draft", key="edit-close", on_click=ui_state.set_editing, args=(view.id, False))
-        st.button("Discard the draft", key="edit-discard", on_click=discard, args=(store, view.id))
+        st.button(
+            "Close, keep the draft", key="edit-close", on_click=ui_state.noted(ui_state.set_editing, view.id, False)
+        )
+        st.button("Discard the draft", key="edit-discard", on_click=ui_state.noted(discard, store, view.id))
 
 
-def _keep(store: Store, session: str, base: str, key: str) -> None:
-    # Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
-    if store.draft(session) is not None:
-        store.save_draft(session, Draft(base, ui_state.text(key)))
+def _keep(store: Store, session: str, field: _Field) -> None:
+    """Keeps what was typed upon the draft as it was seen here; a draft that is gone has been run or discarded."""
+    typed = field.seen._replace(text=ui_state.text(field.key))
+    if store.replace_draft(session, field.seen, typed):
+        field.seen = typed
 
 
-def _write(store: Store, session: str, base: str, key: str, text: str) -> None:
-    """The form has changed the text: it is the draft, and what the editor shows."""
-    store.save_draft(session, Draft(base, text))
-    ui_state.put(key, text)
+def _write(store: Store, session: str, field: _Field, text: str) -> None:
+    """The form has changed the text: it is the draft, and what the field shows."""
+    written = field.seen._replace(text=text)
+    _rewrite(store, session, field.seen, text)
+    if store.draft(session) == written:
+        field.seen = written
+        ui_state.put(field.key, text)
+
+
+def _which(store: Store, session: str, field: _Field, draft: Draft) -> None:
+    """What was typed upon a text that has changed meanwhile is neither kept nor lost."""
+    note("warning", "The draft was changed meanwhile in another tab. What you typed here is not kept yet.")
+    with st.container(horizontal=True, gap="xsmall"):
+        st.button(
+            "Keep what I typed", key="edit-mine", on_click=ui_state.noted(_keep_mine, store, session, field, draft)
+        )
+        st.button("Take the other", key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
+
+
+def _keep_mine(store: Store, session: str, field: _Field, draft: Draft) -> None:
+    field.seen = draft
+    _keep(store, session, field)
+
+
+def _take_theirs(field: _Field, draft: Draft) -> None:
+    field.seen = draft
+    ui_state.put(field.key, draft.text)
 
 
 def _source(store: Store, base: str) -> str:

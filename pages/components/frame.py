@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from cutegen_core.errors import CutegenError
-from pages.components import address, login, places
+from pages.components import answers, data, login, places
 from pages.components.texts import note
 
 ICON = Path(__file__).parents[2] / "assets" / "icon.png"
@@ -17,8 +17,8 @@ st.html(Path(__file__).with_name("page.css"))
 page = st.navigation(places.every(), position="top")
 try:
     login.gate()
-    address.agree()
+    answers.take_up(data.store())
     page.run()
-except CutegenError as error:
+except (CutegenError, OSError) as error:
     note("error", str(error))
     st.page_link(places.start(), label="Back to the start page")

@@ -113,11 +113,11 @@ def _autonomy(view: SessionView) -> None:
         format_func=str,
         help="How far it goes by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
         label_visibility="collapsed",
-        on_change=ui_state.noted(_switched, key),
+        on_change=ui_state.noted(_switched, view.id, key),
         disabled=view.state.status is SessionState.ACCEPTED or view.state.settings.imported,
     )
 
 
-def _switched(key: str) -> None:
+def _switched(session: str, key: str) -> None:
     chosen = Autonomy(ui_state.text(key))
-    ui_state.choose(lambda _: Decision(DecisionKind.AUTONOMY, autonomy=chosen))
+    ui_state.choose(session, lambda _: Decision(DecisionKind.AUTONOMY, autonomy=chosen))

@@ -62,5 +62,8 @@ def _field(
 ) -> None:
     ui_state.put_once(key, value)
     read_only = view.state.settings.imported
-    st.text_area(label, key=key, height=90, label_visibility="collapsed", placeholder=placeholder, disabled=read_only)
-    st.button(label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, make, key))
+    st.text_area(label, key=key, height=90, label_visibility="collapsed", placeholder=placeholder, disabled=read_only,
+                 persist_state="session")  # fmt: skip
+    st.button(
+        label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, view.id, make, key)
+    )

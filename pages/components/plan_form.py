@@ -95,7 +95,8 @@ def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tu
             if parameter.tunable:
                 ui_state.put(key, parameter.default)
                 st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
-                why = ""
+                refused = _refused(key, kernel.text)
+                why = f"not written: {refused.why}" if refused else ""
             else:
                 why = _shown_as_typed(key, str(parameter.default), kernel.text)
                 st.text_input(parameter.name, key=key, on_change=change)
@@ -120,12 +121,14 @@ def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, wr
 
 def _shown_as_typed(key: str, in_file: str, text: str) -> str:
     """Fills the field: with what the file has, or with what was refused of this text; returns why it was."""
+    refused = _refused(key, text)
+    ui_state.put(key, refused.typed if refused else in_file)
+    return f"not written: {refused.why}" if refused else ""
+
+
+def _refused(key: str, text: str) -> Refused | None:
     refused = ui_state.held(f"refused-{key}", Refused)
-    if refused is None or refused.text != text:
-        ui_state.put(key, in_file)
-        return ""
-    ui_state.put(key, refused.typed)
-    return f"not written: {refused.why}"
+    return refused if refused and refused.text == text else None
 
 
 def _error(why: str) -> None:
@@ -143,6 +146,8 @@ def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> N
     typed = ui_state.text(key)
 
     def changed() -> str:
+        if parameter.tunable:
+            return parse(text).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed))
         try:
             number = type(parameter.default)(typed)
         except ValueError as error:

@@ -79,7 +79,9 @@ def _ask(view: SessionView, shown: StepView, label: str) -> None:
     if settings.executor == "gpu" and shown.step.passed and not settings.imported:
         st.button(
             label, key="profile-ask", shortcut="P",
-            on_click=ui_state.noted(ui_state.choose, lambda _: Decision(DecisionKind.PROFILE, candidate=candidate)),
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda _: Decision(DecisionKind.PROFILE, candidate=candidate)
+            ),
         )  # fmt: skip
 
 

@@ -43,11 +43,12 @@ def render_prompt_gate(store: Store, view: SessionView) -> None:
     original, key = store.text(gate.prompt), text_key(view)
     ui_state.put_once(key, original)
     heading(f"Prompt to the model, for {gate.role or 'the next kernel'} · nothing has been sent yet")
-    text = st.text_area("Prompt", key=key, height=PROMPT_HEIGHT_PX, label_visibility="collapsed")
+    text = st.text_area("Prompt", key=key, height=PROMPT_HEIGHT_PX, label_visibility="collapsed",
+                        persist_state="session")  # fmt: skip
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.button(
             "Send this prompt", key="prompt-send", type="primary", shortcut="Ctrl+Enter",
-            on_click=ui_state.noted(ui_state.choose, send(store, view), key, EMPTY),
+            on_click=ui_state.noted(ui_state.choose, view.id, send(store, view), key, EMPTY),
         )  # fmt: skip
         st.button("Restore", key="prompt-restore", disabled=text == original, on_click=ui_state.put,
                   args=(key, original))  # fmt: skip

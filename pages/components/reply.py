@@ -25,10 +25,10 @@ def render_reply_gate(store: Store, view: SessionView) -> None:
     with st.container(key="prompt-pane", height=260, border=False):
         st.code(store.text(gate.prompt), language=None, wrap_lines=True)
     heading("2 · Paste its reply")
-    st.text_area("The model's reply", key=key, height=220, label_visibility="collapsed")
+    st.text_area("The model's reply", key=key, height=220, label_visibility="collapsed", persist_state="session")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Read the reply", key="reply-read", type="primary", shortcut="Ctrl+Enter",
-            on_click=ui_state.noted(ui_state.choose, make, key, "Paste the reply first."),
+            on_click=ui_state.noted(ui_state.choose, view.id, make, key, "Paste the reply first."),
         )  # fmt: skip
         quiet("A whole kernel file, or SEARCH/REPLACE blocks against the current one.")

@@ -5,8 +5,8 @@ The truth is in the store and in the URL.
 1. A click must carry what the person saw, not what is true a moment later: buttons hand over decisions bound at drawing
    time (`choose`).
 2. The next click ends a callback at its first touch of Streamlit's state, and then it has done nothing. So a button's
-   callback only notes what is to be done, in a plain list (`noted`), and the page does that first (`carry_out`).
-3. Then the page takes up the decisions, in their order (`take_decisions`).
+   callback only notes what is to be done, in a plain list (`noted`), and every page does that first (`carry_out`).
+3. Then the decisions are handed over in their order (`answers`), each to the session it was made on.
 """
 
 from __future__ import annotations
@@ -29,9 +29,18 @@ _EDITING = "editing"
 _OPENING = "opening"
 
 
-class Submitted(NamedTuple):
-    """This tab's last decision until it is settled: its number in the inbox, and the source of an edit."""
+class Chosen(NamedTuple):
+    """A decision on a session, to be handed over; the key of the text it was made from."""
 
+    session: str
+    decision: Decision
+    text_key: str
+
+
+class Submitted(NamedTuple):
+    """A decision of this tab until it is settled: its number in the inbox, and the source of an edit."""
+
+    session: str
     ticket: int
     source: str
 
@@ -42,16 +51,16 @@ class Tab:
 
     Attributes:
         clicks: what is to be done, in order.
-        chosen: decisions to be handed over, each with the key of the text it was made from.
-        last: the decision handed over last, unless it was refused.
-        submitted: that decision's number in the inbox until it is settled.
+        chosen: decisions to be handed over, in order.
+        last: the one handed over last, unless it was refused.
+        submitted: those that were handed over and are not settled.
         notice: a message for the next drawing.
     """
 
     clicks: list[Callable[[], None]] = field(default_factory=list)
-    chosen: list[tuple[Decision, str]] = field(default_factory=list)
-    last: Decision | None = None
-    submitted: Submitted | None = None
+    chosen: list[Chosen] = field(default_factory=list)
+    last: Chosen | None = None
+    submitted: list[Submitted] = field(default_factory=list)
     notice: str = ""
 
 
@@ -65,38 +74,44 @@ def noted(act: Callable[..., None], *args: object, **kwargs: object) -> Callable
 
 
 def carry_out() -> None:
-    """At the beginning of a page: does what was clicked. What the next click cuts short stays noted."""
+    """At the beginning of every page: does what was clicked. What the next click cuts short stays noted; what cannot be
+    done is said once."""
     clicks = tab().clicks
     while clicks:
-        clicks[0]()
+        try:
+            clicks[0]()
+        except Exception:
+            clicks.pop(0)
+            raise
         clicks.pop(0)
 
 
-def choose(make: MakeDecision, text_key: str = "", empty: str = "") -> None:
+def choose(session: str, make: MakeDecision, text_key: str = "", empty: str = "") -> None:
     """Of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
     typed = text(text_key) if text_key else ""
     if text_key and not typed.strip():
         say(empty)
         return
-    _choose(make(typed), text_key)
+    _choose(Chosen(session, make(typed), text_key))
 
 
-def choose_as_typed(make: MakeDecision, text_key: str) -> None:
+def choose_as_typed(session: str, make: MakeDecision, text_key: str) -> None:
     """Of a button whose field may also be empty."""
-    _choose(make(text(text_key)), text_key)
+    _choose(Chosen(session, make(text(text_key)), text_key))
 
 
-def choose_now(decision: Decision) -> None:
+def choose_now(session: str, decision: Decision) -> None:
     """In a callback that has the text itself: the decision is made."""
-    _choose(decision, "")
+    _choose(Chosen(session, decision, ""))
 
 
-def _choose(decision: Decision, text_key: str) -> None:
+def _choose(chosen: Chosen) -> None:
     """The same answer to the same question twice, as of a button pressed twice, is one."""
     ours = tab()
-    before = [chosen for chosen, _ in ours.chosen] or [ours.last]
-    if decision.kind in UNBOUND or decision != before[-1]:
-        ours.chosen.append((decision, text_key))
+    before = ours.chosen[-1] if ours.chosen else ours.last
+    again = before is not None and before[:2] == chosen[:2]
+    if chosen.decision.kind in UNBOUND or not again:
+        ours.chosen.append(chosen)
 
 
 def waits_for_page() -> bool:
@@ -107,13 +122,6 @@ def waits_for_page() -> bool:
 def redraw_page() -> None:
     """In a callback of a fragment: what was done shows elsewhere on the page, too."""
     st.session_state[_REDRAW] = True
-
-
-def take_decisions() -> list[tuple[Decision, str]]:
-    """What was chosen since, once, each with the key of the text it was made from."""
-    ours = tab()
-    taken, ours.chosen = ours.chosen, []
-    return taken
 
 
 def say(text: str) -> None:
@@ -146,7 +154,8 @@ def first_time(key: str, mark: str) -> bool:
 
 def text(key: str) -> str:
     """What is typed in the field with this key."""
-    return str(st.session_state.get(key) or "")
+    value = st.session_state.get(key)
+    return "" if value is None else str(value)
 
 
 def put(key: str, value: Any) -> None:  # noqa: ANN401 - the value of any widget

@@ -18,6 +18,12 @@ FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "frame.py
 PAGES = Path(__file__).parent.parent.parent / "pages"
 
 OpenPage = Callable[..., AppTest]
+_ONE_PAGE = """
+import runpy
+from pages.components import answers, data
+answers.take_up(data.store())
+runpy.run_path({path!r})
+"""
 
 
 @pytest.fixture
@@ -29,10 +35,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def open_page(store: Store) -> OpenPage:
-    """Runs one page with these query parameters; what it raises fails the test."""
+    """Runs one page with these query parameters, after what was clicked; what it raises fails the test."""
 
     def run(name: str, /, **query: object) -> AppTest:
-        page = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
+        page = AppTest.from_string(_ONE_PAGE.format(path=str(PAGES / f"{name}.py")), default_timeout=60)
         for key, value in query.items():
             page.query_params[key] = str(value)
         page.run()

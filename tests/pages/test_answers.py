@@ -1,0 +1,121 @@
+"""What is clicked and typed reaches the session it was meant for, once, and is not lost on the way."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cutegen_core.decision import DecisionKind, Gate
+from cutegen_core.event import GateOpened, Role
+from cutegen_core.store import Draft, Store
+from tests.pages.conftest import OpenPage, button_of, shown
+from tests.pages.stories import KERNEL, ONE_PASS, Story, softmax_story
+
+PROMPT = "Write a softmax.\nOne warp a row."
+
+
+def waiting(store: Store, story: Story) -> list[DecisionKind]:
+    return [w.decision.kind for w in store.waiting(story.session)]
+
+
+def test_a_decision_goes_to_the_session_it_was_made_on(store: Store, open_page: OpenPage) -> None:
+    meant, opened = softmax_story(store), softmax_story(store)
+    page = open_page("session", id=meant.session)
+    page.query_params["id"] = opened.session  # another one is opened before the click was taken up
+    button_of(page, "decide-stop").click().run()
+    assert (waiting(store, meant), waiting(store, opened)) == ([DecisionKind.STOP], [])
+
+
+def test_every_decision_is_followed_until_it_is_settled(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    store.save_draft(story.session, Draft(store.put(KERNEL), ONE_PASS))
+    page = open_page("session", id=story.session)
+    button_of(page, "edit-run").click().run()
+    button_of(page, "decide-stop").click().run()
+    edit, stop = store.waiting(story.session)
+    assert (edit.decision.kind, stop.decision.kind) == (DecisionKind.EDIT, DecisionKind.STOP)
+    store.append(story.session, [], after=store.last_seq(story.session), taking=edit.id)
+    store.refuse(stop.id, "it has stopped already")
+    page.run()
+    assert store.draft(story.session) is None  # the edit was taken
+    assert "it has stopped already" in shown(page)
+
+
+def a_prompt_waits(store: Store) -> Story:
+    story = softmax_story(store)
+    return story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
+
+
+def test_a_prompt_that_is_being_changed_survives_a_look_at_another_step(store: Store, open_page: OpenPage) -> None:
+    story = a_prompt_waits(store)
+    page = open_page("session", id=story.session)
+    page.text_area[0].input(f"{PROMPT} Mine.").run()
+    button_of(page, "step-older").click().run()
+    assert not page.text_area
+    button_of(page, "step-newer").click().run()
+    assert page.text_area[0].value == f"{PROMPT} Mine."
+
+
+def test_a_prompt_is_sent_only_where_it_can_be_read(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=a_prompt_waits(store).session)
+    assert not button_of(page, "decide-approve").disabled
+    button_of(page, "decide-edit").click().run()
+    assert button_of(page, "decide-approve").disabled
+
+
+def test_what_cannot_be_done_is_said_once(store: Store) -> None:
+    page = AppTest.from_string(
+        "import streamlit as st\n"
+        "from pages.components import ui_state\n"
+        "def write():\n"
+        "    raise OSError('the disk is full')\n"
+        "ui_state.carry_out()\n"
+        "st.button('write', on_click=ui_state.noted(write))\n"
+    ).run()
+    page.button[0].click().run()
+    assert page.exception
+    page.run()
+    assert not page.exception
+
+
+def test_a_parameter_can_be_zero_and_a_refused_choice_is_explained(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    source = KERNEL.replace("[params]", "[params]\nWIDE = { default = 1, values = [1, 0, 0.5] }", 1)
+    store.save_draft(story.session, Draft(store.put(KERNEL), source))
+    page = open_page("session", id=story.session, step=1)
+    choice = f"plan-param-{story.session}-WIDE"
+    page.selectbox(key=choice).select(0).run()
+    assert "WIDE = { default = 0, values = [1, 0, 0.5] }" in page.text_area[0].value
+    page.selectbox(key=choice).select(0.5).run()
+    assert "not written: line 9: parameter WIDE is a whole number; 0.5 is not" in shown(page)
+
+
+@pytest.fixture
+def two_tabs(store: Store, open_page: OpenPage) -> tuple[Store, str, AppTest, AppTest]:
+    story = softmax_story(store)
+    store.save_draft(story.session, Draft(store.put(KERNEL), KERNEL))
+    return store, story.session, open_page("session", id=story.session), open_page("session", id=story.session)
+
+
+def test_the_text_field_overwrites_no_draft_of_another_tab(two_tabs: tuple[Store, str, AppTest, AppTest]) -> None:
+    store, session, one, other = two_tabs
+    one.text_area[0].input("// from one").run()
+    other.text_area[0].input("// from the other").run()
+    draft = store.draft(session)
+    assert draft is not None
+    assert draft.text == "// from one"
+    assert "What you typed here is not kept yet" in shown(other)
+    assert other.text_area[0].value == "// from the other"
+    button_of(other, "edit-mine").click().run()
+    assert store.draft(session) == Draft(draft.base, "// from the other")
+    one.run()  # nothing was typed here since
+    assert one.text_area[0].value == "// from the other"
+
+
+def test_the_other_text_can_be_taken_over(two_tabs: tuple[Store, str, AppTest, AppTest]) -> None:
+    _, _, one, other = two_tabs
+    one.text_area[0].input("// from one").run()
+    other.text_area[0].input("// from the other").run()
+    button_of(other, "edit-theirs").click().run()
+    assert other.text_area[0].value == "// from one"
+    assert "not kept yet" not in shown(other)
