@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -59,7 +60,11 @@ def _read(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of a folder: a problem, or the reason why it is none."""
+    """One file of a folder: a problem, or the reason why it is none.
+
+    Attributes:
+        name: the file's stem; its path below the folder, without the ending, where another file has the same stem.
+    """
 
     name: str
     path: Path
@@ -148,11 +153,13 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder.")
     files = [p for p in sorted(path.rglob("*.py")) if not any(part[0] in "._" for part in p.relative_to(path).parts)]
+    stems = Counter(file.stem for file in files)
     entries = []
     with Loader() as loader:
         for position, file in enumerate(files, 1):
             progress(f"{position} of {len(files)}: {file.name}")
-            entries.append(_entry(loader, file))
+            name = file.stem if stems[file.stem] == 1 else file.relative_to(path).with_suffix("").as_posix()
+            entries.append(_entry(loader, file, name))
     return FolderListing(tuple(entries))
 
 
@@ -169,7 +176,7 @@ def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -
     if not path.is_file():
         raise UsageError(f"{path} is neither a file nor a folder.")
     with Loader() as loader:
-        return FolderListing((_entry(loader, path),))
+        return FolderListing((_entry(loader, path, path.stem),))
 
 
 def built_in() -> FolderListing:
@@ -187,11 +194,11 @@ def own() -> FolderListing:
     return load_folder(own_problems.folder()) if own_problems.folder().is_dir() else FolderListing(())
 
 
-def _entry(loader: Loader, path: Path) -> Entry:
+def _entry(loader: Loader, path: Path, name: str) -> Entry:
     try:
-        return Entry(path.stem, path, loader.load(path))
+        return Entry(name, path, loader.load(path))
     except ProblemError as error:
-        return Entry(path.stem, path, None, str(error))
+        return Entry(name, path, None, str(error))
 
 
 def _workload_from(data: Mapping[str, Any]) -> Workload:

@@ -14,8 +14,6 @@ from pages.components.new_session import render_new_session
 from pages.components.problem_lint import render_lint
 from pages.components.texts import heading, note, quiet, visible
 
-ui_state.carry_out()
-address.agree()
 store, may_edit = data.store(), access.role() is access.Role.OWNER
 path, is_new = address.get("path"), may_edit and bool(address.get("new"))
 is_open = is_new or (may_edit and bool(address.get("edit")))
@@ -40,7 +38,7 @@ with detail:
     if ui_state.tab().notice:
         note("warning", ui_state.take_notice())
     if entry is None and not is_new:
-        note("info", "No Python file is there.")
+        problem_view.render_nothing(listing)
     elif entry and entry.problem is None and not is_new:
         note("error", entry.error)
         quiet(str(entry.path))

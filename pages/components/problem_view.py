@@ -11,13 +11,17 @@ from cutegen_core.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.problems import Entry, FolderListing
 from pages.components import address, code_tables, ui_state
 from pages.components.code_tables import Notes
-from pages.components.texts import heading, plain_label, quiet, table, visible
+from pages.components.texts import heading, note, plain_label, quiet, table, visible
 
 
 def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
-    """The list as buttons; the choice is in the URL. The first `own` ones were saved in the workspace."""
+    """The list as buttons; the choice is in the URL, and None where there is none of that name.
+
+    Args:
+        own: how many of the first ones were saved in the workspace.
+    """
     wanted = address.get("name")
-    chosen = next((e for e in listing.entries if visible(e.name) == wanted), None) or next(iter(listing.entries), None)
+    chosen = next((e for e in listing.entries if not wanted or visible(e.name) == wanted), None)
     with st.container(key="problem-list"):
         for number, entry in enumerate(listing.entries):
             if own and number in (0, own):
@@ -30,6 +34,14 @@ def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], b
                 on_click=ui_state.noted(address.go, name=visible(entry.name), edit=None, new=None),
             )  # fmt: skip
     return chosen
+
+
+def render_nothing(listing: FolderListing) -> None:
+    """Why no problem is shown."""
+    if not listing.entries:
+        note("info", "No Python file is there.")
+    else:
+        note("error", f"There is no problem “{address.get('name')}” here. Choose one of the list.")
 
 
 def _line(entry: Entry, is_edited: bool) -> str:

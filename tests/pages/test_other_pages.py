@@ -100,6 +100,24 @@ def test_problems_by_path_report_loaded_of_total(store: Store, open_page: OpenPa
     assert "cg-error" in text
 
 
+def test_files_of_the_same_stem_are_both_opened(store: Store, open_page: OpenPage, tmp_path: Path) -> None:
+    for folder, own in (("a", SOFTSIGN), ("b", SOFTSIGN.replace('"dim": 17', '"dim": 19'))):
+        (tmp_path / "found" / folder).mkdir(parents=True)
+        (tmp_path / "found" / folder / "model.py").write_text(own)
+    page = open_page("problems", path=tmp_path / "found", name="a/model")
+    assert "dim = 17" in shown(page)
+    page.button(key="step-row-problem-1").click().run()
+    assert page.query_params["name"] == "b/model"
+    assert "dim = 19" in shown(page)
+
+
+def test_a_name_that_is_not_there_is_an_error_and_no_other_problem(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="softmaxx", edit=1)
+    assert "There is no problem “softmaxx” here" in shown(page)
+    assert not [b for b in page.button if (b.key or "").startswith(("new-start", "step-row-shown"))]
+    assert page.button(key="step-row-problem-0")
+
+
 def test_a_path_that_is_not_there_says_so(store: Store) -> None:
     assert "neither a file nor a folder" in shown(framed("problems", path="/nowhere/at/all"))
 
