@@ -20,13 +20,12 @@ ENDINGS = {
 
 
 class File(NamedTuple):
-    """One export: the bytes and what was checked, or why there is none."""
+    """One export: the bytes and what was checked."""
 
     name: str
     data: bytes
     checked: str
     note: str
-    error: str = ""
 
 
 def render_export(store: Store, view: SessionView) -> None:
@@ -42,17 +41,30 @@ def render_export(store: Store, view: SessionView) -> None:
             "jsonl and html take the whole session, at once. The others take the best kernel and compile it with nvcc"
             " where there is one, which takes a minute or two. Keys are in none of them."
         )
-        made_key = f"export-made-{view.id}"
+        asked, failed = f"export-made-{view.id}", f"export-failed-{view.id}"
         request = f"{chosen} {view.state.seq}"
-        st.button("Make the file", key="export-make", on_click=ui_state.put, args=(made_key, request))
-        if ui_state.text(made_key) == request:
+        st.button("Make the file", key="export-make", on_click=ui_state.noted(_ask, asked, failed, request))
+        if ui_state.text(asked) == request:
+            _make(store, view, chosen, failed)
+
+
+def _ask(asked: str, failed: str, request: str) -> None:
+    ui_state.put(asked, request)
+    ui_state.forget(failed)
+
+
+def _make(store: Store, view: SessionView, chosen: str, failed: str) -> None:
+    """The file, or why there is none; what failed is tried again when it is asked for again, not at every drawing."""
+    if not ui_state.text(failed):
+        try:
             _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
+            return
+        except CutegenError as error:
+            ui_state.put(failed, str(error))
+    note("error", ui_state.text(failed))
 
 
 def _offer(file: File) -> None:
-    if file.error:
-        note("error", file.error)
-        return
     said = {"compiled": f"Compiled. {file.note}", "n/a": file.note}.get(file.checked, file.note or file.checked)
     note("ok" if file.checked != "not compiled here" else "info", said)
     st.download_button(
@@ -67,14 +79,11 @@ def _offer(file: File) -> None:
 
 @st.cache_data(show_spinner="Making the file …", max_entries=8)
 def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
-    """`seq` makes it anew when the session has gone on."""
+    """`seq` makes it anew when the session has gone on. CutegenError is not kept: it may be mended meanwhile."""
     from cutegen_core.exports import export
 
     with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:
         safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
         output = Path(folder) / f"{safe}-{session}{ENDINGS[chosen]}"
-        try:
-            exported = export(_store, session, chosen, output)
-        except CutegenError as error:
-            return File(output.name, b"", "", "", str(error))
+        exported = export(_store, session, chosen, output)
         return File(output.name, exported.path.read_bytes(), exported.checked, exported.note)

@@ -292,6 +292,24 @@ def test_a_file_is_made_and_offered(store: Store, open_page: OpenPage, chosen: s
     assert chosen != "cu" or "ompiled" in shown(page)
 
 
+def test_an_export_that_failed_is_tried_again_when_it_is_asked_for_again(
+    store: Store, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the two, the compiler of this machine is repaired."""
+    compiler = tmp_path / "toolkit" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text("#!/bin/sh\necho error: no licence; exit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
+    page = open_page("session", id=softmax_story(store).session)
+    page.selectbox(key="export-format").select("flashinfer").run()
+    assert "error: no licence" in shown(click(page, "export-make"))
+    compiler.write_text("#!/bin/sh\n: > kernel.o\n")
+    assert "error: no licence" in shown(page.run()), "not tried at every drawing"
+    assert "no licence" not in shown(click(page, "export-make"))
+    assert page.get("download_button")
+
+
 def test_a_recording_opens_once_read_only_and_is_walked_again(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
