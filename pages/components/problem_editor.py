@@ -96,11 +96,19 @@ def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
             except CutegenError as error:
                 ui_state.put(key, str(error))
             else:
-                problem_draft.write(store, editing, problem_edits.with_workloads(editing.text, found.workloads))
+                _keep_derived(store, editing, problem_edits.with_workloads(editing.text, found.workloads))
                 st.rerun()
     failed = ui_state.text(key)
     if failed:
         note("error", failed)
+
+
+def _keep_derived(store: Store, editing: Editing, text: str) -> None:
+    """The sizes found; upon a text that has changed meanwhile they stand in the field, and the person says which
+    holds."""
+    if not problem_draft.write(store, editing, text):
+        ui_state.put(_text_key(editing), text)
+        ui_state.put(_refused(editing), "1")
 
 
 def _derived(problem: Problem) -> Problem:
@@ -140,12 +148,10 @@ def _typed(store: Store, editing: Editing, key: str) -> None:
 
 
 def _which(store: Store, editing: Editing, key: str) -> None:
-    """What was typed upon a text that has changed meanwhile is neither kept nor lost: the person says which holds."""
-    note(
-        "warning", "The problem was changed meanwhile, in a field or another tab. What you typed here is not kept yet."
-    )
+    """What is made of a text that has changed meanwhile is neither kept nor lost: the person says which holds."""
+    note("warning", "The problem was changed meanwhile, in a field or another tab. What stands here is not kept yet.")
     with st.container(horizontal=True, gap="xsmall"):
-        st.button("Keep what I typed", key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
+        st.button("Keep what is here", key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
         st.button("Take the other", key="problem-theirs", on_click=ui_state.noted(ui_state.forget, _refused(editing)))
 
 

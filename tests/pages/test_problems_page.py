@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from cutegen_core import own_problems, problems, views
 from cutegen_core.problem import Problem, Tolerance, Values, WorkloadRole
-from cutegen_core.store import Store
+from cutegen_core.store import Draft, Store
 from tests.pages.conftest import OpenPage, shown
 
 SOFTMAX = "problem:softmax of built-in"
@@ -148,6 +150,32 @@ def test_a_text_typed_upon_an_older_one_is_neither_kept_nor_lost(store: Store, o
     fill(first, f"{SOFTMAX}-2-size-dim", "996")
     second.text_area(key=f"{SOFTMAX}-text").set_value("nonsense").run()
     assert text_of(click(second, "problem-theirs")) == kept(store)
+
+
+def test_sizes_found_for_a_text_that_changed_meanwhile_are_not_lost(
+    store: Store, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is changed in another tab while the reference is run here: its scratch folder is there by then."""
+    page = open_page("problems", new=1)
+    page.text_area(key="problem:new-text").set_value(LOUD).run()
+    drawn, theirs = store.draft("problem:new"), Draft("", LOUD + "# theirs\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def change() -> None:
+        while not list(tmp_path.glob("cutegen-problems-*")):
+            time.sleep(0.01)
+        assert drawn is not None
+        store.replace_draft("problem:new", drawn, theirs)
+
+    other = threading.Thread(target=change, daemon=True)
+    other.start()
+    click(page, "problem-derive")
+    other.join()
+    assert "was changed meanwhile" in shown(page)
+    assert "WORKLOADS = {" in text_of(page, "problem:new")
+    assert store.draft("problem:new") == theirs
+    click(page, "problem-mine")
+    assert "WORKLOADS = {" in text_of(page, "problem:new") == getattr(store.draft("problem:new"), "text", "")
 
 
 def test_reset_forgets_the_draft(store: Store, open_page: OpenPage) -> None:
