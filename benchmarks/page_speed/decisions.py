@@ -18,7 +18,7 @@ from cutegen_core.decision import Gate
 from cutegen_core.store import Store
 
 STEPS_AT_MOST = 200
-CHIP, RAIL, HEADER = ".cg-header .cg-chip", ".cg-rail", ".cg-header"
+CHIP, HEADER = ".cg-header .cg-chip", ".cg-header"
 WAITS = Sign(CHIP, "awaiting review")
 
 
@@ -69,8 +69,8 @@ def _next_step(step: int) -> Sign:
 
 
 def _on_its_way(step: int) -> Sign:
-    """A kernel that was tried before has its verdict at once, and the next step begins."""
-    return Sign(f"{RAIL}, {HEADER}", f"patch passed|steps {step + 1} of")
+    """The trial runs; a kernel that was tried before has its verdict at once, and the next step begins."""
+    return Sign(f"{CHIP}, {HEADER}", f"running|steps {step + 1} of")
 
 
 REDIRECT = Answer("redirect", _typed("redirect"), "click", _next_step)
