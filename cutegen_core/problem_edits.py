@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ def size_from(name: str, text: str) -> SizeValue:
         raise ProblemError(f"{name} = {text.strip()!r} is no number.") from error
     value = tuple(value) if isinstance(value, list | tuple) else value
     numbers = value if isinstance(value, tuple) else (value,)
-    if not all(type(number) in (int, float) for number in numbers):
+    if not all(type(number) is int or (type(number) is float and math.isfinite(number)) for number in numbers):
         raise ProblemError(f"{name} = {text.strip()!r} is no number.")
     return value
 

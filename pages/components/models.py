@@ -1,12 +1,15 @@
 """Language models: the list, one to add or change, its key, its connection test, and which role it answers.
 
-Everything is written into `models.toml`, which the engine reads at every call; a key goes into `secrets.toml`.
+Everything is written into `models.toml`, which the engine reads at every call; a key goes into `secrets.toml`. A click
+changes what the file holds by then (`_change`), not what it held when the page was drawn.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 
 import streamlit as st
@@ -22,6 +25,7 @@ from pages.components.texts import heading, note, quiet, table, visible
 NEW = ""
 ROLES = (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
 """The roles the strategy has calls for."""
+_CHANGING = threading.Lock()
 _DEFAULTS = ModelSettings("new", "http://localhost:8000/v1", "model")
 _NUMBERS = {
     "max_output_tokens": "Longest answer, tokens",
@@ -58,7 +62,7 @@ def render_models() -> None:
         "Model", [*names, NEW], key="model-chosen", format_func=lambda n: visible(n) or "Add a model …",
         label_visibility="collapsed",
     )  # fmt: skip
-    _form(models, models.named(chosen) if chosen else None)
+    _form(models.named(chosen) if chosen else None)
     if chosen:
         _key_and_test(models.named(chosen))
     if len(names) > 1:
@@ -79,7 +83,7 @@ def key_status(settings: ModelSettings) -> str:
 # ---- one model
 
 
-def _form(models: Models, settings: ModelSettings | None) -> None:
+def _form(settings: ModelSettings | None) -> None:
     """Its fields; an empty one is a model to be added."""
     shown, prefix = settings or _DEFAULTS, f"model-{settings.name if settings else 'new'}"
     key = f"{prefix}-{_mark(shown)}"
@@ -104,10 +108,10 @@ def _form(models: Models, settings: ModelSettings | None) -> None:
                          else "", key=f"{key}-extra_body", height=68)  # fmt: skip
         with st.container(horizontal=True):
             st.form_submit_button(
-                "Save", key="model-save", type="primary", on_click=_save, args=(models, settings, key)
+                "Save", key="model-save", type="primary", on_click=ui_state.noted(_save, settings, key)
             )
             if settings is not None:
-                st.form_submit_button("Remove", key="model-remove", on_click=_remove, args=(models, settings.name))
+                st.form_submit_button("Remove", key="model-remove", on_click=ui_state.noted(_remove, settings.name))
 
 
 def _plain(value: float) -> str:
@@ -119,20 +123,41 @@ def _mark(settings: ModelSettings) -> str:
     return content_key(repr(settings))[:8]
 
 
-def _save(models: Models, before: ModelSettings | None, key: str) -> None:
-    """Callback: writes the file, or says what is wrong with which field."""
+def _change(change: Callable[[Models], Models]) -> Models:
+    """Writes the file as it is by now, changed; returns what it held before."""
+    with _CHANGING:
+        models = model_settings.read()
+        model_settings.write(change(models))
+    return models
+
+
+def _save(before: ModelSettings | None, key: str) -> None:
+    """Of a click: writes the file, or says what is wrong with which field."""
     try:
-        settings = _typed(key)
-        taken = {s.name for s in models.settings} - ({before.name} if before else set())
-        if settings.name in taken:
-            raise UsageError(f"a model is called {settings.name!r} already; choose it in the list to change it")
-        others = [settings if before and s.name == before.name else s for s in models.settings]
-        roles = {r: settings.name if before and n == before.name else n for r, n in models.roles.items()}
-        model_settings.write(Models((*others,) if before else (*others, settings), roles))
+        typed = _typed(key)
+        models = _change(lambda now: _with(now, before, typed))
     except CutegenError as error:
         ui_state.say(f"Not saved: {error}")
         return
-    ui_state.put("model-chosen", settings.name)
+    if before and not {before.name, typed.name} & {s.name for s in models.settings}:
+        ui_state.say(f"{before.name} had been removed meanwhile; {typed.name} was added with what stood here.")
+    ui_state.put("model-chosen", typed.name)
+
+
+def _with(models: Models, before: ModelSettings | None, typed: ModelSettings) -> Models:
+    """The models with what `typed` changes of `before`, or with one more; UsageError where its name is taken."""
+    there = {s.name: s for s in models.settings}
+    now = there.get(before.name) if before else None
+    if there.get(typed.name) == typed:  # a click that was cut short is repeated
+        return models
+    if typed.name in there and there[typed.name] is not now:
+        raise UsageError(f"a model is called {typed.name!r} already; choose it in the list to change it")
+    if before is None or now is None:
+        return replace(models, settings=(*models.settings, typed))
+    names = [f.name for f in fields(ModelSettings)]
+    changed = {name: getattr(typed, name) for name in names if getattr(typed, name) != getattr(before, name)}
+    settings = tuple(replace(now, **changed) if s is now else s for s in models.settings)
+    return Models(settings, {r: typed.name if n == now.name else n for r, n in models.roles.items()})
 
 
 def _typed(key: str) -> ModelSettings:
@@ -153,6 +178,8 @@ def _number(label: str, text: str, *, whole: bool) -> float | int:
         value = float(text.replace(",", ""))
     except ValueError:
         raise UsageError(f"“{label}” must be a number, not {text!r}") from None
+    if not math.isfinite(value):
+        raise UsageError(f"“{label}” must be a finite number, not {visible(text)!r:.40}")
     if whole and value != int(value):
         raise UsageError(f"“{label}” must be a whole number, not {text!r}")
     return int(value) if whole else value
@@ -161,16 +188,23 @@ def _number(label: str, text: str, *, whole: bool) -> float | int:
 def _extra(text: str) -> Mapping[str, object]:
     try:
         value = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the extra fields are not JSON: {error}") from None
     if not isinstance(value, dict):
         raise UsageError('the extra fields must be a JSON object, {"name": value}')
     return value
 
 
-def _remove(models: Models, name: str) -> None:
+def _remove(name: str) -> None:
+    try:
+        _change(lambda now: _without(now, name))
+    except CutegenError as error:
+        ui_state.say(f"Not removed: {error}")
+
+
+def _without(models: Models, name: str) -> Models:
     settings = tuple(s for s in models.settings if s.name != name)
-    model_settings.write(Models(settings, {r: n for r, n in models.roles.items() if n != name}))
+    return Models(settings, {role: n for role, n in models.roles.items() if n != name})
 
 
 # ---- its key and its connection
@@ -184,14 +218,14 @@ def _key_and_test(settings: ModelSettings) -> None:
             "Key for this server", key=field, type="password", placeholder="kept in secrets.toml, never shown again",
             autocomplete="off",
         )  # fmt: skip
-        st.form_submit_button("Save the key", key="key-save", on_click=_save_key, args=(settings, field))
+        st.form_submit_button("Save the key", key="key-save", on_click=ui_state.noted(_save_key, settings, field))
     looked = "Looked for in CUTEGEN_API_KEY, the OS keyring and secrets.toml, in this order."
     quiet(f"Key for {origin}: {key_status(settings)}. {looked}")
     connection_test.render_test(settings)
 
 
 def _save_key(settings: ModelSettings, field: str) -> None:
-    """Callback: the field is emptied whatever happens."""
+    """Of a click: the field is emptied whatever happens."""
     typed = ui_state.take_text(field)
     try:
         secret_keys.save_key(settings.base_url, typed)
@@ -208,11 +242,15 @@ def _roles(models: Models) -> None:
     for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
         key = f"role-{role}"
         ui_state.put(key, models.of(role).name)
-        column.selectbox(str(role), names, key=key, on_change=_assign, args=(models, role, key))
+        column.selectbox(str(role), names, key=key, on_change=ui_state.noted(_assign, role, key))
 
 
-def _assign(models: Models, role: Role, key: str) -> None:
-    model_settings.write(replace(models, roles={**models.roles, role: ui_state.text(key)}))
+def _assign(role: Role, key: str) -> None:
+    name = ui_state.text(key)
+    try:
+        _change(lambda now: replace(now, roles={**now.roles, role: now.named(name).name}))
+    except CutegenError as error:
+        ui_state.say(f"Not changed: {error}")
 
 
 def _roles_of(models: Models, name: str) -> str:

@@ -178,5 +178,13 @@ def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
         value = problem_edits.size_from(f"{dtype} {field}", typed)
         if isinstance(value, tuple):
             raise ProblemError(f"{dtype} {field} is one number.")
-        tolerance = replace(tolerance, **{field: float(value)})
+        tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})
     return replace(problem, tolerance={**problem.tolerance, dtype: tolerance})
+
+
+def _finite(name: str, value: float) -> float:
+    """ProblemError for a whole number that no floating point number is near to."""
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ProblemError(f"{name} is larger than any floating point number.") from error

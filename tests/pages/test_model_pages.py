@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,43 @@ def test_a_model_is_added_changed_and_removed(store: Store) -> None:
     assert "Not saved: base_url must begin with http" in shown(click(page, "model-save"))
     click(page, "model-remove")
     assert model_settings.read().settings == ()
+
+
+def test_what_is_changed_in_two_tabs_is_all_kept(store: Store) -> None:
+    """In one the limits of a model and who answers; in the other its address, and another model goes."""
+    model_settings.write(Models((LOCAL, replace(LOCAL, name="second"), replace(LOCAL, name="third"))))
+    one, other, last = framed("setup"), framed("setup"), framed("setup")
+    one.text_input(key=field(one, "-temperature")).input("0.4")
+    click(one, "model-save")
+    one.selectbox(key="role-repair").select("second").run()
+    other.text_input(key=field(other, "-base_url")).input("http://127.0.0.1:10/v1")
+    click(other, "model-save")
+    last.selectbox(key="model-chosen").select("third").run()
+    other.selectbox(key="model-chosen").select("second").run()
+    click(last, "model-remove")
+    assert model_settings.read() == Models(
+        (replace(LOCAL, temperature=0.4, base_url="http://127.0.0.1:10/v1"), replace(LOCAL, name="second")),
+        {Role.REPAIR: "second"},
+    )
+
+
+def test_what_was_typed_for_a_model_that_is_gone_is_not_lost(store: Store) -> None:
+    model_settings.write(Models((LOCAL,)))
+    one, other = framed("setup"), framed("setup")
+    click(other, "model-remove")
+    one.text_input(key=field(one, "-temperature")).input("0.4")
+    assert "local had been removed meanwhile" in shown(click(one, "model-save"))
+    assert model_settings.read().settings == (replace(LOCAL, temperature=0.4),)
+
+
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "1e999", "9" * 400])
+@pytest.mark.parametrize("name", ["-retries", "-temperature", "-total_timeout_s"])
+def test_a_number_that_is_none_is_refused(store: Store, typed: str, name: str) -> None:
+    model_settings.write(Models((LOCAL,)))
+    page = framed("setup")
+    page.text_input(key=field(page, name)).input(typed)
+    assert "must be a finite number, not" in shown(click(page, "model-save"))
+    assert model_settings.read().settings == (LOCAL,)
 
 
 def test_a_key_is_kept_for_its_owner_only_and_never_shown(store: Store, tmp_path: Path) -> None:
