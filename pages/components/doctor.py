@@ -9,11 +9,13 @@ import streamlit as st
 from cutegen_core import doctor as core
 from cutegen_core.device import detect
 from cutegen_core.errors import MachineError
+from pages.components import ui_state
 from pages.components.texts import Html, escaped, quiet, table
 
 _SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
 _KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
 POLL_S = 0.5
+_MEASURED = "doctor-measured"
 
 
 def render_doctor(*, only_what_matters: bool = False) -> None:
@@ -22,8 +24,8 @@ def render_doctor(*, only_what_matters: bool = False) -> None:
     Args:
         only_what_matters: leave out what is fine and explains nothing.
     """
-    ready = _findings().done()
-    st.fragment(_table, run_every=None if ready else POLL_S)(only_what_matters)
+    waiting = not _findings().done()
+    st.fragment(_table, run_every=POLL_S if waiting else None)(only_what_matters, waiting)
 
 
 def render_measuring() -> None:
@@ -32,14 +34,16 @@ def render_measuring() -> None:
         return
     hint = "Bounds and the suspicion of too fast kernels rest on it; takes about 15 s of the whole GPU."
     if st.button("Measure what this GPU can do", key="doctor-measure", help=hint):
-        with st.status("Measuring", expanded=True) as status:
+        with st.status("Measuring", expanded=True):
             try:
-                st.text(core.measure(st.text))
-                status.update(label="Measured", state="complete")
+                said = f"Measured. {core.measure(st.text)}"
             except MachineError as error:
-                st.text(str(error))
-                status.update(label="Not measured", state="error")
-        look_again()
+                said = f"Not measured: {error}"
+            look_again()
+            ui_state.put(_MEASURED, said)
+        st.rerun()  # the table stands above and tells what was found before
+    if ui_state.text(_MEASURED):
+        st.text(ui_state.text(_MEASURED))
 
 
 def look_again() -> None:
@@ -55,11 +59,13 @@ def _findings() -> Future[tuple[core.Check, ...]]:
     return future
 
 
-def _table(only_what_matters: bool) -> None:
+def _table(only_what_matters: bool, drawn_waiting: bool) -> None:
     findings = _findings()
     if not findings.done():
         quiet("● Looking at this machine …")
         return
+    if drawn_waiting:
+        st.rerun()
     shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
     rows: list[tuple[object, ...]] = [(_state(c), _name(c), Html(_detail(c))) for c in shown]
     st.html(table(("", "", "found"), rows, numbers_from=9))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from streamlit.testing.v1 import AppTest
+
 from cutegen_core import views
-from cutegen_core.device import target
+from cutegen_core.device import detect, target
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
-from pages.components import new_session
+from pages.components import doctor, new_session
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
 
@@ -76,6 +80,47 @@ def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
     assert "sm_" in text
     assert "Compilers and headers" in text
     assert "engine is not running" in text or "The engine runs" in text
+
+
+def found(page: AppTest) -> AppTest:
+    """The page when the doctor has looked at everything."""
+    deadline = time.monotonic() + 60
+    while "GB free in" not in shown(page):
+        assert time.monotonic() < deadline, shown(page)
+        time.sleep(0.1)
+        page.run()
+    return page
+
+
+def test_after_a_measurement_the_doctor_looks_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a GPU that is gone by then, in a workspace that lies elsewhere by then."""
+    if detect() is not None:
+        pytest.skip("would measure the GPU of this machine")
+    doctor.look_again()
+    monkeypatch.setattr(doctor, "detect", lambda: replace(target("sm_90a"), present=True))
+    page = found(framed("setup"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "elsewhere"))
+    page.button(key="doctor-measure").click().run()
+    assert f"GB free in {tmp_path};" not in shown(page)
+    assert [text.value.partition(":")[0] for text in page.text] == ["Not measured"]
+    assert f"GB free in {tmp_path / 'elsewhere'};" in shown(found(page))
+
+
+def test_once_the_doctor_is_done_the_page_is_drawn_without_asking_further() -> None:
+    def draw() -> None:
+        from pages.components import doctor, ui_state
+
+        drawn = ui_state.kept("drawn", list)
+        drawn.append(1)
+        doctor._findings().result()
+        doctor._table(only_what_matters=False, drawn_waiting=len(drawn) == 1)
+
+    page = AppTest.from_function(draw, default_timeout=60).run()
+    assert len(page.session_state["drawn"]) == 2
+    assert "GB free in" in shown(page)
 
 
 def test_problems_page_lists_the_catalogue_with_workloads_and_source(store: Store, open_page: OpenPage) -> None:
