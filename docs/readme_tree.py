@@ -17,7 +17,8 @@ FOLDERS = {
     "cutegen_core": "the core: words, ports, the loop; imports point downwards only",
     "cutegen_core/catalogue": "the built-in problems, in KernelBench's shape",
     "benchmarks": "scripts behind every figure; results/ holds what they measured and under which conditions",
-    "docs": "scripts that make this page's pictures and tree",
+    "benchmarks/kernels": "hand-written kernels with their references, for the cross-check and the timer",
+    "docs": "pages to read, and the scripts that make their pictures and this tree",
 }
 TITLES_ONLY = ("cutegen_core/catalogue",)
 
@@ -31,7 +32,8 @@ def tree() -> str:
     lines = [*_top()]
     for folder in sorted(f for f in folders if f.split("/")[0] in ("pages", "cutegen_core", "benchmarks", "docs")):
         lines += _folder(folder, folders[folder])
-    lines += [_line("tests/", "core, pages, browser, gpu; tests/run is the one command")]
+    tests = sorted({folder.split("/")[1] for folder in folders if folder.startswith("tests/")})
+    lines += [_line("tests/", f"{', '.join(tests)}; tests/run is the one command")]
     return "\n".join(lines)
 
 

@@ -180,3 +180,7 @@ def test_every_word_of_the_code_is_explained(words):
 def test_every_mark_is_explained():
     for mark in MARK_WORDS:
         assert f"| {mark} |" in WORDS, mark
+
+
+def test_the_changelog_counts_the_rules_of_the_lint():
+    assert f"{len(RULES)} rules." in (DOCS.parent / "CHANGELOG.md").read_text()
