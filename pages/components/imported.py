@@ -140,32 +140,41 @@ def _described(path: Path) -> Recording | str:
 
 def render_imported_bar(store: Store, view: SessionView) -> None:
     """Instead of the decide bar: what this is, and walking it again."""
+    if session := ui_state.take_opening():  # before the button is drawn anew: another press on it makes no second one
+        places.go_to_session(session)
     settings = view.state.settings
     words, button = st.columns([5, 1.4], vertical_alignment="center")
     with words:
         note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing here is run.")
     ours = bool(settings.arch) and settings.executor in _EXECUTORS
+    walked: list[str] = []
     with button:
         st.button(
             "Walk it again here", key="walk-again", type="primary", shortcut="G", disabled=not ours,
-            on_click=_walk_again, args=(store, view.id),
+            on_click=ui_state.noted(_walk_again, store, view.id, walked),
             help="A new session: the same prompts, replies and kernels; everything else is really run on this machine."
             if ours
             else "Only recordings of the workbench can be walked again: these results hold no prompts and workloads.",
         )  # fmt: skip
-    if session := ui_state.take_opening():
-        places.go_to_session(session)
 
 
-def _walk_again(store: Store, recorded: str) -> None:
-    settings = views.session_view(store, recorded).state.settings
-    steps = len(views.session_view(store, recorded).steps)
+def _walk_again(store: Store, recorded: str, walked: list[str]) -> None:
+    """Of a click: the new session, to be opened.
+
+    Args:
+        walked: holds the session from then on. One drawing of the button makes one, however often it is pressed, and
+            also when the next click cuts this short.
+    """
+    view = views.session_view(store, recorded)
+    settings = view.state.settings
     try:
-        session = sessions.create(
-            store, store.record(Problem, settings.problem), proposer="replay", arch=settings.arch, recording=recorded,
-            max_steps=max(settings.max_steps, steps + 1),
-        )  # fmt: skip
+        if not walked:
+            session = sessions.create(
+                store, store.record(Problem, settings.problem), proposer="replay", arch=settings.arch,
+                recording=recorded, max_steps=max(settings.max_steps, len(view.steps) + 1),
+            )  # fmt: skip
+            walked.append(session)
     except UsageError as error:
         ui_state.say(str(error))
         return
-    ui_state.open_next(session)
+    ui_state.open_next(walked[0])

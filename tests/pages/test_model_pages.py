@@ -26,6 +26,7 @@ from cutegen_core.event import (
     Swept,
 )
 from cutegen_core.exports import FORMATS, export
+from cutegen_core.imports import import_path
 from cutegen_core.llm import model_settings
 from cutegen_core.llm.model_settings import Models, ModelSettings
 from cutegen_core.store import Store
@@ -371,6 +372,18 @@ def test_a_recording_opens_once_read_only_and_is_walked_again(
     click(page, "walk-again")
     walked = views.session_view(store, store.sessions()[0]).state.settings
     assert (walked.proposer, walked.recording, walked.origin) == ("replay", opened[0], "here")
+    assert page.query_params["id"] == store.sessions()[0], "it is opened"
+
+
+def test_a_recording_is_walked_again_once_however_often_it_is_pressed(store: Store, tmp_path: Path) -> None:
+    """Also when the next click cuts the first press short, which is then carried out again."""
+    export(store, softmax_story(store).session, "jsonl", tmp_path / "softmax.jsonl.gz")
+    recorded = import_path(store, tmp_path / "softmax.jsonl.gz").session
+    before, walked = len(store.sessions()), list[str]()
+    for _ in range(2):
+        imported._walk_again(store, recorded, walked)
+    assert len(store.sessions()) == before + 1
+    assert walked == [store.sessions()[0]]
 
 
 def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path) -> None:
