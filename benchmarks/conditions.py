@@ -1,10 +1,11 @@
-"""What every result file says about the machine it was measured on."""
+"""What every result file says about the machine and the source it was measured with."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 from cutegen_core import __version__, toolchain
 
 RESULTS = Path(__file__).parent / "results"
+LOAD_BEFORE = os.getloadavg()
+"""Over 1, 5 and 15 minutes when the benchmark was started: what else kept the processor busy."""
 
 
 def conditions() -> Mapping[str, Any]:
-    """Processor, memory, Python, versions of the toolchain, date."""
+    """Processor, memory, load, Python, versions of the toolchain, date, and which source was measured."""
     cpuinfo = Path("/proc/cpuinfo").read_text()
     model = next((line.split(":", 1)[1].strip() for line in cpuinfo.splitlines() if line.startswith("model name")), "")
     return {
@@ -24,11 +27,28 @@ def conditions() -> Mapping[str, Any]:
         "processor": model,
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "load_before": [round(load, 2) for load in LOAD_BEFORE],
         "kernel": platform.release(),
         "python": platform.python_version(),
         "cutegen": __version__,
+        "source": source_state(Path(__file__).parents[1]),
         "toolchain": dict(toolchain.versions()),
     }
+
+
+def source_state(folder: Path) -> Mapping[str, Any] | None:
+    """The commit that is checked out in a folder, and whether files differ from it (results set aside); None where it
+    is no checkout, or git is not installed."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", ".", ":(exclude)benchmarks/results")
+        return {"commit": git("rev-parse", "HEAD"), "changed": bool(changed)}
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
 
 
 def write(name: str, result: Mapping[str, Any]) -> None:

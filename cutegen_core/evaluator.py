@@ -27,7 +27,7 @@ from cutegen_core.executor import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.measurement import peaks
 from cutegen_core.measurement.timer import Timer
-from cutegen_core.performance import Peaks, Performance, Profile
+from cutegen_core.performance import BEST, Peaks, Performance, Profile, Untimed
 from cutegen_core.problem import Problem
 from cutegen_core.trial import (
     Correctness,
@@ -215,8 +215,8 @@ class _Run:
 
     # ---- small things
 
-    def _best(self) -> Contender | None:
-        """The kernel to be timed beside the candidate; it passed before, so it compiles, as a rule from the cache."""
+    def _best(self) -> Contender | Untimed | None:
+        """The kernel to be timed beside the candidate, or why it cannot be although it passed before."""
         evaluator = self.evaluator
         if self.best is None:
             return None
@@ -224,18 +224,28 @@ class _Run:
             self.best.source, evaluator.problem, evaluator.reference, evaluator.executor, evaluator.compiler,
             evaluator.device,
         )  # fmt: skip
-        return None if isinstance(again, Failure) else Contender(*again)
+        if isinstance(again, Failure):
+            return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
+        return Contender(*again)
 
     def _marks(self) -> tuple[str, ...]:
         marks = set() if self.timing else {"NOT_TIMED"}
         if not self.instrumented:
             marks.add("NOT_SANITIZED")
+        if self._no_float64():
+            marks.add("NO_FLOAT64")
         return tuple(sorted(marks | (self.timing.marks if self.timing else set())))
 
     def _note(self, stage: Stage) -> str:
         if stage is Stage.BENCHMARK and self.timing:
             return self.timing.note
+        if stage is Stage.TEST and self._no_float64():
+            return f"not held against float64: {self._no_float64()}"
         return "from cache" if stage is Stage.COMPILE and self.resources and self.resources.cached else ""
+
+    def _no_float64(self) -> str:
+        """Why some output was judged without the reference in float64, "" where all were judged with it."""
+        return next((c.no_float64 for v in self.verdicts for c in v.comparisons if c.no_float64), "")
 
     def _end(self, result: StageResult) -> None:
         self.stages.append(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -32,6 +32,19 @@ class Node:
     kwargs: Mapping[str, Operand]
     shape: tuple[int, ...]
     dtype: str
+
+    def operands(self) -> Iterator[str]:
+        """Names of the nodes whose values it reads, in order, each as often as it is written."""
+        for operand in (*self.args, *self.kwargs.values()):
+            yield from _read(operand)
+
+
+def _read(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, Ref):
+        yield operand.node
+    elif isinstance(operand, tuple):
+        for part in operand:
+            yield from _read(part)
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ class Comparison:
         first: the first mismatches in row-major order.
         pattern: what the errors have in common, in words ("only the last 3 columns", "got is want transposed").
         heatmap: wrong share per cell of the output folded to at most 32 x 32, row by row; empty when all is right.
+        no_float64: why it was held against the reference at the declared precision only, "" when against float64.
     """
 
     output: str
@@ -137,6 +138,7 @@ class Comparison:
     first: tuple[Mismatch, ...] = ()
     pattern: str = ""
     heatmap: tuple[tuple[float, ...], ...] = ()
+    no_float64: str = ""
 
     @property
     def sentence(self) -> str:
@@ -246,7 +248,8 @@ class Trial:
         message: the verdict in one line for the person, "" when PASSED.
         log: raw compiler output, as it came.
         executor: "cpu" or "gpu".
-        marks: "NOT_TIMED", "NOT_SANITIZED", "UNSTABLE", "CONFIRM" (far beyond the strongest baseline).
+        marks: "NOT_TIMED", "NOT_SANITIZED", "UNSTABLE", "CONFIRM" (far beyond the strongest baseline),
+            "NO_FLOAT64" (`Comparison.no_float64`).
     """
 
     candidate: str

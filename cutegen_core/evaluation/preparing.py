@@ -122,7 +122,10 @@ def compiled(
 def built_again(
     source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device
 ) -> tuple[Planned, Built] | Failure:
-    """A kernel that passed before, ready to run once more; as a rule all of it comes from caches."""
+    """A kernel that passed before, ready to run once more; as a rule all of it comes from caches.
+
+    Failure where the tools, the target or the problem have changed since and it no longer builds.
+    """
     plan = planned(source, problem, reference, device)
     if isinstance(plan, Failure):
         return plan
@@ -140,14 +143,15 @@ def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnost
 
 
 def _arguments(plans: Mapping[str, LaunchPlan], resources: Resources) -> tuple[tuple[Diagnostic, ...], Failure | None]:
-    doubts: tuple[Diagnostic, ...] = ()
+    """Doubts about the arguments of any workload, each once, and the first workload's errors."""
+    doubts: dict[Diagnostic, None] = {}
     for name, plan in plans.items():
         found = check_arguments(plan, resources.kernels)
         errors = tuple(d for d in found if d.severity == "error")
         if errors:
-            return (), Failure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
-        doubts = found
-    return doubts, None
+            return tuple(doubts), Failure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
+        doubts |= dict.fromkeys(found)
+    return tuple(doubts), None
 
 
 def _resources(

@@ -16,7 +16,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.measurement import roofline
 from cutegen_core.measurement.contest import Contest, Entry, Measured
 from cutegen_core.measurement.timer import Timer
-from cutegen_core.performance import Peaks, WorkloadPerformance
+from cutegen_core.performance import Peaks, Untimed, WorkloadPerformance
 from cutegen_core.problem import Problem, Workload, WorkloadRole
 from cutegen_core.trial import Status, WorkloadVerdict
 
@@ -38,7 +38,7 @@ class Timing:
     """The BENCHMARK stage of one trial.
 
     Attributes:
-        best: timed in turns with the candidate, None where there is none or it is the candidate.
+        best: timed in turns with the candidate; why it cannot be; None where there is none or it is the candidate.
         peaks: of the device; without them there are no bounds, and nothing is SUSPECT.
         rough: only an order of candidates is wanted: no baselines, no second process.
         workloads: what was measured so far.
@@ -49,7 +49,7 @@ class Timing:
     reference: Reference
     timer: Timer
     candidate: Contender
-    best: Contender | None
+    best: Contender | Untimed | None
     peaks: Peaks | None
     l2_bytes: int
     seed: int
@@ -72,7 +72,7 @@ class Timing:
         return None
 
     def _contest(self, workload: Workload) -> Contest:
-        best = self.best.entry(workload) if self.best else None
+        best = self.best.entry(workload) if isinstance(self.best, Contender) else None
         own = self.candidate.entry(workload)
         return Contest(workload, self.seed, own, best, baselines=not self.rough, remeasure=not self.rough)
 
@@ -84,7 +84,11 @@ class Timing:
             self._record(workload, measured, failure)
             return failure
         self._record(workload, measured, None)
-        return self._bounded(workload, measured.performance) if measured.performance else None
+        if measured.performance is None:
+            return None
+        missing = (self.best,) if isinstance(self.best, Untimed) else ()
+        performance = replace(measured.performance, untimed=(*missing, *measured.performance.untimed))
+        return self._bounded(workload, performance)
 
     def _bounded(self, workload: Workload, performance: WorkloadPerformance) -> Failure | None:
         """Adds the bounds; what beats the compulsory one is SUSPECT, what beats every baseline by far is marked."""

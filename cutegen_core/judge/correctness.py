@@ -121,11 +121,16 @@ def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
     """Share of wrong elements per cell, leading dimensions folded into rows, at most 32 x 32."""
     table = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim > 1 else wrong.size).astype(np.float64)
     for axis in (0, 1):
-        edges = np.unique(np.linspace(0, table.shape[axis], _HEATMAP + 1).astype(np.int64))[:-1]
-        counts = np.diff(np.append(edges, table.shape[axis]))
-        sums = np.add.reduceat(table, edges, axis=axis)
+        edges = cells(table.shape[axis])
+        counts = np.diff(edges)
+        sums = np.add.reduceat(table, edges[:-1], axis=axis)
         table = sums / (counts[:, None] if axis == 0 else counts[None, :])
     return tuple(tuple(float(v) for v in row) for row in table)
+
+
+def cells(extent: int) -> NDArray[np.int64]:
+    """Where the cells of a heatmap begin along one axis of a table, and where the last one ends."""
+    return np.unique(np.linspace(0, extent, _HEATMAP + 1).astype(np.int64))
 
 
 def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision | None) -> Array:

@@ -174,7 +174,10 @@ class DeviceJudge(_Client):
         answer = self._ask({"operation": "compare", "outputs": outputs}, _COMPARE_S)
         if "unfit" in answer:
             self._forget()
-            raise MachineError(f"the outputs cannot be judged: {answer['unfit']}; close other programs on the GPU.")
+            raise MachineError(
+                f"the outputs cannot be judged: {answer['unfit']}; close other programs on the GPU, or give the "
+                "problem smaller sizes."
+            )
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
     def check(self, timed: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.device_comparison import Elements, Rule
 from cutegen_core.judge.device_sets import BufferSet
 from cutegen_core.judge.expected import Expected, expect
-from cutegen_core.judge.values import Live
+from cutegen_core.judge.live import Live
 from cutegen_core.problem import Tolerance
 from cutegen_core.trial import Comparison
 
@@ -68,24 +68,27 @@ class Answers:
         self._live, self._sets, self._outputs = live, sets, outputs
         self._samples: dict[tuple[int, str], _Sample] = {}
         self._precision: dict[str, Precision] = {}
-        self.why = ""
-        """Why float64 could not be used, empty when it was."""
-        self._generator = torch.Generator(device="cuda")
+        self._no_float64 = ""
+        self._device = next((t.device for t in live.tensors.values()), torch.device("cuda"))
+        self._generator = torch.Generator(self._device)
         self._generator.manual_seed(secrets.randbits(62))
 
     def compare_first(self, poison: int) -> tuple[Comparison, ...]:
-        """Judges what a candidate wrote into set 0; every expected value comes into being only now."""
+        """Judges what a candidate wrote into set 0; every expected value comes into being only now.
+
+        `no_float64` speaks of all sets: where float64 failed on one, that one's timed runs were judged without it.
+        """
         for index in range(1, len(self._sets)):
             for output, want, declared in self._expected(index):
                 self._samples[index, output.name] = self._sampled(want, declared)
-        found = tuple(
+        found = [
             device_comparison.compare(
                 output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
             )
             for output, want, declared in self._expected(0)
-        )
+        ]
         torch.cuda.empty_cache()
-        return found
+        return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
 
     def slips(self, timed: set[int]) -> list[Slip]:
         """Which of these sets' outputs are wrong at the positions."""
@@ -123,12 +126,12 @@ class Answers:
     def _run(self, one: BufferSet) -> Expected:
         torch.backends.cudnn.allow_tf32 = False
         expected = expect(replace(self._live, tensors=one.inputs(self._live)))
-        self.why = expected.why
+        self._no_float64 = self._no_float64 or expected.why
         return expected
 
     def _sampled(self, want: torch.Tensor, declared: torch.Tensor | None) -> _Sample:
         count = min(_POSITIONS, want.numel())
-        positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device="cuda")
+        positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
         return _Sample(positions, want[positions], None if declared is None else declared[positions])

@@ -15,7 +15,7 @@ import torch
 
 from cutegen_core.gpu.measuring import GRAPH, Meter, Round, Samples
 from cutegen_core.judge.device_sets import BufferSet
-from cutegen_core.judge.values import Live
+from cutegen_core.judge.live import Live
 
 Forward = Callable[[Mapping[str, torch.Tensor]], object]
 _TRIAL_RUNS = 3

@@ -7,7 +7,8 @@ quickly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -135,22 +136,46 @@ def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule
     """Adds where the wrong elements are and what they look like, from the part of the output around the first."""
     columns = found.shape[-1] if len(found.shape) > 1 else found.total
     first = _positions(marked)
-    rows = max(1, _LOOKED_AT // columns)
-    begin = first[0] // columns // rows * rows * columns
-    seen = slice(begin, min(begin + rows * columns, found.total))
+    seen, shape = _looked_at(first[0], columns, found)
     part = elements.part(seen)
-    got, want = _table(part.got, columns), _table(part.want, columns)
-    bad, untouched = _table(marked[seen], columns), _table(_untouched(part.got, poison), columns)
-    whole = seen.stop - seen.start == found.total
-    if whole:
-        got, want, bad, untouched = (a.reshape(found.shape) for a in (got, want, bad, untouched))
+    got, want = _array(part.got, shape), _array(part.want, shape)
+    bad, untouched = _array(marked[seen], shape), _array(_untouched(part.got, poison), shape)
     text = correctness.described(Answer(got, want, None, untouched), bad, rule.tolerance)
-    step = max(1, found.total // columns // (1 << 12))
-    heatmap = correctness.heatmap(marked.reshape(-1, columns)[::step].cpu().numpy())
-    return Comparison(
-        **(vars(found) | {"first": _first(first, elements, found.shape), "heatmap": heatmap,
-                          "pattern": text if whole or not text else f"in the part looked at: {text}"})
-    )  # fmt: skip
+    whole = shape == found.shape
+    return replace(
+        found,
+        first=_first(first, elements, found.shape),
+        heatmap=_heatmap(marked.reshape(-1, columns)),
+        pattern=text if whole or not text else f"in the part looked at: {text}",
+    )
+
+
+def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
+    """At most `_LOOKED_AT` elements, with the wrong one at `first` among them, and their shape: the whole output, or
+    some of its rows, or a piece of one."""
+    if found.total <= _LOOKED_AT:
+        return slice(0, found.total), found.shape
+    if columns > _LOOKED_AT:
+        row, place = divmod(first, columns)
+        begin = row * columns + place // _LOOKED_AT * _LOOKED_AT
+        end = min(begin + _LOOKED_AT, (row + 1) * columns)
+        return slice(begin, end), (end - begin,)
+    rows = _LOOKED_AT // columns
+    begin = first // columns // rows * rows * columns
+    end = min(begin + rows * columns, found.total)
+    return slice(begin, end), ((end - begin) // columns, columns)
+
+
+def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
+    """`correctness.heatmap`, counted where the table is: only the cells' shares leave the device."""
+    down, across = (correctness.cells(extent).tolist() for extent in table.shape)
+    shares = [
+        table[top:bottom, left:right].mean(dtype=torch.float64)
+        for top, bottom in pairwise(down)
+        for left, right in pairwise(across)
+    ]
+    numbers = torch.stack(shares).reshape(len(down) - 1, len(across) - 1).tolist()
+    return tuple(tuple(row) for row in numbers)
 
 
 def _positions(marked: torch.Tensor) -> list[int]:
@@ -175,10 +200,8 @@ def _first(positions: list[int], elements: Elements, shape: tuple[int, ...]) -> 
     return tuple(found)
 
 
-def _table(flat: torch.Tensor, columns: int) -> Any:  # noqa: ANN401 - numpy array
-    if flat.is_floating_point():
-        flat = flat.double()
-    return flat.reshape(-1, columns).cpu().numpy() if columns and flat.numel() % columns == 0 else flat.cpu().numpy()
+def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - numpy array
+    return (flat.double() if flat.is_floating_point() else flat).reshape(shape).cpu().numpy()
 
 
 def _allowed(want: torch.Tensor, rule: Rule) -> torch.Tensor:

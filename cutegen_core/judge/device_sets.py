@@ -18,7 +18,7 @@ from cutegen_core.gpu import memory
 from cutegen_core.gpu.layout import Layout
 from cutegen_core.gpu.memory import Buffer
 from cutegen_core.judge import values
-from cutegen_core.judge.values import Live
+from cutegen_core.judge.live import Live
 from cutegen_core.problem import TensorRole, TensorSpec, Values
 
 ALIGNMENT = 256
@@ -139,7 +139,7 @@ def raw(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _drawn(draw: Draw, seed: int) -> Live:
-    return values.draw(values.instantiate(draw.source, draw.origin, seed), draw.values, seed)
+    return values.made(draw.source, draw.origin, draw.values, seed)
 
 
 def _seen(specs: Sequence[TensorSpec], buffers: Mapping[str, Buffer]) -> BufferSet:

@@ -23,11 +23,11 @@ import torch
 from cutegen_core.errors import MachineError, ProblemError
 from cutegen_core.gpu.driver import Unfinished
 from cutegen_core.gpu.measuring import Meter, Round
-from cutegen_core.judge import device_baselines, device_sets, values
+from cutegen_core.judge import device_baselines, device_sets
 from cutegen_core.judge.device_answers import Answers, outputs_of
 from cutegen_core.judge.device_baselines import Baseline, Forward
 from cutegen_core.judge.device_sets import BufferSet, Draw
-from cutegen_core.judge.values import Live
+from cutegen_core.judge.live import Live, describe, out_of_memory
 from cutegen_core.problem import TensorRole, TensorSpec, Values
 from cutegen_core.worker import Message
 
@@ -68,10 +68,10 @@ class Handler:
             return answer
         except ProblemError as error:
             return {"problem": str(error)}
-        except torch.OutOfMemoryError:
-            self._release({})
-            return {"unfit": "the reference needs more memory than the GPU has left"}
         except Exception as error:  # noqa: BLE001 - the worker boundary
+            if out_of_memory(error):
+                self._release({})
+                return {"unfit": "the reference needs more memory than is left"}
             return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
 
     def _hello(self, request: Message) -> Message:
@@ -110,8 +110,7 @@ class Handler:
 
     def _compare(self, request: Message) -> Message:
         self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
-        found = self._answers.compare_first(POISON)
-        return {"comparisons": [asdict(c) for c in found], "why": self._answers.why}
+        return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
 
     def _check(self, request: Message) -> Message:
         assert self._answers is not None
@@ -152,12 +151,12 @@ class Handler:
             samples = self._baseline.measure(self._meter, self._stream, steps, time.monotonic() + request["seconds"])
         except Unfinished:
             return {"untimed": f"took longer than {request['seconds']:g} s"}
-        except torch.OutOfMemoryError:
-            return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
         except MachineError:
             raise
         except Exception as error:  # noqa: BLE001 - the file's forward, or the compiler on it
-            return {"untimed": values.describe(error, self._loaded().origin)}
+            if out_of_memory(error):
+                return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
+            return {"untimed": describe(error, self._loaded().origin)}
         return {"us": list(samples.us), "method": samples.method}
 
     def _release(self, request: Message) -> Message:

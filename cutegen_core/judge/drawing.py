@@ -12,21 +12,27 @@ _DENORMAL_FRACTION = 0.125
 
 
 def drawn(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
-    """One adversarial input. Shapes and dtypes stay; float16 scales stay in its range."""
-    dtype = tensor.dtype
+    """One adversarial input. Shape, dtype and device stay; float16 scales stay in its range.
+
+    Random numbers are drawn on the generator's device, whatever torch's default device is.
+    """
+    dtype, shape, there = tensor.dtype, tensor.shape, generator.device
     large = 60.0 if dtype is torch.float16 else _LARGE_SCALE
     match values:
         case Values.LARGE_MEAN:
-            return tensor + torch.tensor(_LARGE_MEAN, dtype=dtype)
+            return tensor + torch.tensor(_LARGE_MEAN, dtype=dtype, device=tensor.device)
         case Values.LARGE_SCALE:
-            return (torch.randn(tensor.shape, generator=generator) * large).to(dtype)
+            return (torch.randn(shape, generator=generator, device=there) * large).to(tensor)
         case Values.ONE_HOT:
-            hot = torch.zeros(tensor.shape, dtype=dtype).reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+            hot = torch.zeros(shape, dtype=dtype, device=there).reshape(-1, shape[-1] if shape else 1)
             if hot.numel():
-                hot[torch.arange(hot.shape[0]), torch.randint(hot.shape[1], (hot.shape[0],), generator=generator)] = 1
-            return hot.reshape(tensor.shape)
+                rows, columns = hot.shape
+                places = torch.randint(columns, (rows,), generator=generator, device=there)
+                hot[torch.arange(rows, device=there), places] = 1
+            return hot.reshape(shape).to(tensor)
         case Values.SPARSE:
-            return torch.where(torch.rand(tensor.shape, generator=generator) < 0.05, tensor, torch.zeros_like(tensor))
+            kept = torch.rand(shape, generator=generator, device=there) < 0.05
+            return torch.where(kept.to(tensor.device), tensor, torch.zeros_like(tensor))
         case _:
             tiny = torch.finfo(dtype).tiny * _DENORMAL_FRACTION
-            return (torch.randn(tensor.shape, generator=generator) * tiny).to(dtype)
+            return (torch.randn(shape, generator=generator, device=there) * tiny).to(tensor)

@@ -13,7 +13,7 @@ import torch
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.graph import InputFacts
-from cutegen_core.judge.values import Live, describe, instantiate
+from cutegen_core.judge.live import Live, describe, instantiate
 
 _RARE = 64
 

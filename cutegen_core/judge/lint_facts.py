@@ -10,7 +10,7 @@ from cutegen_core.errors import ProblemError
 from cutegen_core.judge import values
 from cutegen_core.judge.expected import Expected, array, expect, run
 from cutegen_core.judge.lint_runs import Array, Facts, Input, Output
-from cutegen_core.judge.values import Live
+from cutegen_core.judge.live import Live, describe
 from cutegen_core.problem import TensorRole, Values
 
 _COARSER = {
@@ -24,7 +24,7 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
     """Everything the lint asks of one small workload. ProblemError when the reference fails."""
 
     def made(seed: int = 0) -> Live:
-        return values.draw(values.instantiate(source, origin, seed), drawn, seed)
+        return values.made(source, origin, drawn, seed)
 
     live, second = made(), made(seed=1)
     given, passed = _fresh(live.tensors), _fresh(live.tensors)
@@ -104,4 +104,4 @@ def _called(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> Outp
     try:
         return tuple(output.clone() for output in run(live, tensors, seed))
     except Exception as error:
-        raise ProblemError(values.describe(error, live.origin)) from error
+        raise ProblemError(describe(error, live.origin)) from error

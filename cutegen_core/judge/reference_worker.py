@@ -9,7 +9,7 @@ import functools
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -18,8 +18,8 @@ from cutegen_core.errors import ProblemError
 from cutegen_core.judge import correctness, input_facts, lint_facts, lint_runs, reduction, tracing, values
 from cutegen_core.judge.correctness import Answer, Precision
 from cutegen_core.judge.expected import Expected, array, expect, run
+from cutegen_core.judge.live import Live, describe, instantiate, out_of_memory
 from cutegen_core.judge.reduction import Cost
-from cutegen_core.judge.values import Live
 from cutegen_core.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
 from cutegen_core.worker import Message
 
@@ -49,9 +49,9 @@ class Handler:
             return answer
         except ProblemError as error:
             return {"problem": str(error)}
-        except (MemoryError, RecursionError) as error:
-            return {"problem": values.describe(error, request["origin"])}
         except Exception as error:  # noqa: BLE001 - the worker boundary
+            if isinstance(error, RecursionError) or out_of_memory(error):
+                return {"problem": describe(error, request["origin"])}
             return {"machine": f"the reference worker failed: {type(error).__name__}: {error}"}
 
     def _signature(self, request: Message) -> Message:
@@ -79,7 +79,7 @@ class Handler:
             correctness.compare(spec.name, spec.dtype, tolerance, answer, precision[k] if precision else None)
             for k, (spec, tolerance, answer) in enumerate(_answers(request["outputs"], expected, request["poison"]))
         ]
-        return {"comparisons": [asdict(c) for c in comparisons]}
+        return {"comparisons": [asdict(replace(c, no_float64=expected.why)) for c in comparisons]}
 
     def _precision(self, request: Message, live: Live, expected: Expected) -> tuple[Precision, ...]:
         """Own error and scale per output, over this seed and a few fixed ones; empty without float64 values."""
@@ -117,7 +117,7 @@ class Handler:
 def signature(source: str, origin: str) -> Signature:
     """Through fake tensors; a forward that looks at values is run for real when its inputs are small."""
     with tracing.fake_tensors():
-        live = values.instantiate(source, origin)
+        live = instantiate(source, origin)
         try:
             return tracing.signature_of(live)
         except ProblemError as error:
@@ -127,7 +127,7 @@ def signature(source: str, origin: str) -> Signature:
             if size > _SMALL_BYTES:
                 what = f"with {size / (1 << 30):.1f} GiB of inputs, traced without values"
                 raise ProblemError(f"{error} ({what})") from error
-    return tracing.signature_of(values.instantiate(source, origin))
+    return tracing.signature_of(instantiate(source, origin))
 
 
 class _Probe:
@@ -135,21 +135,21 @@ class _Probe:
 
     def cost(self, source: str, origin: str) -> Cost:
         with tracing.fake_tensors():
-            live = values.instantiate(source, origin)
+            live = instantiate(source, origin)
             try:
                 return tracing.cost_of(live)
             except ProblemError as error:
                 if not tracing.needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
                     raise
         # what looks at values cannot be counted on fake tensors; small as it is, it can be run
-        return tracing.cost_of(values.instantiate(source, origin))
+        return tracing.cost_of(instantiate(source, origin))
 
     def run(self, source: str, origin: str, drawn: Values) -> None:
-        live = values.draw(values.instantiate(source, origin), drawn, 0)
+        live = values.made(source, origin, drawn)
         try:
             outputs = run(live, {name: t.clone() for name, t in live.tensors.items()})
         except Exception as error:
-            raise ProblemError(values.describe(error, origin)) from error
+            raise ProblemError(describe(error, origin)) from error
         for output in outputs:
             if output.is_floating_point() and not bool(torch.isfinite(output).all()):
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
@@ -165,8 +165,7 @@ def _usable(source: str, origin: str, drawn: Values) -> bool:
 
 
 def _drawn(request: Message, seed: int) -> Live:
-    live = values.instantiate(request["source"], request["origin"], seed)
-    return values.draw(live, Values(request["values"]), seed)
+    return values.made(request["source"], request["origin"], Values(request["values"]), seed)
 
 
 def _sampled(request: Message, live: Live, expected: Expected) -> tuple[tuple[Precision, ...], ...]:

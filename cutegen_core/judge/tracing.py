@@ -43,8 +43,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.errors import ProblemError
 from cutegen_core.graph import Graph, Node, Operand, Ref
+from cutegen_core.judge.live import Live, describe, instantiate, tensor_spec
 from cutegen_core.judge.reduction import Cost
-from cutegen_core.judge.values import Live, describe, instantiate, tensor_spec
 from cutegen_core.problem import Signature, TensorRole, TensorSpec
 
 _WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,

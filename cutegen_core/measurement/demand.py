@@ -96,12 +96,12 @@ class _Walk:
         elif operation == "cat":
             yield from self._cat(node, region)
         elif self._generous:
-            yield from ((name, Region.all(self._shape(name))) for name in ops.operands(node))
+            yield from ((name, Region.all(self._shape(name))) for name in node.operands())
 
     def _pointwise(self, node: Node, region: Region) -> Iterator[Push]:
         """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there, one
         with zeros anywhere may spare all of it."""
-        names = list(ops.operands(node))
+        names = list(node.operands())
         if ops.name(node) in ops.SELECTIONS and not self._generous:
             yield from self._selection(node, region, names)
             return
@@ -126,7 +126,7 @@ class _Walk:
 
     def _rows(self, node: Node, region: Region) -> Iterator[Push]:
         """All of every operand where all of the result is needed; otherwise as many elements as that many rows hold."""
-        for name in dict.fromkeys(ops.operands(node)):
+        for name in dict.fromkeys(node.operands()):
             shape = self._shape(name)
             if region.full:
                 yield name, Region.all(shape)
@@ -172,7 +172,7 @@ class _Walk:
     def _gather(self, node: Node, region: Region) -> Iterator[Push]:
         operation = ops.name(node)
         table = tensor(node, ops.GATHERS.get(operation, (0, 1))[0])
-        indices = [n for n in ops.operands(node) if n != table]
+        indices = [n for n in node.operands() if n != table]
         for name in indices:
             yield name, Region.all(self._shape(name)) if region.full else Region.some(self._shape(name), 1)
         shape = self._shape(table)
@@ -187,7 +187,7 @@ class _Walk:
         pooling, given = "pool" in ops.name(node), windows.windows(node, rank, self._nodes)
         sides = list(zip(shape[-rank:], node.shape[-rank:], given, strict=True))
         if not pooling:
-            weights, *bias = list(ops.operands(node))[1:]
+            weights, *bias = list(node.operands())[1:]
             taps = [windows.taps(extent, out, *window) for extent, out, window in sides]
             yield weights, Region.some(self._shape(weights), prod(self._shape(weights)[:-rank]) * prod(taps))
             yield from ((name, Region.all(self._shape(name))) for name in bias)
@@ -199,7 +199,7 @@ class _Walk:
 
     def _cat(self, node: Node, region: Region) -> Iterator[Push]:
         dim, start = ops.number(node, 1, "dim", 0) % len(node.shape), 0
-        for name in ops.operands(node):
+        for name in node.operands():
             shape = self._shape(name)
             yield name, region.clipped(shape, dim, start)
             start += shape[dim]

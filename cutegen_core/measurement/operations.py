@@ -1,12 +1,10 @@
-"""Names of ATen operations by how data flows through them, and readers for their operands.
+"""Names of ATen operations by how data flows through them, and readers for single operands.
 
 What is in no table is unknown: it counts one operation an element, and nothing is said about which of its operands'
 elements it needs.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from cutegen_core.graph import Graph, Node, Operand, Ref
 
@@ -98,20 +96,6 @@ SELECTIONS = ("where", "masked_fill", "masked_fill_other")
 def row_cost(operation: str) -> int:
     """fp32 operations an element of the operand, for a member of ROWS or REDUCTIONS."""
     return _ROW_COSTS.get(operation, 1)
-
-
-def operands(node: Node) -> Iterator[str]:
-    """Names of the tensors a node reads, in order, each as often as it is written."""
-
-    def walk(operand: Operand) -> Iterator[str]:
-        if isinstance(operand, Ref):
-            yield operand.node
-        elif isinstance(operand, tuple):
-            for part in operand:
-                yield from walk(part)
-
-    for operand in (*node.args, *node.kwargs.values()):
-        yield from walk(operand)
 
 
 def tensor(node: Node, position: int) -> str:

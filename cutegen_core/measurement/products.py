@@ -139,7 +139,7 @@ def _attention(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
 
 
 def _einsum(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
-    equation, names = node.args[0], [n for n in ops.operands(node)]
+    equation, names = node.args[0], list(node.operands())
     if not isinstance(equation, str) or "." in equation or len(names) != 2:
         return
     terms, _, result = equation.replace(" ", "").partition("->")
@@ -213,7 +213,7 @@ def _trivial(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
     """Nodes that depend on no input that matters, and one-hot vectors: multiplying by them is choosing."""
     found: set[str] = set()
     for node in graph.nodes:
-        names = list(ops.operands(node))
+        names = list(node.operands())
         operation = ops.name(node)
         if operation == "input":
             matters = facts[node.name].matters if node.name in facts else True
@@ -248,7 +248,7 @@ def _groups(graph: Graph, found: tuple[Product, ...]) -> list[list[Product]]:
         if node.name in places or ops.name(node) in _LINEAR_NODES or ops.name(node) in ops.LINEAR_REDUCTIONS:
             inside = node.name + _SCORES
             before_softmax = {tensor(node, 0), tensor(node, 1)} if inside in places else set()
-            for name in ops.operands(node):
+            for name in node.operands():
                 if name in owner:
                     owner[root(name)] = root(inside if name in before_softmax else node.name)
         for place in (node.name, node.name + _SCORES):
@@ -264,7 +264,7 @@ def _collapsed(graph: Graph, members: set[str]) -> set[str]:
     """Products all of whose ways to an output begin with linear operations and a linear reduction or product."""
     users: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        for name in ops.operands(node):
+        for name in node.operands():
             users.setdefault(name, []).append(node)
     needed: dict[str, bool] = {}
     for node in reversed(graph.nodes):

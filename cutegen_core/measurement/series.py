@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
+from cutegen_core.errors import MachineError
 from cutegen_core.gpu.nvml import Period
 from cutegen_core.measurement import schedule, statistics
 from cutegen_core.measurement.contenders import Contender, Dropped, Taken
@@ -73,6 +74,7 @@ class Series:
     """Measures contenders side by side; the first is the candidate, whose failure ends it.
 
     Args:
+        device: its name, for what is said about it.
         sets: the buffer sets, the warm-up set left out; a sixth of them is held back.
         between: called between two rounds of contenders; raises what stops the measurement.
         after_candidate: called with the sets of each round of the candidate; raises Dropped when outputs are wrong.
@@ -80,11 +82,13 @@ class Series:
 
     def __init__(
         self,
+        device: str,
         sets: Sequence[int],
         monitor: Looks,
         between: Callable[[], None],
         after_candidate: Callable[[Sequence[int]], None],
     ) -> None:
+        self._device = device
         held = max(len(sets) // _HELD_SHARE, min(1, len(sets) // 2))
         self._sets, self._held, self._monitor = sets[: len(sets) - held], sets[len(sets) - held :], monitor
         self._rest_s = 0.0
@@ -93,7 +97,13 @@ class Series:
         self.untimed: list[Untimed] = []
 
     def run(self, contenders: Sequence[Contender]) -> None:
-        """All rounds. Dropped when the first contender fails; another's failure is noted in `untimed`."""
+        """All rounds; a contender that fails, but for the first, is noted in `untimed`.
+
+        Raises:
+            Dropped: the first contender failed.
+            MachineError: all its samples were taken in heat, so that it has no time.
+        """
+        begun = time.monotonic()
         typical = self._first_samples(contenders)
         self.columns = [Column(c) for c in contenders if c.name in typical]
         count = schedule.rounds(typical[contenders[0].name])
@@ -107,7 +117,7 @@ class Series:
         self._look_at_held(shares[contenders[0].name])
         for column in self.columns:
             column.rounds += [()] * (count - len(column.rounds))
-        self._drop_empty()
+        self._drop_empty(begun)
 
     def timings(self) -> tuple[Timing, ...]:
         return tuple(column.timing() for column in self.columns)
@@ -168,8 +178,14 @@ class Series:
             raise dropped
         self.untimed.append(Untimed(contender.name, str(dropped)))
 
-    def _drop_empty(self) -> None:
-        """A baseline that was throttled in all its rounds has no time."""
+    def _drop_empty(self, begun: float) -> None:
+        """Who was throttled in all rounds has no time; that of the candidate nobody can do without."""
+        if not any(self.columns[0].rounds):
+            seen = ", ".join(self._monitor.since(begun).reasons)
+            raise MachineError(
+                f"{self._device} was slowed down by heat all the time ({seen}); "
+                "let it cool down, look at its fans and at what else runs on it, and try again."
+            )
         for column in self.columns[1:]:
             if not any(column.rounds):
                 self.columns.remove(column)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.performance import Speedup, Timing, Word
+from cutegen_core.performance import BEST, CANDIDATE, Speedup, Timing, Word
 
 Rounds = Sequence[Sequence[float]]
 """Samples in µs, round by round; a round may be shorter than others, or empty, where samples were dropped."""
@@ -64,6 +64,11 @@ def aa_noise(rounds: Rounds, *, floor: float = NOISE_FLOOR, seed: int = 0) -> fl
     half = count // 2
     first, second = (_medians(table[shuffled[:, part]]) for part in (slice(0, half), slice(count - half, count)))
     return max(floor, float(np.quantile(np.abs(first / second - 1.0), 0.95)) / math.sqrt(2.0))
+
+
+def kernels_noise(timings: Sequence[Timing]) -> float:
+    """The noise that the word on a candidate rests on: the larger of its own and the best's, where that was timed."""
+    return max(timing.noise for timing in timings if timing.contender in (CANDIDATE, BEST))
 
 
 def ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:

@@ -131,7 +131,7 @@ class _Measurement:
         try:
             self._check_first(candidate, sets)
             self.timer.standby.ready()
-            series = Series(sets.timed, monitor, self._pause, self._check_timed)
+            series = self._series(sets, monitor)
             series.untimed += self._unwanted()
             self.watch.say("timing in turns")
             series.run([candidate, *self._others(best, sets, series.untimed)])
@@ -216,24 +216,18 @@ class _Measurement:
         self.watch.say("once more in a fresh process")
         fresh = self._kernel(CANDIDATE)
         fresh.load(self.contest.candidate, sets)
-        series = Series(sets.timed, monitor, self._pause, self._check_timed)
+        series = self._series(sets, monitor)
         series.run([fresh])
         self._check_guards()
         fresh.close()
         return series.timings()[0]
 
     def _record(self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None) -> Measured:
-        try:
-            timings = series.timings()
-        except ValueError:
-            raise MachineError(
-                f"{self.timer.device.name} was slowed down by heat all the time ({self._seen(monitor)}); let it cool "
-                "down, look at its fans and at what else runs on it, and try again."
-            ) from None
+        timings = series.timings()
         for untimed in series.untimed:
             if untimed.contender == COMPILED:
                 self.timer.compile_failures.setdefault(self._drawing().source, untimed.reason)
-        noise = max(timing.noise for timing in timings[: 2 if self.contest.best else 1])
+        noise = statistics.kernels_noise(timings)
         performance = WorkloadPerformance(
             workload=self.contest.workload.name,
             timings=timings,
@@ -281,8 +275,8 @@ class _Measurement:
         workload = self.contest.workload
         return Drawing(self.timer.reference.source(workload), workload.values, self.contest.seed)
 
-    def _seen(self, monitor: Monitor) -> str:
-        return ", ".join(monitor.since(self.begun).reasons)
+    def _series(self, sets: Sets, monitor: Monitor) -> Series:
+        return Series(self.timer.device.name, sets.timed, monitor, self._pause, self._check_timed)
 
     def _pause(self) -> None:
         if self.watch.stopped():

@@ -63,7 +63,7 @@ def unfused_bytes(graph: Graph) -> int:
         operation = ops.name(node)
         if operation in ops.CONSTANTS or operation in _MOVES_NOTHING or operation == "input":
             continue
-        tensors = [nodes[name] for name in dict.fromkeys(ops.operands(node))]
+        tensors = [nodes[name] for name in dict.fromkeys(node.operands())]
         total += sum(_nbytes(t) for t in (*tensors, node))
     return total
 
@@ -96,7 +96,7 @@ _MOVES_NOTHING = ops.RESHAPES | ops.PERMUTES | {
 def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
     """FLOPs of anything but a product."""
     operation, results = ops.name(node), prod(node.shape)
-    names = [n for n in ops.operands(node) if n in nodes]
+    names = [n for n in node.operands() if n in nodes]
     if operation in ops.POINTWISE:
         return ops.pointwise_cost(node) * results if node.dtype.startswith(("float", "bfloat")) else 0
     if operation in ops.ROWS or operation in ops.REDUCTIONS:

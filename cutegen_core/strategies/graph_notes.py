@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cutegen_core.graph import Graph, Node, Operand, Ref
-from cutegen_core.measurement import operations
 from cutegen_core.problem import Signature, TensorRole
 from cutegen_core.strategies.workload_class import classify, plain_op
 
@@ -46,7 +45,7 @@ def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
     parameters = {t.name for t in signature.inputs if t.role in (TensorRole.PARAMETER, TensorRole.BUFFER)}
     fixed = {n.name for n in graph.nodes if n.op == "constant" or (n.op == "input" and n.name in parameters)}
     for node in graph.nodes:
-        operands = list(operations.operands(node))
+        operands = list(node.operands())
         if node.op not in _FREE and operands and all(name in fixed for name in operands):
             fixed.add(node.name)
             yield f"{node.name} ({plain_op(node)}) depends on parameters only: hoist it into a small first launch"
@@ -54,13 +53,13 @@ def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
 
 def _cancelling(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
     name = plain_op(node)
-    for operand in operations.operands(node):
+    for operand in node.operands():
         before = plain_op(nodes[operand]) if operand in nodes else ""
         if (before, name) in _POINTWISE_INVERSES:
             yield f"{name} of {before} ({node.name}): they cancel where both are defined"
         if before == name and name in _IDEMPOTENT:
             yield f"{node.name}: {name} applied twice; once is enough"
-    sizes = [nodes[o].shape for o in operations.operands(node) if o in nodes]
+    sizes = [nodes[o].shape for o in node.operands() if o in nodes]
     if name in ("amax", "max", "mean", "sum", "softmax", "logsumexp") and sizes and node.shape == sizes[0]:
         reduced_over_one = any(extent == 1 for extent in sizes[0]) and name != "softmax"
         if reduced_over_one:
@@ -73,7 +72,7 @@ def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
     """Results read by exactly one operation of the same shape: they never need to reach memory."""
     uses: dict[str, int] = {}
     for node in graph.nodes:
-        for operand in operations.operands(node):
+        for operand in node.operands():
             uses[operand] = uses.get(operand, 0) + 1
     chain = [
         n.name for n in graph.nodes if n.op not in _FREE and uses.get(n.name, 0) == 1 and n.name not in graph.outputs

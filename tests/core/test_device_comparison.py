@@ -89,6 +89,23 @@ def test_only_part_of_a_large_output_is_described(monkeypatch):
     assert "column" in there.pattern
 
 
+@pytest.mark.parametrize("shape", [(1000,), (3, 1000), (2, 7, 300)])
+def test_of_long_rows_too_only_a_part_leaves_the_device(monkeypatch, shape):
+    monkeypatch.setattr(device_comparison, "_LOOKED_AT", 64)
+    sizes = []
+    described = correctness.described
+    monkeypatch.setattr(correctness, "described", lambda *a: sizes.append(a[1].size) or described(*a))
+    want = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    got = want.float()
+    got[..., 200:210] = 0.0
+    here, there = both(got, want, want.float(), "float32")
+    assert sizes[0] <= 64
+    assert there.wrong == here.wrong
+    assert there.first == here.first
+    assert np.allclose(here.heatmap, there.heatmap)
+    assert there.pattern.startswith("in the part looked at: only elements 8 to 17")
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_an_empty_output_is_right(shape):
     empty = torch.zeros(shape, dtype=torch.float64)

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from cutegen_core.errors import MachineError
 from cutegen_core.gpu.nvml import Period, State
-from cutegen_core.measurement import series
+from cutegen_core.measurement import series, statistics
 from cutegen_core.measurement.contenders import Dropped, Taken
 from cutegen_core.measurement.series import Series
 from cutegen_core.performance import Word
@@ -18,8 +19,8 @@ SETS = tuple(range(1, 10))
 class Clocked:
     """A contender whose samples take `us`, a little noise beside; it may fail, remember, or be slow at times."""
 
-    def __init__(self, name, us, *, fails_at=None, unseen_us=None):
-        self.name, self.us, self.fails_at, self.unseen_us = name, us, fails_at, unseen_us
+    def __init__(self, name, us, *, fails_at=None, unseen_us=None, noise=0.002):
+        self.name, self.us, self.fails_at, self.unseen_us, self.noise = name, us, fails_at, unseen_us, noise
         self.rounds, self.seen, self.random = 0, set(), random.Random(name)
 
     def round(self, order, warm_runs, seconds):
@@ -28,7 +29,7 @@ class Clocked:
             raise Dropped(Status.RUNTIME_ERROR, f"{self.name} failed")
         taken = [self.us if self.unseen_us is None or i in self.seen else self.unseen_us for i in order]
         self.seen |= set(order)
-        return Taken(tuple(us * self.random.gauss(1, 0.002) for us in taken), "graph replay")
+        return Taken(tuple(us * self.random.gauss(1, self.noise) for us in taken), "graph replay")
 
 
 class Thermometer:
@@ -44,7 +45,7 @@ class Thermometer:
 
 def measured(*contenders, looks=None, checked=None):
     checked = [] if checked is None else checked
-    found = Series(SETS, looks or Thermometer(COOL), lambda: None, checked.append)
+    found = Series("a GPU", SETS, looks or Thermometer(COOL), lambda: None, checked.append)
     found.run(contenders)
     return found
 
@@ -95,6 +96,20 @@ def test_a_baseline_that_was_always_hot_has_no_time():
     always = Thermometer(*([COOL, HOT, HOT, COOL] * 6))
     found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=always)
     assert [u.contender for u in found.untimed] == ["eager"]
+
+
+def test_a_candidate_that_was_always_hot_is_the_machines_fault():
+    with pytest.raises(MachineError, match=r"a GPU was slowed down by heat all the time \(.+\); let it cool down"):
+        measured(Clocked("candidate", 100.0), looks=Thermometer(HOT))
+
+
+@pytest.mark.parametrize("fails_at", [1, 5, None])
+def test_the_noise_is_that_of_the_kernels_whoever_is_missing(fails_at):
+    kernels = Clocked("candidate", 100.0), Clocked("best", 100.0, fails_at=fails_at, noise=0.02)
+    timings = measured(*kernels, Clocked("eager", 150.0, noise=0.2)).timings()
+    noise = {t.contender: t.noise for t in timings}
+    assert statistics.kernels_noise(timings) == (noise["candidate"] if fails_at else noise["best"])
+    assert noise["eager"] > 2 * statistics.kernels_noise(timings)
 
 
 def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
