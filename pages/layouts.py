@@ -1,6 +1,9 @@
-"""The CuTe layouts and partitions of a kernel, drawn as they really are. `?id=` the session, `?step=`, `?name=`."""
+"""The CuTe layouts and partitions of a kernel, drawn as they really are. `?id=` the session, `?step=`, `?name=` of a
+declaration with its line, or the name alone for the first one."""
 
 from __future__ import annotations
+
+from itertools import islice
 
 import streamlit as st
 
@@ -10,7 +13,7 @@ from cutegen_core.kernel_file import parse
 from cutegen_core.layouts import Declared, find
 from cutegen_core.store import Store
 from cutegen_core.views import StepView
-from pages.components import access, data, layout_view, places, ui_state
+from pages.components import access, address, data, layout_view, places, ui_state
 from pages.components.texts import heading, note, plain_label, quiet
 
 EXAMPLE = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
@@ -30,36 +33,48 @@ def shown_step(store: Store) -> StepView | None:
 
 
 def declared(source: str) -> tuple[Declared, ...]:
-    """What can be drawn of a kernel; nothing of a text that is no kernel file."""
+    """What can be drawn of a kernel; KernelFileError where its plan cannot be read."""
+    return find(source, parse(source).defaults())
+
+
+def choose(source: str) -> Declared | None:
+    """One of the kernel's, in the URL; None where there is none, or none that can be found."""
     try:
-        return find(source, parse(source).defaults())
-    except KernelFileError:
-        return ()
-
-
-def choose(found: tuple[Declared, ...]) -> Declared | None:
-    """One of the kernel's, in the URL."""
-    names = [f"{d.name}, line {d.line}" for d in found]
+        found = {f"{d.name}, line {d.line}": d for d in declared(source)}
+    except KernelFileError as error:
+        note("error", f"What this kernel declares cannot be told, since its plan cannot be read. {error}")
+        return None
     if not found:
         quiet("This kernel declares no layout, tiled copy or tiled MMA of its own. Type an expression below.")
         return None
-    wanted = st.query_params.get("name", "")
+    wanted, first = address.get("name"), next(iter(found))
+    name = next((n for n, d in found.items() if wanted in (n, d.name)), "")
+    if wanted and not name:
+        quiet(f"This kernel declares no “{wanted}”; the first one is drawn.")
     key = "layout-name"
-    ui_state.put(key, next((n for n, d in zip(names, found, strict=True) if d.name == wanted), names[0]))
-    st.radio("In this kernel", names, key=key, on_change=_chosen, format_func=plain_label, label_visibility="collapsed")
-    return found[names.index(ui_state.text(key))]
+    ui_state.put(key, name or first)
+    st.radio("In this kernel", list(found), key=key, on_change=ui_state.noted(_chosen, key, name or first),
+             format_func=plain_label, label_visibility="collapsed")  # fmt: skip
+    return found[name or first]
 
 
-def _chosen() -> None:
-    st.query_params["name"] = ui_state.text("layout-name").split(",")[0]
-    ui_state.put(TYPED, "")
+def _chosen(key: str, drawn: str) -> None:
+    if ui_state.text(key) != drawn:
+        address.follow(key, "name", drawn)
+        ui_state.put(TYPED, "")
 
 
 def same_of_the_parent(store: Store, shown: StepView, chosen: Declared) -> tuple[str, Declared] | None:
-    """The parent's declaration of that name, with the parent's title, where it is another one."""
+    """The parent's declaration of that name, the first or the second as here, where it is another one; its title."""
     if not shown.base_source or shown.base_source == shown.source:
         return None
-    other = next((d for d in declared(shown.base_source) if d.name == chosen.name), None)
+    try:
+        others = declared(shown.base_source)
+    except KernelFileError as error:
+        quiet(f"The parent's layouts cannot be told: {error}")
+        return None
+    place = [d for d in declared(shown.source) if d.name == chosen.name].index(chosen)
+    other = next(islice((d for d in others if d.name == chosen.name), place, None), None)
     changed = other is not None and (other.before, other.expression) != (chosen.before, chosen.expression)
     return ("the parent's", other) if other is not None and changed else None
 
@@ -71,7 +86,7 @@ shown = shown_step(store)
 left, right = st.columns([1, 2.4], gap="medium")
 with left:
     heading(f"Layouts of step {shown.step.number}: {shown.step.idea}" if shown else "A layout of your own")
-    chosen = choose(declared(shown.source)) if shown else None
+    chosen = choose(shown.source) if shown else None
     if shown:
         st.page_link(places.session(), label="Back to the step",
                      query_params={"id": st.query_params["id"], "step": str(shown.step.number)})  # fmt: skip

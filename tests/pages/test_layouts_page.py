@@ -42,6 +42,33 @@ def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: Op
     assert page.radio(key="layout-name").options == [plain_label("tile, line 37")]
 
 
+def test_declarations_of_one_name_are_each_drawn(with_emulator: Store, open_page: OpenPage) -> None:
+    """An address with the name alone, as it was once written, leads to the first one."""
+    rows = "make_layout(make_shape(_4{}, _4{}))"
+    session = _session(with_emulator, WITH_LAYOUT.replace("  __shared__", f"  auto tile = {rows};\n  __shared__"))
+    page = open_page("layouts", id=session, step=2, name="tile")
+    first, second = "tile, line 23", "tile, line 38"
+    assert page.radio(key="layout-name").value == first
+    assert "16 places in 16" in shown(page)
+    page.radio(key="layout-name").set_value(second).run()
+    assert page.radio(key="layout-name").value == second
+    assert page.query_params["name"] == second
+    assert "512 places in 512" in shown(page)
+    assert "the parent&#x27;s tile" in shown(page)
+    again = open_page("layouts", id=session, step=2, name=second)
+    assert again.radio(key="layout-name").value == second
+    page = open_page("layouts", id=session, step=2, name="gone, line 3")
+    assert "This kernel declares no “gone, line 3”; the first one is drawn." in shown(page)
+
+
+def test_a_plan_that_cannot_be_read_is_said(store: Store, open_page: OpenPage) -> None:
+    session = _session(store, WITH_LAYOUT.replace("[[launch]]", "[[lunch]]"))
+    text = shown(open_page("layouts", id=session, step=2))
+    assert "its plan cannot be read" in text
+    assert "lunch" in text
+    assert "declares no layout" not in text
+
+
 def test_an_expression_of_ones_own(with_emulator: Store, open_page: OpenPage) -> None:
     page = open_page("layouts")
     assert "512 places in 512" in shown(page)
