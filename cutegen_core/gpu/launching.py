@@ -113,7 +113,7 @@ class Loaded:
             static = call(cuda.cuFuncGetAttribute, attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)
             raise LaunchRefused(
                 f"{step.kernel}: {most} bytes of dynamic and {static} of static shared memory are more than a block "
-                "of this device can have; the plan can ask for device.smem_max"
+                "of this device can have; the plan can ask for smem_max"
             ) from error
         if max(_volume(s.cluster) for s in self._program.steps) > _PORTABLE_CLUSTER:
             call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
