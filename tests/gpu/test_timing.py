@@ -9,7 +9,7 @@ from cutegen_core import problems
 from cutegen_core.compiler.compilation import Compiler
 from cutegen_core.compiler.demangle import demangle
 from cutegen_core.device import detect
-from cutegen_core.errors import ProblemError, StoppedError
+from cutegen_core.errors import MachineError, ProblemError, StoppedError
 from cutegen_core.gpu import lock
 from cutegen_core.gpu.program import Function, program
 from cutegen_core.judge.reference import Reference
@@ -18,7 +18,7 @@ from cutegen_core.measurement import contenders
 from cutegen_core.measurement.contest import NOT_TIMED, Contest, Entry
 from cutegen_core.measurement.timer import Timer
 from cutegen_core.performance import BEST, CANDIDATE, COMPILED, EAGER, Word
-from cutegen_core.problem import Problem, Workload, WorkloadRole
+from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.trial import Status
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
@@ -160,6 +160,42 @@ def test_what_does_not_fit_is_not_timed(bench, compiled):
     measured = bench.measure(replace(alone(compiled(BODY)), workload=huge), Silent())
     assert measured.marks == (NOT_TIMED,)
     assert "GiB" in measured.not_timed
+
+
+@pytest.mark.parametrize("values", [v for v in Values if v is not Values.GIVEN])
+def test_hard_values_are_drawn_on_the_gpu(bench, compiled, values):
+    hard = replace(ROWS, name=values.value, values=values)
+    measured = bench.measure(replace(alone(compiled(BODY)), workload=hard), Silent())
+    assert measured.performance is not None, measured.failure
+
+
+def single_precision(fails):
+    """A reference that cannot run in float64."""
+    return (
+        "import torch\nbatch_size = 512\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        if x.dtype is torch.float64:\n            {fails}\n        return torch.relu(x)\n"
+        "def get_inputs():\n    return [torch.randn(batch_size, 16384)]\n"
+    )
+
+
+def test_memory_that_ran_out_in_float64_is_no_verdict(tmp_path, compiled):
+    source = single_precision("torch.empty(1 << 50, dtype=torch.uint8)")
+    problem = Problem("large", "", source, "large.py", (ROWS,))
+    with (
+        Reference(problem, tmp_path) as reference,
+        Timer(reference, detect()) as timer,
+        pytest.raises(MachineError, match="cannot be judged: the reference needs more memory than is left"),
+    ):
+        timer.measure(alone(compiled(BODY)), Silent())
+
+
+def test_a_reference_without_float64_is_said_in_the_comparison(tmp_path, compiled):
+    problem = Problem("single", "", single_precision("raise TypeError('single')"), "single.py", (ROWS,))
+    with Reference(problem, tmp_path) as reference, Timer(reference, detect()) as timer:
+        measured = timer.measure(alone(compiled(BODY)), Silent())
+    assert measured.performance is not None, measured.failure
+    assert [c.no_float64 for c in measured.comparisons] == ["single.py:6: TypeError: single"]
 
 
 def test_the_person_can_stop_it(bench, compiled):
