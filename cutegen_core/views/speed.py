@@ -21,6 +21,7 @@ MARK_WORDS: Mapping[str, str] = {
     "NOT_TIMED": "no time was measured: the executor has no GPU, or the measurement was not possible",
     "NOT_SANITIZED": "compute-sanitizer has not looked at it yet; it does before the kernel is accepted",
     "UNSTABLE": "measured again in a fresh process its median moved by more than 2 %: do not build on this number",
+    "NO_FLOAT64": "the reference cannot run in float64: atol and rtol alone judged, against its own precision",
     "CONFIRM": "more than 5 times faster than the strongest baseline: look at it yourself before it is promoted",
 }
 """What each mark of a trial means, for the person."""
