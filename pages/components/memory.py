@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core.candidate import content_key
 from cutegen_core.decision import Decision, DecisionKind
 from cutegen_core.session_state import Step
 from cutegen_core.views import SessionView, StepView
@@ -16,17 +15,15 @@ def render_memory(view: SessionView, shown: StepView) -> None:
     """Both, editable; without a model they are only kept."""
     heading("Standing instructions, in every prompt")
     _field(
-        f"standing-{view.id}-{content_key(view.state.standing)[:12]}", view.state.standing, "standing-save", "Keep",
+        f"standing-{view.id}", view.state.standing, "standing-save", "Keep",
         lambda text: Decision(DecisionKind.STANDING, text=text), view,
         placeholder="Never change the tile shape. Prefer cute::copy over loops. …",
     )  # fmt: skip
     step = shown.step
     if step.outcome is not None:
         heading(f"What the model is told about step {step.number}")
-        told = remembered(step)
-        key = f"memory-{view.id}-{step.number}-{content_key(told)[:12]}"
         _field(
-            key, told, "memory-save", f"Keep for step {step.number}",
+            f"memory-{view.id}-{step.number}", remembered(step), "memory-save", f"Keep for step {step.number}",
             lambda text: Decision(DecisionKind.MEMORY, step=step.number, text=text), view,
         )  # fmt: skip
         if step.memory:
@@ -60,10 +57,17 @@ def _edited(step: Step) -> str:
 def _field(
     key: str, value: str, button: str, label: str, make: ui_state.MakeDecision, view: SessionView, placeholder: str = ""
 ) -> None:
+    """What is typed is never overwritten: what is kept now is said, and taken over when that is wanted."""
     ui_state.put_once(key, value)
+    if value.strip() == ui_state.text(key).strip():
+        ui_state.put(f"{key}-seen", value)
     read_only = view.state.settings.imported
     st.text_area(label, key=key, height=90, label_visibility="collapsed", placeholder=placeholder, disabled=read_only,
                  persist_state="session")  # fmt: skip
-    st.button(
-        label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, view.id, make, key)
-    )
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        st.button(
+            label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, view.id, make, key)
+        )
+        if value != ui_state.text(f"{key}-seen"):
+            st.button("Take it", key=f"{button}-other", on_click=ui_state.noted(ui_state.put, key, value))
+            quiet(f"▲ Kept now: {value or 'nothing'}")

@@ -14,6 +14,7 @@ from cutegen_core import problems, sessions, views
 from cutegen_core.candidate import Author
 from cutegen_core.decision import Decision, DecisionKind, Gate
 from cutegen_core.event import (
+    Decided,
     GateOpened,
     ModelAnswered,
     ModelCalled,
@@ -195,6 +196,27 @@ def test_standing_instructions_and_memory_are_edited(store: Store, open_page: Op
         (DecisionKind.MEMORY, 2, "a barrier was missing"),
     ]
     assert "Step 2</b>" in shown(page)
+
+
+def test_instructions_kept_in_another_tab_leave_what_is_typed_here(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    page = open_page("session", id=story.session, step=2, pane="memory")
+    drawn = page.text_area[0]
+    drawn.input("Mine, half").run()
+    for kept in ("Theirs.", "Mine, half"):
+        story.add(Decided(Decision(DecisionKind.STANDING, text=kept)))
+        page.run()
+        assert (page.text_area[0].proto.id, page.text_area[0].value) == (drawn.proto.id, "Mine, half")
+        assert ("Kept now: Theirs." in shown(page)) == (kept == "Theirs.")
+    story.add(Decided(Decision(DecisionKind.STANDING, text="Theirs again.")))
+    page.run()
+    click(page, "standing-save-other")
+    assert page.text_area[0].value == "Theirs again."
+    assert "Kept now" not in shown(page)
+    story.add(Decided(Decision(DecisionKind.MEMORY, step=2, text="a barrier was missing")))
+    page.run()
+    assert page.text_area[1].value == "failed: race on partial", "it may be typed into at this moment"
+    assert "Kept now: a barrier was missing" in shown(page)
 
 
 def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:
