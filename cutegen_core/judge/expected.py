@@ -1,7 +1,7 @@
 """What the reference answers, at the declared precision and in float64.
 
 Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
-the file cannot run like that they are computed at the declared precision, and the lint says so. TF32 and
+the file cannot run like that they are computed at the declared precision; the comparison and the lint say so. TF32 and
 reduced-precision reductions are off.
 """
 
