@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections import Counter
@@ -22,7 +21,6 @@ from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
-_LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "COMPULSORY", "TITLE", "EDITED_FROM")
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
 
 
@@ -121,7 +119,9 @@ def _value_text(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text)
+    """A Python literal in double quotes; what cannot be printed is escaped, so that nothing in the file is hidden."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain) + '"'
 
 
 def _with_literal(source: str, name: str, text: str) -> str:
@@ -157,7 +157,7 @@ def _is_literal_at(tree: ast.Module, line: int) -> bool:
 
 def _names_literal(statement: ast.stmt) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(isinstance(target, ast.Name) and target.id in _LITERALS for target in targets)
+    return any(isinstance(target, ast.Name) and target.id in problem_source.LITERALS for target in targets)
 
 
 # -- what was edited ---------------------------------------------------------------------------------------------------

@@ -13,9 +13,6 @@ from cutegen_core.errors import UsageError
 from cutegen_core.judge import problem_source
 from cutegen_core.problem import Problem
 
-_CATALOGUE_NAMES = ("TITLE", "WORKLOADS", "TOLERANCE", "ALLOW")
-"""Literals that only the workbench reads."""
-
 
 def renamed(problem: Problem, name: str) -> str:
     """The reference's source with `Model` called `name` and without the workbench's own literals.
@@ -27,8 +24,8 @@ def renamed(problem: Problem, name: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and any("Model" in (a.name, a.asname) for a in node.names):
             raise UsageError(f"{problem.name}: Model is imported from {node.module}: a file of its own cannot hold it")
-    lines = problem.source.splitlines(keepends=True)
-    for token in reversed(list(tokenize.generate_tokens(io.StringIO(problem.source).readline))):
+    lines = list(io.StringIO(problem.source, newline=None))  # as Python counts them: a form feed ends no line
+    for token in reversed(list(tokenize.generate_tokens(iter(lines).__next__))):
         if token.type == tokenize.NAME and token.string == "Model" and not _is_attribute(lines, token):
             row, column = token.start
             line = lines[row - 1]
@@ -46,4 +43,4 @@ def _is_attribute(lines: list[str], token: tokenize.TokenInfo) -> bool:
 
 def _is_catalogue_literal(statement: ast.stmt) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return bool(targets) and all(isinstance(t, ast.Name) and t.id in _CATALOGUE_NAMES for t in targets)
+    return bool(targets) and all(isinstance(t, ast.Name) and t.id in problem_source.LITERALS for t in targets)

@@ -21,7 +21,8 @@ SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
-_NO_SIZES = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FROM")
+LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FROM")
+"""Module-level names that only the workbench reads."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     known: dict[str, SizeValue] = {}
     slots: dict[str, SizeSlot] = {}
     for name, value in _assignments(tree):
-        if name in _NO_SIZES:
+        if name in LITERALS:
             continue
         for slot in _slots_of(name, value, known):
             slots[slot.name] = slot

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cutegen_core import kernel_file, problems, records, toolchain
+from cutegen_core import kernel_file, problem_text, problems, records, toolchain
 from cutegen_core.candidate import Author
 from cutegen_core.device import KNOWN
 from cutegen_core.errors import UsageError
@@ -34,9 +34,11 @@ from cutegen_core.exports.cu import cu_file
 from cutegen_core.exports.extension import project, write
 from cutegen_core.exports.flashinfer import solution
 from cutegen_core.exports.modelnew import cuda_source, modelnew_file
+from cutegen_core.exports.reference_module import renamed
 from cutegen_core.exports.translate import HELPERS_CPP, to_cpp
 from cutegen_core.expressions import ExpressionError, Scope, parse_expression
 from cutegen_core.imports import import_path
+from cutegen_core.judge import problem_source
 from cutegen_core.judge.reference import Reference
 from cutegen_core.launch import TensorArgument
 from cutegen_core.problem import TensorSpec
@@ -52,6 +54,7 @@ from cutegen_core.trial import (
     Trial,
     WorkloadVerdict,
 )
+from cutegen_core.views.reading import state_of
 
 DATA = Path(__file__).parent.parent / "data"
 DEVICE = KNOWN["sm_90a"]
@@ -88,6 +91,19 @@ def loaded(text):
     namespace = {}
     exec(compile(text, "<string>", "exec"), namespace)
     return namespace
+
+
+def test_only_the_workbenchs_own_literals_are_left_out_of_an_exported_reference():
+    """Also after a form feed and a line separator, which end no line of Python."""
+    source = problems.load("relu").source.replace(
+        "class Model", '# one\u2028two\nEDITED_FROM = "relu"\nCOMPULSORY = {"bytes": 8}\n\x0c\nclass Model'
+    )
+    problem = problem_text.read(source + "\nkept = 3  # Model\n", "mine", "mine.py")
+    text = renamed(problem, "Reference")
+    context = loaded(text)
+    assert {"Reference", "get_inputs", "kept"} <= set(context)
+    assert not {"Model", *problem_source.LITERALS} & set(context)
+    assert "# one\u2028two\n" in text
 
 
 def test_modelnew_loads_as_kernelbench_loads_it_and_has_the_state_of_model(case):
@@ -363,6 +379,18 @@ def test_exports_that_cannot_be_are_refused_with_the_reason(recorded, tmp_path):
     with pytest.raises(UsageError, match="no kernel that passed"):
         export(store, empty, "cu", tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_an_export_of_a_kernel_that_failed_its_acceptance_test_says_so(recorded, tmp_path):
+    store, session = recorded
+    key = state_of(store, session).best
+    refused = Tried(2, key, "", Status.INCORRECT_NUMERICAL, "1 of 8 elements of out are wrong", acceptance=True)
+    store.append(session, [refused, StateChanged(SessionState.AWAITING_REVIEW)], after=store.last_seq(session))
+    with pytest.raises(UsageError, match="no kernel that passed"):
+        export(store, session, "cu", tmp_path / "best.cu", check=False)
+    export(store, session, "cu", tmp_path / "named.cu", candidate=key, check=False)
+    text = (tmp_path / "named.cu").read_text()
+    assert "WHICH FAILED ITS ACCEPTANCE TEST (1 of 8 elements of out are wrong)" in text
 
 
 def test_a_recording_needs_no_cubin(recorded, tmp_path):

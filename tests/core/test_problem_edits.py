@@ -65,6 +65,15 @@ def test_a_text_without_literals_gets_them_below_its_imports() -> None:
     assert text.startswith("'''A sum, größer.'''\n")
 
 
+@pytest.mark.parametrize("name", ["🔥", "größer", 'a "b" \\n', "x\ty\u2028z", "\u202eleft", "👩\u200d🔬", "\udc80"])
+def test_every_name_reads_back(name: str) -> None:
+    odd = Workload(name, WorkloadRole.EMULATOR, {"dim": 3})
+    text = problem_edits.with_workloads(SOFTMAX.source, [odd])
+    assert again(text).workloads[0] == odd
+    assert "\\ud83d" not in text
+    assert "\u202e" not in text
+
+
 def test_changes_are_told_in_words() -> None:
     workloads = [w for w in SOFTMAX.workloads if w.name not in ("one", "ragged")]
     workloads += [Workload("ragged", WorkloadRole.EMULATOR, {"batch_size": 5, "dim": 999}, Values.SPARSE)]
