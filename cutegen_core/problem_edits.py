@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
+from cutegen_core import problem_text
 from cutegen_core.errors import ProblemError
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.other_sizes import elements, other_sizes
 from cutegen_core.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
@@ -59,12 +61,15 @@ def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workl
 
 
 def with_another(problem: Problem) -> Problem:
-    """The problem with one more test, of the first one's sizes, in front of the workloads that are timed."""
+    """The problem with one more test in front of the workloads that are timed. It is a little larger than the largest
+    of those for the emulator, of sizes that no other has, where the problem allows that."""
     names = {workload.name for workload in problem.workloads}
     name = next(f"test {n}" for n in count(1) if f"test {n}" not in names)
     timed = problem.with_role(WorkloadRole.BENCHMARK)
     others = tuple(workload for workload in problem.workloads if workload not in timed)
-    sizes = others[0].sizes if others else {}
+    own = {size: slot.value for size, slot in problem_text.sizes_of(problem).items()}
+    small = [workload.sizes for workload in problem.with_role(WorkloadRole.EMULATOR) or others]
+    sizes = other_sizes(max(small, key=elements, default={}), own, [w.sizes for w in problem.workloads])
     return replace(problem, workloads=(*others, Workload(name, WorkloadRole.EMULATOR, sizes), *timed))
 
 

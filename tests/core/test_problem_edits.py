@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core import cli, own_problems, problem_edits, problem_text, problems
+from cutegen_core import cli, other_sizes, own_problems, problem_edits, problem_text, problems
 from cutegen_core.errors import ProblemError, UsageError
 from cutegen_core.problem import Problem, Tolerance, Values, Workload, WorkloadRole
 
@@ -72,6 +72,44 @@ def test_every_name_reads_back(name: str) -> None:
     assert again(text).workloads[0] == odd
     assert "\\ud83d" not in text
     assert "\u202e" not in text
+
+
+def added(problem: Problem) -> Workload:
+    """The one that is proposed, read from the text with it."""
+    text = problem_edits.rewritten(problem.source, problem, problem_edits.with_another(problem))
+    (new,) = (w for w in problem_text.read(text, problem.name, "mine.py").workloads if w not in problem.workloads)
+    return new
+
+
+@pytest.mark.parametrize("problem", problems.catalogue(), ids=lambda p: p.name)
+def test_one_more_workload_has_odd_sizes_that_no_other_has(problem: Problem) -> None:
+    new = added(problem)
+    assert all(isinstance(size, int) and size % 2 for size in new.sizes.values())
+    assert new.sizes not in [w.sizes for w in problem.workloads]
+    assert other_sizes.elements(new.sizes) < 1 << 20, "small enough for the emulator"
+
+
+HEADS = BARE.replace("shape = (512, 64)", "shape = (512, 64)\nheads = 8\nwidth = 3\npadding = 0\neps = 1e-5")
+
+
+@pytest.mark.parametrize(
+    ("small", "proposed"),
+    [
+        ({"heads": 2, "shape": (4, 16)}, {"heads": 2, "shape": (8, 32)}),  # multiples of the heads, as in the file
+        ({"heads": 3, "shape": (5, 17)}, {"heads": 5, "shape": (7, 19)}),
+        ({"padding": 1, "width": 3, "shape": (4, 64)}, {"padding": 1, "width": 3, "shape": (8, 64)}),
+        ({"width": 3}, {"width": 3}),  # nothing tells that another one is possible
+        ({"shape": (512, 64)}, {"shape": (512, 64)}),
+        ({}, {}),
+    ],
+)
+def test_one_more_workload_keeps_what_the_others_agree_on(
+    small: dict[str, object], proposed: dict[str, object]
+) -> None:
+    entry = json.dumps({"role": "emulator"})[:-1] + "".join(f", {name!r}: {value!r}" for name, value in small.items())
+    problem = again(HEADS.replace("class Model", f"WORKLOADS = {{'small': {entry}}}}}\nclass Model"))
+    text = problem_edits.rewritten(problem.source, problem, problem_edits.with_another(problem))
+    assert next(w for w in again(text).workloads if w.name == "test 1").sizes == proposed
 
 
 def test_changes_are_told_in_words() -> None:

@@ -83,6 +83,7 @@ def test_role_values_name_and_tolerance_are_fields_too(store: Store, open_page: 
 def test_workloads_are_added_and_removed(store: Store, open_page: OpenPage) -> None:
     page = click(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-add")
     assert page.text_input(key=f"{SOFTMAX}-8-name").value == "test 1"
+    assert '"test 1": {"role": "emulator", "batch_size": 7, "dim": 1023}' in text_of(page), "sizes that no other has"
     click(page, f"{SOFTMAX}-0-remove")
     assert "workload one removed" in shown(page)
     names = [w.name for w in problems.problem_text.read(kept(store), "s", "s.py").workloads]
