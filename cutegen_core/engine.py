@@ -3,13 +3,15 @@
 1. A file lock makes it the only one; a second engine says so and leaves.
 2. It warms the compile server and the emulator, then polls the store: new or running sessions and waiting decisions
    are handed to a small pool of threads, one session never to two.
-3. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
+3. A session that fails in a way nobody foresaw is INTERRUPTED and says why; the traceback goes to the engine's log.
+4. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -20,10 +22,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from cutegen_core import workspace
-from cutegen_core.errors import CutegenError, LeaseError
-from cutegen_core.event import SessionState
+from cutegen_core import studies, workspace
+from cutegen_core.errors import CutegenError, LeaseError, StoreError
+from cutegen_core.event import SessionState, StateChanged
 from cutegen_core.session import WORKING, Session
+from cutegen_core.session_state import State
 from cutegen_core.store import ENGINE_LINE, Store
 from cutegen_core.tools import Tools
 from cutegen_core.views.reading import state_of
@@ -31,6 +34,9 @@ from cutegen_core.views.reading import state_of
 POLL_S = 0.05
 IDLE_EXIT_S = 60.0
 SESSIONS_AT_ONCE = 2
+_STORE_PAUSE_S = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -41,14 +47,19 @@ class Engine:
         self._tools = tools
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
         self._active: dict[str, Future[None]] = {}
-        self._known: dict[str, SessionState] = {}
+        self._works: dict[str, bool] = {}
+        self._left_alone: set[str] = set()
 
     def serve(self) -> None:
-        """Polls until idle; errors of one session never stop the others."""
+        """Polls until idle. No error of one session, nor of the store for a while, ends it or stops the others."""
         threading.Thread(target=self._warm, daemon=True, name="warm").start()
         last_use = time.monotonic()
         while time.monotonic() - last_use < IDLE_EXIT_S:
-            self._dispatch()
+            try:
+                self._dispatch()
+            except Exception:  # noqa: BLE001 - thread boundary: the store may be whole again at the next look
+                _log.exception("the store %s cannot be read; trying again", self._store.path)
+                time.sleep(_STORE_PAUSE_S)
             if self._active or _client_age_s() < IDLE_EXIT_S:
                 last_use = time.monotonic()
             time.sleep(POLL_S)
@@ -57,25 +68,69 @@ class Engine:
         for session, future in list(self._active.items()):
             if future.done():
                 del self._active[session]
-                future.result()
-        wanted = {waiting.session for waiting in self._store.waiting()}
+                if error := future.exception():
+                    _log.error("session %s", session, exc_info=error)
+        wanted = self._decided()
         for session in self._store.sessions():
-            if session not in self._known:
-                self._known[session] = state_of(self._store, session).status
-        wanted |= {session for session, status in self._known.items() if status in WORKING}
-        for session in wanted - self._active.keys():
+            if session not in self._works:
+                self._look_at(session)
+        wanted |= {session for session, works in list(self._works.items()) if works}
+        for session in wanted - self._active.keys() - self._left_alone:
             self._active[session] = self._pool.submit(self._run, session)
+
+    def _decided(self) -> set[str]:
+        """Sessions with a decision in the inbox; decisions that cannot be read are refused."""
+        try:
+            return {waiting.session for waiting in self._store.waiting()}
+        except StoreError:
+            _log.exception("the inbox")
+            self._store.refuse_unreadable()
+            return {waiting.session for waiting in self._store.waiting()}
+
+    def _look_at(self, session: str) -> None:
+        try:
+            self._works[session] = _goes_on(state_of(self._store, session))
+        except Exception as error:  # noqa: BLE001 - whatever is stored of it: the other sessions go on
+            _log.exception("session %s", session)
+            self._works[session] = False
+            self._leave_alone(session, _said(error))
 
     def _run(self, session: str) -> None:
         try:
-            state = Session(self._store, session, self._tools.bench(session)).run()
-            self._known[session] = state.status
+            with self._tools.at_work(session) as bench:
+                state = Session(self._store, session, bench).run()
+            self._works[session] = _goes_on(state)
             self._store.set_live(session, "")
         except LeaseError:
-            self._known.pop(session, None)
-        except CutegenError as error:
-            self._known[session] = SessionState.INTERRUPTED
-            self._store.set_live(session, str(error))
+            self._works.pop(session, None)
+        except Exception as error:  # noqa: BLE001 - thread boundary
+            _log.exception("session %s", session)
+            self._works[session] = False
+            self._interrupt(session, _said(error))
+
+    def _interrupt(self, session: str, reason: str) -> None:
+        """Writes into the session that it failed. What failed with nothing to do was a decision: that is refused."""
+        try:
+            state, decisions = state_of(self._store, session), self._store.waiting(session)
+            events = studies.given_up(state, reason)
+            if state.status in WORKING:
+                events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
+            if events:
+                self._store.append(session, events, after=state.seq)
+            elif decisions:
+                self._store.refuse(decisions[0].id, reason)
+            self._store.set_live(session, "")
+        except LeaseError:
+            self._works.pop(session, None)
+        except Exception:  # noqa: BLE001 - thread boundary: the store may be what fails
+            _log.exception("session %s cannot be marked as interrupted", session)
+            self._leave_alone(session, reason)
+
+    def _leave_alone(self, session: str, reason: str) -> None:
+        """Until the next engine: what cannot be marked would fail again at once."""
+        self._left_alone.add(session)
+        with contextlib.suppress(Exception):
+            self._store.set_live(session, reason)
 
     def _warm(self) -> None:
         try:
@@ -83,6 +138,20 @@ class Engine:
             self._store.set_live(ENGINE_LINE, "")
         except CutegenError as error:
             self._store.set_live(ENGINE_LINE, f"not ready: {error}")
+        except Exception as error:  # noqa: BLE001 - thread boundary
+            _log.exception("warming up")
+            self._store.set_live(ENGINE_LINE, f"not ready: {_said(error)}")
+
+
+def _goes_on(state: State) -> bool:
+    """Whether there is something to do for a session that nobody decides anything about."""
+    return state.status in WORKING or studies.wanted(state)
+
+
+def _said(error: Exception) -> str:
+    """An error that ended a session, for the person."""
+    what = str(error) if isinstance(error, CutegenError) else f"{type(error).__name__}: {error}"
+    return f"{what.rstrip('.')}. The details are in {workspace.home() / 'engine.log'}."
 
 
 # ---- one engine per workspace
@@ -155,6 +224,7 @@ def _try_lock(handle: IO[str], patience_s: float = 0.0) -> bool:
 
 def main() -> int:
     """Serves until idle. Exit code 0 also when another engine is already there."""
+    logging.basicConfig(format="%(asctime)s %(message)s")
     with _lock_file() as handle:
         if not _try_lock(handle, patience_s=1.0):  # somebody may just be asking whether there is an engine
             print("another engine serves this workspace", file=sys.stderr)

@@ -57,7 +57,8 @@ def problem_json(entry: problems.Entry) -> Mapping[str, Any]:
 def session_json(store: Store, session: str) -> Mapping[str, Any]:
     view = views.session_view(store, session)
     best = view.state.best_step
-    tried = view.state.acceptance or (best.tried if best else None)
+    last = view.state.acceptance
+    tried = last if last and last.candidate == view.state.best else best.verdict if best else None
     return {
         "session": session,
         "problem": view.state.settings.problem_name,

@@ -1,6 +1,7 @@
 """What becomes of a kernel that passed: the new best, the tip of a branch, or one kept beside them.
 
-Measured beside the best in turns, the word on the two decides; else their latencies do; without timing it is promoted.
+Measured beside the best in turns, the word on the two decides; else their latencies do. A kernel that was not timed is
+promoted only where the best was not, either.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ def doubt(step: Step) -> str:
 
 
 def not_faster(state: State, step: Step) -> str:
-    """Why a kernel that passed is not the new best; "" where it is, or where nothing was timed."""
+    """Why a kernel that passed is not the new best; "" where it is, or where the best was not timed."""
     took, least = _latency_ms(step), _latency_ms(state.best_step)
-    if took is None or least is None:
+    if least is None:
         return ""
+    if took is None:
+        return f"not timed, and the best is ({least:.4g} ms)"
     assert step.tried is not None
     if step.tried.against_best is not None:
         word = step.tried.against_best

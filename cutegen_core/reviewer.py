@@ -38,8 +38,8 @@ def check(state: State, decision: Decision) -> None:
         raise StaleDecisionError("The session is accepted. Rewind to a step to go on from there.")
     if kind in (DecisionKind.APPROVE, DecisionKind.REPLY):
         _check_gate(state, decision)
-    if kind is DecisionKind.ACCEPT and not state.passed(decision.candidate or ""):
-        raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
+    if kind is DecisionKind.ACCEPT:
+        _check_accept(state, decision.candidate or "")
     if (
         kind in (DecisionKind.REWIND, DecisionKind.BRANCH)
         and decision.step
@@ -58,6 +58,13 @@ def _check_profile(state: State, decision: Decision) -> None:
         raise StaleDecisionError("Profiling needs a GPU: start the session with the GPU executor.")
     if not state.passed(decision.candidate or ""):
         raise StaleDecisionError("Only a candidate that passed its tests can be profiled.")
+
+
+def _check_accept(state: State, candidate: str) -> None:
+    if state.refuted(candidate):
+        raise StaleDecisionError("This kernel failed its acceptance test. Change it, or accept another one.")
+    if not state.passed(candidate):
+        raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
 
 
 def _check_gate(state: State, decision: Decision) -> None:

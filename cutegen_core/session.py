@@ -47,7 +47,7 @@ from cutegen_core.proposer import (
     Unparsed,
     WantsProfile,
 )
-from cutegen_core.session_state import Phase, State, Step, waits_at
+from cutegen_core.session_state import OF_THE_MOMENT, Phase, State, Step, waits_at
 from cutegen_core.step_context import Bench
 from cutegen_core.store import Store
 from cutegen_core.transitions import apply
@@ -60,9 +60,6 @@ LIVE_LINES = 200
 """Of what a stage says, only the last lines are kept, and only while it runs."""
 
 WORKING = (SessionState.READY, SessionState.RUNNING)
-
-_OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
-"""Verdicts that a busy machine may have caused: they hold for their step, and are never answered from the cache."""
 
 
 class Session:
@@ -273,7 +270,8 @@ class Session:
             thorough=thorough,
             best=step_context.candidate(self._store, self.state, best) if best else None,
         )
-        if trial.status not in _OF_THE_MOMENT:
+        unfinished = evaluator.executor.times and "NOT_TIMED" in trial.marks
+        if trial.status not in OF_THE_MOMENT and not unfinished:
             self._store.cache_trial(self._trial_key(candidate), self._store.put_record(trial))
         return trial
 
@@ -289,8 +287,12 @@ class Session:
         return trial
 
     def _trial_key(self, candidate: str) -> str:
-        settings = self.state.settings
-        return content_key(f"{candidate} {settings.problem} {settings.executor} {settings.arch} {__version__}")
+        """Where its trial is kept. What was timed holds for one device only: GPUs of one arch differ in speed."""
+        settings, evaluator = self.state.settings, self._bench.evaluator(self.state)
+        machine = [evaluator.device.uuid or evaluator.device.name] if evaluator.executor.times else []
+        return content_key(
+            " ".join([candidate, settings.problem, settings.executor, settings.arch, *machine, __version__])
+        )
 
     # ---- EVALUATED
 
@@ -303,8 +305,8 @@ class Session:
             kept = promotion.not_faster(self.state, step) if Gate.PROMOTION not in self.state.gates_passed else ""
             self._append(StepClosed(step.number, promotion.outcome(self.state, step, kept), kept))
         else:
-            assert step.tried is not None
-            self._append(StepClosed(step.number, Outcome.FAILED, step.tried.message))
+            assert step.verdict is not None
+            self._append(StepClosed(step.number, Outcome.FAILED, step.verdict.message))
 
     # ---- ACCEPTING
 

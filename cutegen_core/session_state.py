@@ -16,6 +16,9 @@ from cutegen_core.decision import Autonomy, Gate
 from cutegen_core.event import Ablated, ModelAnswered, Outcome, Profiled, Role, SessionSettings, SessionState, Tried
 from cutegen_core.trial import Stage, StageResult, Status
 
+OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
+"""Verdicts that a busy machine may have caused: they hold for their trial, not for the kernel."""
+
 
 class Phase(StrEnum):
     """What the open step is doing; IDLE between steps."""
@@ -64,6 +67,7 @@ class Step:
         memory: the person's note on it for later prompts.
         stages: those of its trial that have ended.
         tried: what came of the trial.
+        refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none.
         outcome: None while it is open; `note` says why.
         at: when it began, seconds since the epoch.
     """
@@ -82,13 +86,19 @@ class Step:
     memory: str = ""
     stages: tuple[StageResult, ...] = ()
     tried: Tried | None = None
+    refuted: Tried | None = None
     outcome: Outcome | None = None
     note: str = ""
     at: float = 0.0
 
     @property
+    def verdict(self) -> Tried | None:
+        """What holds of its kernel: a failed acceptance test outweighs the step's own trial."""
+        return self.refuted or self.tried
+
+    @property
     def status(self) -> Status | None:
-        return self.tried.status if self.tried else None
+        return self.verdict.status if self.verdict else None
 
     @property
     def passed(self) -> bool:
@@ -115,6 +125,7 @@ class State:
         seq: of the last event.
         meaning_seq: of the last event that can change what a decision means; a decision must have seen it.
         best: key of the promoted candidate, None before the first.
+        promoted: keys of all that were the best and still pass, oldest first; a rewind drops those after it.
         base: key of the candidate the next step starts from (differs from `best` after an edit or a rewind).
         instruction: for the next step.
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
@@ -144,6 +155,7 @@ class State:
     gate: OpenGate | None = None
     gates_passed: frozenset[Gate] = frozenset()
     best: str | None = None
+    promoted: tuple[str, ...] = ()
     base: str | None = None
     instruction: str = ""
     running_stage: Stage | None = None
@@ -192,7 +204,12 @@ class State:
         """The last step that carried this candidate."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
 
+    def refuted(self, candidate: str) -> Tried | None:
+        """The acceptance test that this candidate failed."""
+        return next((s.refuted for s in self.steps if s.candidate == candidate and s.refuted), None)
+
     def passed(self, candidate: str) -> bool:
+        """It passed its tests and has not failed an acceptance test since."""
         return any(s.candidate == candidate and s.passed for s in self.steps)
 
 

@@ -99,7 +99,7 @@ def mended(failed: Step) -> str | None:
 
 
 def _trial_of(store: Store, step: Step) -> Trial | None:
-    return store.record(Trial, step.tried.trial) if step.tried else None
+    return store.record(Trial, step.verdict.trial) if step.verdict and step.verdict.trial else None
 
 
 def _profile_of(store: Store, state: State, candidate: str | None) -> Profile | None:

@@ -216,6 +216,14 @@ class Store:
         with self._transaction():
             self._db.execute("UPDATE inbox SET taken = 1, refusal = ? WHERE id = ?", (reason, number))
 
+    def refuse_unreadable(self) -> None:
+        """Refuses the waiting decisions that this version cannot read, saying so; their text stays in the inbox."""
+        for number, payload in self._query("SELECT id, payload FROM inbox WHERE taken = 0"):
+            try:
+                records.load(Decision, payload)
+            except StoreError as error:
+                self.refuse(number, str(error))
+
     def ticket(self, number: int) -> Ticket:
         rows = self._query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
         if not rows:

@@ -10,7 +10,7 @@ import time
 
 from cutegen_core import ablation, step_context, tuning
 from cutegen_core.candidate import Author
-from cutegen_core.errors import MachineError, UsageError
+from cutegen_core.errors import MachineError, ProblemError, UsageError
 from cutegen_core.evaluation.watch import Watch
 from cutegen_core.event import Ablated, Event, Profiled, Proposed, StageEnded, Swept
 from cutegen_core.session_state import State, Step
@@ -40,7 +40,7 @@ def profiled(store: Store, state: State, bench: Bench, candidate: str, watch: Wa
         kernel = step_context.candidate(store, state, candidate)
         profile = bench.evaluator(state).profile(kernel, seed=secrets.randbits(31), watch=watch)
         return Profiled(candidate, store.put_record(profile))
-    except (MachineError, UsageError) as error:
+    except (MachineError, ProblemError, UsageError) as error:
         return Profiled(candidate, "", str(error))
 
 
@@ -53,5 +53,16 @@ def ablated(store: Store, state: State, bench: Bench, candidate: str, watch: Wat
         before, after = store.text(step.parent), store.text(candidate)
         table = ablation.ablate(bench.evaluator(state), before, after, secrets.randbits(31), watch)
         return Ablated(candidate, store.put_record(table))
-    except (ValueError, MachineError, UsageError) as error:
+    except (ValueError, MachineError, ProblemError, UsageError) as error:
         return Ablated(candidate, "", str(error))
+
+
+def wanted(state: State) -> bool:
+    """Whether the person waits for a look at a kernel, whatever else the session does."""
+    return state.profile_wanted is not None or state.ablation_wanted is not None
+
+
+def given_up(state: State, reason: str) -> list[Event]:
+    """Answers the looks that are wanted: they were not possible."""
+    events: list[Event] = [Profiled(state.profile_wanted, "", reason)] if state.profile_wanted else []
+    return [*events, Ablated(state.ablation_wanted, "", reason)] if state.ablation_wanted else events

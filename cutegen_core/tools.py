@@ -6,6 +6,8 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,7 +98,8 @@ class _Judges(NamedTuple):
 
 
 class Tools:
-    """Shared by all sessions of an engine: compilers and executors are kept, judges for the latest few sessions."""
+    """Shared by all sessions of an engine: compilers and executors are kept, and judges for the latest few sessions and
+    for all that are at work."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -104,9 +107,21 @@ class Tools:
         self._compilers: dict[str, Compiler] = {}
         self._executors: dict[str, Executor] = {}
         self._judges: OrderedDict[str, _Judges] = OrderedDict()
+        self._at_work: set[str] = set()
 
     def bench(self, session: str) -> Bench:
         return Bench(self, session)
+
+    @contextmanager
+    def at_work(self, session: str) -> Iterator[Bench]:
+        """The tools of a session; until this is left, its judges stay, however many other sessions ask for theirs."""
+        with self._lock:
+            self._at_work.add(session)
+        try:
+            yield self.bench(session)
+        finally:
+            with self._lock:
+                self._at_work.discard(session)
 
     def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
         """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker.
@@ -171,8 +186,9 @@ class Tools:
             scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
             reference = Reference(problem, scratch)
             self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
-            if len(self._judges) > _JUDGES_KEPT:
-                self._judges.popitem(last=False)[1].close()
+            idle = [o for o in self._judges if o != owner and o not in self._at_work]
+            for other in idle[: max(0, len(self._judges) - _JUDGES_KEPT)]:
+                self._judges.pop(other).close()
         self._judges.move_to_end(owner)
         return self._judges[owner]
 

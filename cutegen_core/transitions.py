@@ -34,14 +34,15 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.session_state import Exchange, OpenGate, Phase, State, Step, waits_at
-from cutegen_core.trial import Stage
+from cutegen_core.session_state import OF_THE_MOMENT, Exchange, OpenGate, Phase, State, Step, waits_at
+from cutegen_core.trial import Stage, Status
 
 _Proposing = StepStarted | ModelCalled | ModelAnswered | Swept | Proposed
 _Trying = TrialStarted | StageStarted | StageEnded | Tried | Profiled | Ablated
 _Steering = GateOpened | Decided | StepClosed | StateChanged
 _MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
 _PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
+_RIGHT = (Outcome.PROMOTED, Outcome.ADVANCED, Outcome.KEPT)
 
 
 def fold(events: Iterable[Recorded]) -> State:
@@ -122,9 +123,10 @@ def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
                 return state
             return _with_step(state, stages=(*(state.steps[-1].stages if state.steps else ()), event.result))
         case Tried() if event.acceptance:
-            return replace(state, acceptance=event, running_stage=None)
+            return _acceptance_tried(replace(state, acceptance=event, running_stage=None), event)
         case Tried():
-            return _with_step(replace(state, phase=Phase.EVALUATED, running_stage=None), tried=event)
+            state = replace(state, phase=Phase.EVALUATED, running_stage=None)
+            return _with_step(state, tried=event, refuted=state.refuted(event.candidate))
         case Profiled():
             profiles = {**state.profiles, event.candidate: event}
             return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
@@ -165,9 +167,8 @@ def _decided(state: State, decision: Decision) -> State:
         case DecisionKind.REWIND:
             target = next((s for s in state.steps if s.number == decision.step), None)
             candidate = target.candidate if target else None
-            best = candidate if target is None or target.passed else state.best
-            return replace(state, status=SessionState.RUNNING, gate=None, base=candidate, best=best,
-                           branched=False)  # fmt: skip
+            state = replace(state, status=SessionState.RUNNING, gate=None, base=candidate, branched=False)
+            return _back_to(state, candidate) if target is None or target.passed else state
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
         case DecisionKind.PROFILE:
@@ -177,7 +178,9 @@ def _decided(state: State, decision: Decision) -> State:
         case DecisionKind.BRANCH:
             tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
             return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
-        case _:  # STOP and RESUME: a StateChanged follows where they change anything
+        case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; looks at a kernel end here
+            return replace(state, profile_wanted=None, ablation_wanted=None, running_stage=None)
+        case _:  # RESUME: a StateChanged follows where it changes anything
             return state
 
 
@@ -226,13 +229,14 @@ def _answered(state: State, event: ModelAnswered) -> State:
 def _state_changed(state: State, event: StateChanged) -> State:
     accepted = event.state is SessionState.ACCEPTED
     running = event.state is SessionState.RUNNING
+    if accepted:
+        state = _best(state, state.accepting)
     return replace(
         state,
         status=event.state,
         reason=event.reason,
         gate=None,
         running_stage=None,
-        best=state.accepting if accepted else state.best,
         accepting=state.accepting if running or event.state in _PAUSED else None,
         phase=Phase.IDLE if state.phase is Phase.ACCEPTING and event.state not in _PAUSED else state.phase,
     )
@@ -243,8 +247,36 @@ def _closed(state: State, event: StepClosed) -> State:
     state = _with_step(state, outcome=event.outcome, note=event.note)
     state = replace(state, phase=Phase.IDLE, gate=None, gates_passed=frozenset(), running_stage=None)
     if event.outcome is Outcome.PROMOTED:
-        return replace(state, best=step.candidate, base=step.candidate, branched=False)
+        return replace(_best(state, step.candidate), base=step.candidate, branched=False)
     return replace(state, base=step.candidate) if event.outcome is Outcome.ADVANCED else state
+
+
+def _best(state: State, candidate: str | None) -> State:
+    others = tuple(key for key in state.promoted if key != candidate)
+    return replace(state, best=candidate, promoted=(*others, candidate) if candidate else others)
+
+
+def _back_to(state: State, candidate: str | None) -> State:
+    """The best is an earlier kernel again, or none; those promoted since are not gone back to."""
+    kept = state.promoted[: state.promoted.index(candidate)] if candidate in state.promoted else state.promoted
+    return _best(replace(state, promoted=kept if candidate else ()), candidate)
+
+
+def _acceptance_tried(state: State, event: Tried) -> State:
+    """A kernel that fails its acceptance test has failed, whatever its trial said; the best before it is best again."""
+    if event.status is Status.PASSED or event.status in OF_THE_MOMENT:
+        return state
+    promoted = tuple(key for key in state.promoted if key != event.candidate)
+    best = state.best if state.best != event.candidate else next(reversed(promoted), None)
+    steps = tuple(_refuted(s, event) if s.candidate == event.candidate else s for s in state.steps)
+    state = replace(state, steps=steps, promoted=promoted, best=best)
+    return replace(state, base=best, branched=False) if state.base == event.candidate else state
+
+
+def _refuted(step: Step, event: Tried) -> Step:
+    if step.outcome not in _RIGHT:
+        return replace(step, refuted=event)
+    return replace(step, refuted=event, outcome=Outcome.FAILED, note=f"the acceptance test failed: {event.message}")
 
 
 def _with_step(state: State, **changes: object) -> State:

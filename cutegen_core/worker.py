@@ -29,6 +29,8 @@ Message = dict[str, Any]
 
 _PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
 _LOG_TAIL_BYTES = 4000
+_DEATH_S = 10.0
+"""A child whose pipe has closed is about to end; one that lives on beyond this is killed."""
 
 
 def child_environment(private_home: Path) -> dict[str, str]:
@@ -58,7 +60,7 @@ class Worker:
 
         Raises:
             WorkerLimitError: no answer within `timeout_s`; the child and its children are killed.
-            MachineError: the child died without an answer.
+            MachineError: the child died without an answer, or closed its pipe and was killed.
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
@@ -124,10 +126,14 @@ class Worker:
 
     def _fail(self) -> None:
         assert self._process is not None
-        code = self._process.wait()
+        code = _exit_code(self._process)
         self._log.seek(max(0, self._log.tell() - _LOG_TAIL_BYTES))
         tail = self._log.read().decode(errors="replace").strip()
         self.close()
+        if code is None:
+            raise MachineError(
+                f"{self.name} closed its pipe, went on running and was stopped. Its last output:\n{tail or '(none)'}"
+            )
         if code == -signal.SIGKILL or "MemoryError" in tail:
             raise WorkerLimitError(f"{self.name} was killed (out of memory, or stopped from outside).")
         raise MachineError(f"{self.name} died with exit code {code}. Its last output:\n{tail or '(none)'}")
@@ -149,6 +155,13 @@ def inherited_descriptors() -> socket.socket:
     fd = int(os.environ["CUTEGEN_PIPES"].split(",")[2])
     os.set_inheritable(fd, False)
     return socket.socket(fileno=fd)
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return process.wait(_DEATH_S)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

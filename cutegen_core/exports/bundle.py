@@ -104,6 +104,8 @@ def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
     step = state.step_of(key)
     trial = store.record(Trial, step.tried.trial) if step and step.tried and step.tried.trial else None
     origin = f"CuTeGen Workbench, session {session}, problem {view.problem.name}, kernel {key[:12]}"
+    if refuted := state.refuted(key):
+        origin += f", WHICH FAILED ITS ACCEPTANCE TEST ({refuted.message})"
     kernels = trial.resources.kernels if trial and trial.resources else None
     return build(view.problem, store.text(key), state.settings.arch, key, origin, kernels=kernels)
 

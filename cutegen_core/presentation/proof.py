@@ -10,15 +10,30 @@ from cutegen_core.wording import counted, micros
 
 
 def lines(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:
-    """One sentence for each kind of run, of the acceptance where there was one: it is the more thorough."""
-    proven = acceptance if acceptance and acceptance.passed else trial
-    if proven is None or proven.correctness is None:
-        return ()
-    found = [*_runs(proven.correctness), *_time(proven)]
-    if acceptance and acceptance.passed:
+    """One sentence for each kind of run, of its acceptance where it passed one: it is the more thorough.
+
+    Args:
+        acceptance: the session's last acceptance test, which may be of another kernel.
+    """
+    failed = _failed_acceptance(trial, acceptance)
+    own = acceptance and trial and acceptance.candidate == trial.candidate
+    proven = acceptance if acceptance and own and acceptance.passed else trial
+    if proven is None or proven.correctness is None or not proven.passed:
+        return failed
+    found = [*failed, *_runs(proven.correctness), *_time(proven)]
+    if proven is acceptance:
         found.insert(0, "Accepted: all tests again, with fresh inputs")
     marks = trial.marks if trial else ()
     return (*found, *(f"{mark.replace('_', ' ').lower()}: {MARK_WORDS.get(mark, '')}" for mark in marks))
+
+
+def _failed_acceptance(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:
+    if acceptance is None or trial is None:
+        return (f"The acceptance test failed: {acceptance.message}",) if acceptance and not acceptance.passed else ()
+    own = acceptance.candidate == trial.candidate
+    if acceptance.passed:
+        return (f"It failed an acceptance test before: {trial.message}",) if own and not trial.passed else ()
+    return (f"{'This' if own else 'Another'} kernel failed its acceptance test: {acceptance.message}",)
 
 
 def _runs(correctness: Correctness) -> list[str]:

@@ -130,7 +130,7 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     def text(key: str | None) -> str:
         return store.text(key) if key else ""
 
-    tried = step.tried
+    tried = step.verdict
     trial = trial_of(store, tried.trial) if tried and tried.trial else None
     if trial and _accepted(state, step):
         trial = replace(trial, marks=tuple(m for m in trial.marks if m != "NOT_SANITIZED"))
@@ -168,7 +168,7 @@ def base_trial(store: Store, state: State, step: Step) -> Trial | None:
     """The trial of the candidate this step's kernel was made from; None when that was never tried."""
     parent = step.parent or step.base
     made_from = state.step_of(parent) if parent and parent != step.candidate else None
-    tried = made_from.tried if made_from else None
+    tried = made_from.verdict if made_from else None
     return trial_of(store, tried.trial) if tried and tried.trial else None
 
 
@@ -210,7 +210,7 @@ def _session_row(session: str, state: State) -> SessionRow:
 
 
 def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
-    tried = step.tried
+    tried = step.verdict
     return StepRow(
         step.number,
         step.idea or step.instruction,

@@ -96,13 +96,14 @@ def implied_peaks(bounds: tuple[Bound, ...]) -> Mapping[str, float]:
 
 def performance_of(store: Store, step: Step | None) -> Performance | None:
     """What was measured of a step, None where nothing was."""
-    tried = step.tried if step else None
+    tried = step.verdict if step else None
     return trial_of(store, tried.trial).performance if tried and tried.trial else None
 
 
 def speed_rows(store: Store, state: State) -> tuple[SpeedRow, ...]:
     """Every timed step, in order."""
-    found = ((s.number, s.tried) for s in state.steps if s.tried and s.tried.trial and s.tried.latency_ms is not None)
+    tried = ((s.number, s.verdict) for s in state.steps)
+    found = ((number, t) for number, t in tried if t and t.trial and t.latency_ms is not None)
     rows = (_speed(store, number, tried.trial) for number, tried in found)
     return tuple(row for row in rows if row is not None)
 

@@ -85,6 +85,7 @@ class TimedLoop(Loop):
         super().__init__(folder, one_reference=True)
         self.executor = Timed()
         self.clock = Clock(self.executor)
+        self.uuid = "GPU-one"
 
     def bench(self, session: str) -> _Bench:
         return _Bench(super().bench(session), self)
@@ -102,7 +103,9 @@ class _Bench:
         return self.real.model(state)
 
     def evaluator(self, state):
-        return replace(self.real.evaluator(state), executor=self.desk.executor, timer=self.desk.clock)
+        real = self.real.evaluator(state)
+        device = replace(real.device, uuid=self.desk.uuid)
+        return replace(real, executor=self.desk.executor, timer=self.desk.clock, device=device)
 
 
 def _key(built: bytes) -> str:

@@ -14,11 +14,11 @@ import pytest
 from cutegen_core import presentation, views
 from cutegen_core.event import Outcome, SessionState, StateChanged, StepStarted
 from cutegen_core.exports.html import document
-from cutegen_core.presentation import code
+from cutegen_core.presentation import code, proof
 from cutegen_core.presentation.svg import Picture, text
 from cutegen_core.store import Store
 from tests.pages.gpu_stories import gpu_story, matmul_story
-from tests.pages.stories import HOSTILE, KERNEL, NO_BARRIER, ONE_PASS, Story, long_story, passed, softmax_story
+from tests.pages.stories import HOSTILE, KERNEL, NO_BARRIER, ONE_PASS, Story, long_story, passed, softmax_story, wrong
 
 
 @pytest.fixture
@@ -62,6 +62,18 @@ def test_a_step_that_only_carried_an_instruction_has_no_stop(store: Store) -> No
     assert deck.find("2") == 1  # a link to it leads to the next stop there is
     assert deck.find("3") is None
     assert not deck.goes_on
+
+
+def test_the_proof_of_a_kernel_rests_on_its_own_acceptance_test(store: Store) -> None:
+    one = passed(store, "a" * 64)
+    failed, other = wrong(store, one.candidate), passed(store, "b" * 64)
+    assert proof.lines(one, one)[0] == "Accepted: all tests again, with fresh inputs"
+    assert proof.lines(one, other) == proof.lines(one, None)
+    assert proof.lines(one, failed)[0] == f"This kernel failed its acceptance test: {failed.message}"
+    assert proof.lines(other, failed)[0] == f"Another kernel failed its acceptance test: {failed.message}"
+    assert "Accepted" not in " ".join(proof.lines(one, failed))
+    assert proof.lines(failed, failed) == (f"This kernel failed its acceptance test: {failed.message}",)
+    assert f"It failed an acceptance test before: {failed.message}" in proof.lines(failed, one)
 
 
 def test_a_small_change_is_drawn_with_as_much_around_it_as_fits() -> None:

@@ -30,7 +30,7 @@ from cutegen_core.session_state import Phase, waits_at
 from cutegen_core.transitions import apply, fold
 from cutegen_core.trial import Stage, StageResult, StageStatus, Status
 
-A, B = "a" * 64, "b" * 64
+A, B, C = "a" * 64, "b" * 64, "c" * 64
 
 
 def settings(**changes):
@@ -178,6 +178,68 @@ def test_acceptance_tests_again_and_a_failure_hands_back_to_the_person():
     assert (refused.phase, refused.accepting, refused.status) == (Phase.IDLE, None, SessionState.AWAITING_REVIEW)
     accepted = apply(started, Recorded(started.seq + 1, 0.0, StateChanged(SessionState.ACCEPTED)))
     assert (accepted.best, accepted.status) == (A, SessionState.ACCEPTED)
+
+
+def accepted(step, candidate, status):
+    return [
+        Decided(Decision(DecisionKind.ACCEPT, candidate=candidate)),
+        TrialStarted(step, candidate, acceptance=True),
+        Tried(step, candidate, "trial", status, "wrong" if status is not Status.PASSED else "", acceptance=True),
+        StateChanged(SessionState.ACCEPTED if status is Status.PASSED else SessionState.AWAITING_REVIEW),
+    ]
+
+
+def test_a_kernel_that_fails_its_acceptance_test_has_failed_and_the_best_before_it_is_best_again():
+    state = after(*promoted(1, A), *promoted(2, B), *accepted(2, B, Status.INCORRECT_NUMERICAL))
+    assert (state.best, state.base) == (A, A)
+    assert (state.passed(A), state.passed(B)) == (True, False)
+    failed = state.steps[1]
+    assert (failed.status, failed.outcome) == (Status.INCORRECT_NUMERICAL, Outcome.FAILED)
+    assert failed.note == "the acceptance test failed: wrong"
+    assert failed.tried.status is Status.PASSED
+    with pytest.raises(StaleDecisionError, match="failed its acceptance test"):
+        reviewer.check(state, decide(state, DecisionKind.ACCEPT, candidate=B))
+    again = after(*promoted(1, A), *accepted(1, A, Status.MEMORY_ERROR))
+    assert (again.best, again.base, again.best_step) == (None, None, None)
+
+
+def test_a_refuted_kernel_does_not_pass_again_by_kind_inputs():
+    refuted = [*promoted(1, A), *promoted(2, B), *accepted(2, B, Status.INCORRECT_NUMERICAL)]
+    state = after(*refuted, *proposed(3, B), *tried(3, B))
+    assert (state.step.status, state.passed(B)) == (Status.INCORRECT_NUMERICAL, False)
+
+
+@pytest.mark.parametrize("status", [Status.TIMEOUT, Status.COMPILE_LIMIT])
+def test_an_acceptance_test_on_a_busy_machine_says_nothing_about_the_kernel(status):
+    state = after(*promoted(1, A), *accepted(1, A, status))
+    assert (state.best, state.base, state.passed(A)) == (A, A, True)
+    reviewer.check(state, decide(state, DecisionKind.ACCEPT, candidate=A))
+
+
+def test_after_a_rewind_nothing_that_came_later_is_the_best_again():
+    rewound = Decided(Decision(DecisionKind.REWIND, step=1))
+    state = after(*promoted(1, A), *promoted(2, B), rewound, *promoted(3, C), *accepted(3, C, Status.SUSPECT))
+    assert (state.best, state.base) == (A, A)
+    to_start = Decided(Decision(DecisionKind.REWIND, step=0))
+    state = after(*promoted(1, A), to_start, *promoted(2, B), *accepted(2, B, Status.SUSPECT))
+    assert (state.best, state.base) == (None, None)
+
+
+def test_a_stored_session_accepted_at_the_second_try_still_opens():
+    twice = [*accepted(1, A, Status.INCORRECT_NUMERICAL), *accepted(1, A, Status.PASSED)]
+    state = after(*promoted(1, A), *twice)
+    assert (state.status, state.best) == (SessionState.ACCEPTED, A)
+    assert state.refuted(A) is not None
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("ended", [SessionState.ACCEPTED, SessionState.AWAITING_REVIEW, SessionState.STOPPED])
+def test_stop_ends_every_wait_for_a_look_at_a_kernel(kind, ended):
+    state = after(*promoted(1, A), StateChanged(ended), Decided(Decision(kind, candidate=A)))
+    assert A in (state.profile_wanted, state.ablation_wanted)
+    state = taken(state, Decision(DecisionKind.STOP))
+    assert (state.profile_wanted, state.ablation_wanted) == (None, None)
+    assert (state.status is SessionState.ACCEPTED) == (ended is SessionState.ACCEPTED)
 
 
 def test_stop_and_resume_return_to_the_same_gate():

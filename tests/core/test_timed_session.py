@@ -8,13 +8,15 @@ import pytest
 from cutegen_core import tuning
 from cutegen_core.ablation import AblationTable
 from cutegen_core.candidate import Author, Candidate
-from cutegen_core.decision import Autonomy, DecisionKind, Gate
+from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.evaluation.watch import Quiet
 from cutegen_core.event import Outcome, SessionState
+from cutegen_core.measurement.contest import NOT_TIMED, Measured, Verdict
 from cutegen_core.performance import BEST, Word
+from cutegen_core.printing import session_json
 from cutegen_core.store import Store
-from cutegen_core.trial import Stage, StageStatus, Trial
-from cutegen_core.views import session_view
+from cutegen_core.trial import Stage, StageStatus, Status, Trial
+from cutegen_core.views import session_view, speed_rows
 from tests.core.clockwork import Clock, TimedLoop, taking
 
 RELU = (Path(__file__).parent.parent / "data" / "relu.cu").read_text()
@@ -53,6 +55,119 @@ def test_only_a_faster_kernel_becomes_the_best(desk):
     assert found.performance.first.speedup(BEST).word is Word.FASTER
     assert next(r for r in found.stages if r.stage is Stage.BENCHMARK).status is StageStatus.PASSED
     assert "NOT_TIMED" not in found.marks
+
+
+class Busy(Clock):
+    """The GPU is somebody else's."""
+
+    def measure(self, contest, watch):
+        return Measured(not_timed="the GPU is busy", marks=(NOT_TIMED,))
+
+
+class Wrong(Clock):
+    """The candidate answers wrong at the problem's own size."""
+
+    status = Status.INCORRECT_NUMERICAL
+
+    def measure(self, contest, watch):
+        return Measured(failure=Verdict(self.status, "1 of 8 elements are wrong"))
+
+
+class StoppedBy(Clock):
+    """A person stops the session while something is timed."""
+
+    session = ""
+    store = None
+
+    def measure(self, contest, watch):
+        self.store.submit(self.session, Decision(DecisionKind.STOP))
+        return super().measure(contest, watch)
+
+
+@pytest.fixture
+def clock(desk):
+    """Sets the clock for the rest of a test."""
+    usual = desk.clock
+
+    def use(kind):
+        desk.clock = kind(desk.executor)
+        return desk.clock
+
+    yield use
+    desk.clock = usual
+
+
+def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes_again(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    best = edited(desk, session, 41.0).best
+    clock(Busy)
+    state = edited(desk, session, 50.5)
+    untimed = state.steps[-2]
+    assert (untimed.status, untimed.outcome, state.best) == (Status.PASSED, Outcome.KEPT, best)
+    assert "NOT_TIMED" in untimed.tried.marks
+    assert untimed.note == "not timed, and the best is (0.041 ms)"
+    clock(Clock)
+    state = edited(desk, session, 50.5)
+    assert (state.steps[-2].outcome, state.steps[-2].tried.latency_ms, state.best) == (Outcome.KEPT, 0.0505, best)
+
+
+def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    clock(Busy)
+    assert edited(desk, session, 51.5).steps[-2].outcome is Outcome.PROMOTED
+    clock(Clock)
+    assert edited(desk, session, 52.5).steps[-2].outcome is Outcome.PROMOTED
+
+
+def test_a_time_is_remembered_for_the_device_it_was_taken_on(desk, clock):
+    def cached(us):
+        session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+        desk.go(session)
+        return trial(desk.store, edited(desk, session, us).steps[-2]).cached
+
+    assert [cached(53.5), cached(53.5)] == [False, True]
+    desk.uuid = "GPU-other"
+    try:
+        assert [cached(53.5), cached(53.5)] == [False, True]
+    finally:
+        desk.uuid = "GPU-one"
+
+
+def test_a_kernel_that_fails_its_acceptance_test_is_not_gone_on_from(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    first = edited(desk, session, 42.0).best
+    state = edited(desk, session, 32.0)
+    refuted, number = state.best, state.steps[-2].number
+    clock(Wrong)
+    state = desk.decide(session, DecisionKind.ACCEPT, candidate=refuted)
+    assert (state.status, state.best, state.base) == (SessionState.AWAITING_REVIEW, first, first)
+    assert "the acceptance test failed: workload" in state.reason
+    view = session_view(desk.store, session)
+    assert view.can_accept == first
+    assert view.steps[number - 1].status is Status.INCORRECT_NUMERICAL
+    assert [row.step for row in speed_rows(desk.store, state)] == [view.state.step_of(first).number]
+    assert session_json(desk.store, session)["best"]["status"] is Status.PASSED
+    clock(Clock)
+    with pytest.raises(AssertionError, match="failed its acceptance test"):
+        desk.decide(session, DecisionKind.ACCEPT, candidate=refuted)
+    state = edited(desk, session, 32.0)
+    assert (state.steps[-2].candidate, state.steps[-2].outcome, state.best) == (refuted, Outcome.FAILED, first)
+    state = desk.decide(session, DecisionKind.ACCEPT, candidate=first)
+    assert (state.status, state.best) == (SessionState.ACCEPTED, first)
+
+
+def test_a_running_ablation_can_be_stopped(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    edited(desk, session, 43.0)
+    state = desk.decide(session, DecisionKind.EDIT, source=taking(RELU, 33.0).replace("default = 256", "default = 512"))
+    stopping = clock(StoppedBy)
+    stopping.session, stopping.store = session, desk.store
+    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
+    assert (state.status, state.ablation_wanted, state.ablations) == (SessionState.STOPPED, None, {})
 
 
 def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(desk):

@@ -255,3 +255,14 @@ def test_a_session_that_is_over_opens_at_what_it_came_to(store: Store, open_page
     story.close(Outcome.KEPT).add(StepStarted(9, None), StepClosed(9, Outcome.UNANSWERED))
     story.add(Decided(accept), StateChanged(SessionState.ACCEPTED))
     assert "Step 5</b> one pass, 128-bit loads" in shown(open_page("session", id=story.session))
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+def test_a_wanted_look_at_a_kernel_can_be_stopped_when_the_session_is_over(
+    store: Store, open_page: OpenPage, kind: DecisionKind
+) -> None:
+    story = softmax_story(store)
+    story.add(StateChanged(SessionState.ACCEPTED))
+    assert button_of(open_page("session", id=story.session), "decide-stop").disabled
+    story.add(Decided(Decision(kind, candidate=store.put(ONE_PASS))))
+    assert not button_of(open_page("session", id=story.session), "decide-stop").disabled
