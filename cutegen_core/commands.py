@@ -202,7 +202,10 @@ def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
 
 
 def list_sessions(arguments: argparse.Namespace) -> int:
-    rows = views.session_rows(Store())
+    store = Store()
+    rows = views.session_rows(store)
+    for session, why in views.unreadable_sessions(store).items():
+        print(f"session {session} cannot be read: {why}", file=sys.stderr)
     if arguments.json:
         print_json([row._asdict() for row in rows])
     for row in () if arguments.json else rows:

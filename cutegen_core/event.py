@@ -218,6 +218,7 @@ class Tried:
 
     Attributes:
         against_best: how it compared with the best kernel of that moment, timed in turns; None where it was not.
+        best_untimed: why that best kernel could not be timed beside it.
     """
 
     step: int
@@ -231,6 +232,7 @@ class Tried:
     latency_ms: float | None = None
     acceptance: bool = False
     against_best: Word | None = None
+    best_untimed: str = ""
     marks: tuple[str, ...] = ()
     kind: Literal["tried"] = "tried"
 

@@ -29,6 +29,8 @@ def not_faster(state: State, step: Step) -> str:
     if step.tried.against_best is not None:
         word = step.tried.against_best
         return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
+    if step.tried.best_untimed:
+        return f"not timed in turns with the best kernel: {step.tried.best_untimed}"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
 

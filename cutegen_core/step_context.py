@@ -13,7 +13,7 @@ from cutegen_core.candidate import Author, Candidate
 from cutegen_core.evaluator import Evaluator
 from cutegen_core.event import ModelAnswered, Outcome, Tried
 from cutegen_core.model import Model
-from cutegen_core.performance import Profile
+from cutegen_core.performance import BEST, Profile
 from cutegen_core.problem import WorkloadRole
 from cutegen_core.proposer import Attempt, Call, ProposalRequest, Proposer
 from cutegen_core.session_state import State, Step
@@ -81,9 +81,15 @@ def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) 
         smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
         latency_ms=numbers.latency_ms,
         against_best=None if trial.cached else numbers.word,
+        best_untimed="" if trial.cached else _best_untimed(trial),
         marks=trial.marks,
         acceptance=acceptance,
     )
+
+
+def _best_untimed(trial: Trial) -> str:
+    workload = trial.performance.first if trial.performance else None
+    return next((u.reason for u in workload.untimed if u.contender == BEST), "") if workload else ""
 
 
 def to_repair(state: State, wanted: int) -> Step | None:

@@ -8,7 +8,7 @@ from cutegen_core import views
 from pages.components import data, imported, new_session, places
 from pages.components.doctor import render_doctor
 from pages.components.session_list import render_sessions
-from pages.components.texts import heading, quiet
+from pages.components.texts import heading, note, quiet
 
 store = data.store()
 rows = views.session_rows(store)
@@ -29,6 +29,8 @@ with ways:
     with st.container(border=True):
         heading(f"Continue a session · {len(rows)}")
         render_sessions(rows)
+        for session, why in views.unreadable_sessions(store).items():
+            note("error", f"Session {session} cannot be read: {why}")
 with machine, st.container(border=True):
     heading("Look at a recorded session")
     imported.render_recordings(store)

@@ -40,7 +40,10 @@ def _runs(correctness: Correctness) -> list[str]:
     runs, gpu = correctness.verdicts, correctness.executor == "gpu"
     checked, plain = (_workloads(runs, mode) for mode in ("checked", "plain"))
     where = "on the GPU" if gpu else "on the emulator"
-    found = [f"Right on {counted(len(plain), 'workload')} {where}, against a float64 reference"]
+    compared = [comparison for run in runs for comparison in run.comparisons]
+    declared = "the reference at its declared precision (it cannot run in float64)"
+    against = declared if any(c.no_float64 for c in compared) else "a float64 reference"
+    found = [f"Right on {counted(len(plain), 'workload')} {where}, against {against}"]
     orders = {run.order for run in runs if run.mode == "plain" and run.order}
     if len(orders) > 1:
         found.append(f"The same bits under {counted(len(orders), 'thread order')}")

@@ -19,6 +19,7 @@ from cutegen_core.views.session import (
     session_rows,
     session_view,
     step_view,
+    unreadable_sessions,
 )
 from cutegen_core.views.speed import (
     MARK_WORDS,
@@ -79,4 +80,5 @@ __all__ = [
     "strongest",
     "suspect",
     "timing_of",
+    "unreadable_sessions",
 ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cutegen_core.candidate import Author
 from cutegen_core.decision import Autonomy, Gate
-from cutegen_core.errors import StoreError
+from cutegen_core.errors import CutegenError, StoreError
 from cutegen_core.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.problem import Problem
 from cutegen_core.session_state import State, Step
@@ -98,8 +98,22 @@ class StepView(NamedTuple):
 
 
 def session_rows(store: Store) -> list[SessionRow]:
-    """All sessions, newest first."""
-    return [_session_row(session, state_of(store, session)) for session in store.sessions()]
+    """All sessions that can be read, newest first."""
+    states = ((session, _readable(store, session)) for session in store.sessions())
+    return [_session_row(session, state) for session, state in states if isinstance(state, State)]
+
+
+def unreadable_sessions(store: Store) -> dict[str, str]:
+    """The other ones, and why each cannot be read."""
+    states = {session: _readable(store, session) for session in store.sessions()}
+    return {session: str(error) for session, error in states.items() if isinstance(error, CutegenError)}
+
+
+def _readable(store: Store, session: str) -> State | CutegenError:
+    try:
+        return state_of(store, session)
+    except CutegenError as error:
+        return error
 
 
 def session_view(store: Store, session: str) -> SessionView:

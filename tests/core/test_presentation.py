@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -74,6 +75,18 @@ def test_the_proof_of_a_kernel_rests_on_its_own_acceptance_test(store: Store) ->
     assert "Accepted" not in " ".join(proof.lines(one, failed))
     assert proof.lines(failed, failed) == (f"This kernel failed its acceptance test: {failed.message}",)
     assert f"It failed an acceptance test before: {failed.message}" in proof.lines(failed, one)
+
+
+def test_the_proof_says_where_there_was_no_float64(store: Store) -> None:
+    trial = passed(store, "a" * 64)
+    assert trial.correctness
+    assert "against a float64 reference" in proof.lines(trial, None)[0]
+    runs = tuple(
+        replace(run, comparisons=tuple(replace(c, no_float64="int8 has none") for c in run.comparisons))
+        for run in trial.correctness.verdicts
+    )
+    without = replace(trial, correctness=replace(trial.correctness, verdicts=runs))
+    assert "against the reference at its declared precision" in proof.lines(without, None)[0]
 
 
 def test_a_small_change_is_drawn_with_as_much_around_it_as_fits() -> None:

@@ -12,7 +12,7 @@ from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.evaluation.watch import Quiet
 from cutegen_core.event import Outcome, SessionState
 from cutegen_core.measurement.contest import NOT_TIMED, Measured, Verdict
-from cutegen_core.performance import BEST, Word
+from cutegen_core.performance import BEST, Untimed, Word
 from cutegen_core.printing import session_json
 from cutegen_core.store import Store
 from cutegen_core.trial import Stage, StageStatus, Status, Trial
@@ -64,6 +64,14 @@ class Busy(Clock):
         return Measured(not_timed="the GPU is busy", marks=(NOT_TIMED,))
 
 
+class WithoutTheBest(Clock):
+    """The best kernel cannot be timed in turns with the candidate."""
+
+    def measure(self, contest, watch):
+        lacking = super().measure(replace(contest, best=None), watch).performance
+        return Measured(performance=replace(lacking, untimed=(Untimed(BEST, "cannot be built any more: no compiler"),)))
+
+
 class Wrong(Clock):
     """The candidate answers wrong at the problem's own size."""
 
@@ -110,6 +118,16 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     clock(Clock)
     state = edited(desk, session, 50.5)
     assert (state.steps[-2].outcome, state.steps[-2].tried.latency_ms, state.best) == (Outcome.KEPT, 0.0505, best)
+
+
+def test_times_of_different_moments_decide_nothing(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    best = edited(desk, session, 41.5).best
+    clock(WithoutTheBest)
+    state = edited(desk, session, 20.5)
+    assert (state.steps[-2].outcome, state.best) == (Outcome.KEPT, best)
+    assert state.steps[-2].note == ("not timed in turns with the best kernel: cannot be built any more: no compiler")
 
 
 def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
+from cutegen_core.cli import main
 from cutegen_core.device import detect, target
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
@@ -47,6 +49,21 @@ def test_start_page_offers_the_three_ways_in(store: Store) -> None:
     assert "Continue a session · 1" in text
     assert page.selectbox(key="new-problem").value == "softmax"
     assert not page.button(key="new-start-any").disabled
+
+
+def test_a_session_that_cannot_be_read_is_said_and_hides_no_other(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    softmax_story(store)
+    torn = softmax_story(store).session
+    with sqlite3.connect(store.path) as db:
+        db.execute("UPDATE events SET payload = 'torn' WHERE session = ?", (torn,))
+    db.close()
+    text = shown(framed())
+    assert f"Session {torn} cannot be read" in text
+    assert "Continue a session · 1" in text
+    assert main(["sessions"]) == 0
+    assert f"session {torn} cannot be read" in capsys.readouterr().err
 
 
 def test_starting_creates_the_session_as_chosen(store: Store) -> None:
