@@ -54,12 +54,13 @@ def elements(sizes: Sizes) -> int:
 def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_Place, int]:
     """By how much each number of `start` may grow; those that must stay are left out."""
     now = _numbers({**own, **start})
+    whole = set(now).intersection(*seen)  # in every workload: a number may also be given as 1.0
     steps = {}
     for place in _numbers(start):
-        values = [numbers[place] for numbers in seen]
-        if len(set(values)) == 1 or min(values) < 1 or any(_divides(place, other, seen) for other in now):
+        values = [numbers[place] for numbers in seen if place in whole]
+        if len(set(values)) < 2 or min(values) < 1 or any(_divides(place, other, seen) for other in whole):
             continue
-        parts = [now[other] for other in now if _divides(other, place, seen)]
+        parts = [now[other] for other in whole if _divides(other, place, seen)]
         steps[place] = lcm(gcd(*values), *parts)
     return steps
 

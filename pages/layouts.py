@@ -48,7 +48,8 @@ def choose(source: str) -> Declared | None:
         quiet("This kernel declares no layout, tiled copy or tiled MMA of its own. Type an expression below.")
         return None
     wanted, first = address.get("name"), next(iter(found))
-    name = next((n for n, d in found.items() if wanted in (n, d.name)), "")
+    named = wanted.rpartition(", line ")[0]  # the line may be another step's
+    name = wanted if wanted in found else next((n for n, d in found.items() if d.name in (wanted, named)), "")
     if wanted and not name:
         quiet(f"This kernel declares no “{wanted}”; the first one is drawn.")
     key = "layout-name"
@@ -59,8 +60,8 @@ def choose(source: str) -> Declared | None:
 
 
 def _chosen(key: str, drawn: str) -> None:
+    address.follow(key, "name", drawn)
     if ui_state.text(key) != drawn:
-        address.follow(key, "name", drawn)
         ui_state.put(TYPED, "")
 
 

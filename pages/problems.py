@@ -35,8 +35,6 @@ with choice:
     if path:
         quiet("Each file was run in a process of its own, limited, without network and keys.")
 with detail:
-    if ui_state.tab().notice:
-        note("warning", ui_state.take_notice())
     if entry is None and not is_new:
         problem_view.render_nothing(listing)
     elif entry and entry.problem is None and not is_new:

@@ -8,7 +8,7 @@ from cutegen_core import views
 from cutegen_core.event import SessionState
 from cutegen_core.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import answers, data, editor, places, ui_state
+from pages.components import answers, data, editor, places
 from pages.components.decide import render_decide
 from pages.components.evidence import render_evidence
 from pages.components.exchanges import render_stream
@@ -46,14 +46,12 @@ if not session:
     render_sessions(views.session_rows(store))
     st.page_link(places.start(), label="To the start page")
     st.stop()
-ticket = answers.unanswered(store, session)
+ticket = answers.unanswered(session)
 view = views.session_view(store, session)
 shown = shown_step(store, view)
 
 render_header(store, view)
 with st.container():  # always there, so that what is below keeps its place
-    if notice := ui_state.take_notice():
-        note("warning", notice)
     if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
         note("warning", view.state.reason)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)

@@ -38,6 +38,7 @@ def agree() -> None:
     """At the beginning of a page, after every change, and in what polls: the address here and the browser's agree."""
     known, run = ui_state.kept(_KEY, _Known), get_script_run_ctx()
     reported, page = st.query_params.to_dict(), run.page_script_hash if run else ""
+    ui_state.tab().page = page
     navigated = run is not None and run.is_history_navigation
     if page != known.page or navigated:
         known.page, known.now, known.late = page, reported, []
@@ -57,7 +58,12 @@ def get(name: str) -> str:
 
 
 def go(**changes: str | None) -> None:
-    """Changes these parameters; None drops one. The browser hears of it when the page agrees with it next."""
+    """Changes these parameters; None drops one. The browser hears of it when the page agrees with it next.
+
+    A click on a page that has been left since changes nothing.
+    """
+    if ui_state.is_elsewhere():
+        return
     known = ui_state.kept(_KEY, _Known)
     wanted = {name: value for name, value in (known.now | changes).items() if value is not None}
     if wanted != known.now:

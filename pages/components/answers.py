@@ -1,9 +1,12 @@
-"""What was decided in this tab goes to the engine, and what came of it comes back."""
+"""What was clicked and decided in this tab goes where it was meant to, and what came of it comes back."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
+
+import streamlit as st
 
 from cutegen_core import sessions, views
 from cutegen_core.decision import DecisionKind
@@ -11,7 +14,8 @@ from cutegen_core.errors import StaleDecisionError
 from cutegen_core.session_state import Phase
 from cutegen_core.store import Store
 from pages.components import address, editor, hunk_view, ui_state
-from pages.components.ui_state import Chosen, Submitted
+from pages.components.texts import note
+from pages.components.ui_state import Chosen, Click, Submitted
 
 # The engine takes a decision within its poll of 50 ms: the page waits so long, and its first picture is the new one.
 ENGINE_ANSWERS_S = 0.5
@@ -22,15 +26,34 @@ STAYS = (
     DecisionKind.PROFILE, DecisionKind.ABLATE,
 )  # fmt: skip
 """Decisions after which the same step stays on the screen."""
-KEPT = "A draft you were typing is still there."
+SENT_FROM_THE_LINE = (DecisionKind.REDIRECT, DecisionKind.REJECT)
+KEPT = "What you typed is still there."
 
 
-def take_up(store: Store) -> None:
-    """At the beginning of every page: what was clicked and decided since."""
+def take_up(store: Callable[[], Store]) -> None:
+    """At the beginning of every page: clicks and decisions, what came of earlier ones, and what is to be said.
+
+    Args:
+        store: opens it, and is called only where something was decided: a page may be there to say that it cannot be.
+    """
     address.agree()
     ui_state.carry_out()
     address.agree()
-    _hand_over(store)
+    tab = ui_state.tab()
+    if tab.chosen:
+        _hand_over(store())
+    if tab.submitted:
+        _settle(store())
+    ui_state.carry_out()
+    address.agree()
+    with st.container():  # always there, so that what is below keeps its place
+        if notice := ui_state.take_notice():
+            note("warning", notice)
+
+
+def unanswered(session: str) -> int:
+    """Ticket of this tab's first decision on the session that the engine has yet to look at, else 0."""
+    return next((one.ticket for one in ui_state.tab().submitted if one.chosen.session == session), 0)
 
 
 def _hand_over(store: Store) -> None:
@@ -44,18 +67,17 @@ def _hand_over(store: Store) -> None:
         try:
             ticket = sessions.decide(store, chosen.session, chosen.decision, wait_s=ENGINE_ANSWERS_S)
         except StaleDecisionError as refusal:
-            tab.last, tab.notice = None, f"{refusal} {KEPT}"
+            tab.last = None
+            tab.clicks.append(Click(chosen.page, partial(_refused, chosen, str(refusal))))
             continue
         tab.last = chosen
-        tab.submitted.append(Submitted(chosen.session, ticket, chosen.decision.source or ""))
-        tab.clicks.append(partial(_follow, store, chosen))
-    ui_state.carry_out()
+        tab.submitted.append(Submitted(chosen, ticket))
+        if chosen.decision.kind not in STAYS:
+            tab.clicks.append(Click(chosen.page, partial(_follow, store, chosen)))
 
 
 def _follow(store: Store, chosen: Chosen) -> None:
-    if chosen.decision.kind in (DecisionKind.REDIRECT, DecisionKind.REJECT):
-        ui_state.put(chosen.text_key, "")
-    if chosen.decision.kind not in STAYS and address.get("id") == chosen.session:
+    if address.get("id") == chosen.session and not ui_state.is_elsewhere():
         address.go(step=None, **hunk_view.closed())
         address.agree()
         _await_next_step(store, chosen.session)
@@ -71,22 +93,32 @@ def _await_next_step(store: Store, session: str) -> None:
         time.sleep(0.01)
 
 
-def unanswered(store: Store, session: str) -> int:
-    """Ticket of this tab's first decision on the session that the engine has yet to look at, else 0.
-
-    A late refusal is said; the draft of an edit that was taken is done with.
-    """
+def _settle(store: Store) -> None:
+    """What the engine has taken or refused: the line of an instruction is emptied, the draft of an edit done with."""
     tab = ui_state.tab()
-    waiting = 0
     for submitted in list(tab.submitted):
         ticket = store.ticket(submitted.ticket)
         if not ticket.taken:
-            waiting = waiting or (submitted.ticket if submitted.session == session else 0)
             continue
         tab.submitted.remove(submitted)
+        chosen = submitted.chosen
         if ticket.refusal:
-            tab.last, tab.notice = None, f"{ticket.refusal} {KEPT}"
-        elif submitted.source:
-            tab.clicks.append(partial(editor.taken, store, submitted.session, submitted.source))
-    ui_state.carry_out()
-    return waiting
+            tab.last = None
+            tab.clicks.append(Click(chosen.page, partial(_refused, chosen, ticket.refusal)))
+        elif chosen.decision.source:
+            done = partial(editor.taken, store, chosen.session, chosen.decision.source)
+            tab.clicks.append(Click(chosen.page, done))
+        elif chosen.decision.kind in SENT_FROM_THE_LINE:
+            tab.clicks.append(Click(chosen.page, partial(_emptied, chosen)))
+
+
+def _refused(chosen: Chosen, why: str) -> None:
+    """Said with its session where another page is open by now."""
+    here = address.get("id") == chosen.session and not ui_state.is_elsewhere()
+    ui_state.say(f"{why} {KEPT}" if here else f"Session {chosen.session}: {why}")
+
+
+def _emptied(chosen: Chosen) -> None:
+    """What was typed after it was sent stays."""
+    if ui_state.text(chosen.text_key).strip() == chosen.decision.text.strip():
+        ui_state.put(chosen.text_key, "")

@@ -13,6 +13,7 @@ import streamlit as st
 from cutegen_core.errors import UsageError
 from cutegen_core.llm import secret_keys
 from cutegen_core.llm.model_settings import ModelSettings
+from pages.components import ui_state
 from pages.components.texts import note, quiet, table
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def render_test(settings: ModelSettings) -> None:
     current = test if test and test.settings == settings else None
     waiting = current is not None and not current.result.done()
     with st.container(horizontal=True):
-        st.button("Test the connection", key="model-test", disabled=waiting, on_click=_begin, args=(settings,))
+        st.button("Test the connection", key="model-test", disabled=waiting,
+                  on_click=ui_state.noted(_begin, settings))  # fmt: skip
         if current and waiting:
             st.button("Cancel", key="model-test-cancel", on_click=current.stop.set)
     if current:

@@ -10,7 +10,7 @@ from cutegen_core import doctor as core
 from cutegen_core.device import detect
 from cutegen_core.errors import MachineError
 from pages.components import ui_state
-from pages.components.texts import Html, escaped, quiet, table
+from pages.components.texts import Html, escaped, quiet, table, visible
 
 _SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
 _KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
@@ -43,11 +43,12 @@ def render_measuring() -> None:
             ui_state.put(_MEASURED, said)
         st.rerun()  # the table stands above and tells what was found before
     if ui_state.text(_MEASURED):
-        st.text(ui_state.text(_MEASURED))
+        st.text(visible(ui_state.text(_MEASURED)))
 
 
 def look_again() -> None:
     """Callback: forgets the findings."""
+    ui_state.forget(_MEASURED)
     _findings.clear()
 
 

@@ -32,6 +32,7 @@ EDITOR_HEIGHT_PX = 520
 OTHERS_POLL_S = 2.0
 """How soon a draft changed in another tab is seen here."""
 _EMPTY = "The editor is empty."
+_CHANGED = "The text had changed meanwhile. The form shows it as it is now; please change it there again."
 
 
 @dataclass
@@ -139,7 +140,7 @@ def _watch(store: Store, session: str, base: str) -> None:
 def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
     """The form has changed the text it was drawn from; the editor takes it over where nothing was typed since."""
     if not store.replace_draft(session, old, Draft(old.base, text)):
-        ui_state.say("The text had changed meanwhile. The form shows it as it is now; please change it there again.")
+        ui_state.say(_CHANGED)
 
 
 def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
@@ -154,7 +155,7 @@ def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: 
         _which(store, view.id, field, draft)
     st.text_area(
         code_editor.LABEL, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
-        on_change=ui_state.noted(_keep, store, view.id, field),
+        on_change=ui_state.noted(_keep, store, view.id, field), persist_state="session",
     )  # fmt: skip
     _buttons(store, view, draft.base, field.key)
     said = sorted(line_messages(tested).items())
@@ -212,14 +213,25 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
 
 
 def _keep(store: Store, session: str, field: _Field) -> None:
-    """Keeps what was typed upon the draft as it was seen here; a draft that is gone has been run or discarded."""
-    typed = field.seen._replace(text=ui_state.text(field.key))
-    if store.replace_draft(session, field.seen, typed):
-        field.seen = typed
+    """Keeps what was typed upon the draft as it was seen here. Of one that was run or discarded meanwhile, too.
+
+    Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
+    """
+    typed, last = field.seen._replace(text=ui_state.text(field.key)), ui_state.tab().last
+    if typed == field.seen or (last and last.decision.source == typed.text):
+        return
+    if store.draft(session) is None:
+        store.save_draft(session, typed)
+    elif not store.replace_draft(session, field.seen, typed):
+        return
+    field.seen = typed
 
 
 def _write(store: Store, session: str, field: _Field, text: str) -> None:
-    """The form has changed the text: it is the draft, and what the field shows."""
+    """The form has changed the text: it is the draft, and what the field shows. What was just typed comes first."""
+    if ui_state.text(field.key) != field.seen.text:
+        ui_state.say(_CHANGED)
+        return
     written = field.seen._replace(text=text)
     _rewrite(store, session, field.seen, text)
     if store.draft(session) == written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import streamlit as st
@@ -17,8 +18,8 @@ st.html(Path(__file__).with_name("page.css"))
 page = st.navigation(places.every(), position="top")
 try:
     login.gate()
-    answers.take_up(data.store())
+    answers.take_up(data.store)
     page.run()
-except (CutegenError, OSError) as error:
+except (CutegenError, OSError, sqlite3.Error) as error:
     note("error", str(error))
     st.page_link(places.start(), label="Back to the start page")

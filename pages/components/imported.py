@@ -105,12 +105,9 @@ def render_recordings(store: Store) -> None:
 
 def _imported_before(store: Store, recording: Recording) -> str:
     """The session this file became when it was opened before, "" when it was not."""
-    for session in store.sessions():
-        state = views.session_view(store, session).state
-        same_file = state.settings.origin == f"imported from {recording.path.name}"
-        if same_file and abs(state.created_at - recording.at) < 1e-3:
-            return session
-    return ""
+    origin = f"imported from {recording.path.name}"
+    rows = (row for row in views.session_rows(store) if row.origin == origin)
+    return next((row.id for row in rows if abs(row.created_at - recording.at) < 1e-3), "")
 
 
 @st.cache_data(show_spinner=False)

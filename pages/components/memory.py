@@ -59,6 +59,8 @@ def _field(
 ) -> None:
     """What is typed is never overwritten: what is kept now is said, and taken over when that is wanted."""
     ui_state.put_once(key, value)
+    if not ui_state.text(key).strip() and value != ui_state.text(f"{key}-seen"):  # emptied and kept: what that brings
+        ui_state.put(key, value)
     if value.strip() == ui_state.text(key).strip():
         ui_state.put(f"{key}-seen", value)
     read_only = view.state.settings.imported

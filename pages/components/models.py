@@ -67,8 +67,6 @@ def render_models() -> None:
         _key_and_test(models.named(chosen))
     if len(names) > 1:
         _roles(models)
-    if notice := ui_state.take_notice():
-        note("warning", notice)
 
 
 def key_status(settings: ModelSettings) -> str:

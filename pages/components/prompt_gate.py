@@ -50,8 +50,8 @@ def render_prompt_gate(store: Store, view: SessionView) -> None:
             "Send this prompt", key="prompt-send", type="primary", shortcut="Ctrl+Enter",
             on_click=ui_state.noted(ui_state.choose, view.id, send(store, view), key, EMPTY),
         )  # fmt: skip
-        st.button("Restore", key="prompt-restore", disabled=text == original, on_click=ui_state.put,
-                  args=(key, original))  # fmt: skip
+        st.button("Restore", key="prompt-restore", disabled=text == original,
+                  on_click=ui_state.noted(ui_state.put, key, original))  # fmt: skip
         changed = "as written by the workbench" if text == original else "changed by you"
         left_out = gate.note.partition("left out:")[2].strip()
         quiet(

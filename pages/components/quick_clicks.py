@@ -1,4 +1,4 @@
-"""Clicks that follow each other faster than the server answers are all heard.
+"""Callbacks of clicks that follow each other faster than the server answers are all called.
 
 Streamlit takes a click from its queue, then looks whether another has come, and if so goes on with that one instead:
 the first is gone, and with it a button's press, which is sent once. (A choice is sent again with every click.) Here the
@@ -37,7 +37,12 @@ def _heard(self: SafeSessionState, clicked: Any, **rest: Any) -> None:  # noqa: 
         self._yield_callback()
     except RerunException as another:
         later = another
-    with self._lock:
-        self._state.on_script_will_rerun(clicked, **rest)
+    try:
+        with self._lock:
+            self._state.on_script_will_rerun(clicked, **rest)
+    except Exception:
+        if later is None:
+            raise
+        logger.exception("a click failed while another one waited")
     if later is not None:
         raise later

@@ -52,7 +52,7 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
     with left:
         st.selectbox(
             f"{name.upper()}: session", list(rows), key=key, label_visibility="collapsed",
-            on_change=address.follow, args=(key, name, drawn),
+            on_change=ui_state.noted(address.follow, key, name, drawn),
             format_func=lambda i: visible(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
         )  # fmt: skip
     with right:
@@ -75,7 +75,7 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     ui_state.put(key, drawn)
     st.selectbox(
         f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
-        on_change=address.follow, args=(key, name, drawn),
+        on_change=ui_state.noted(address.follow, key, name, drawn),
         format_func=lambda place: visible(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
     )  # fmt: skip
     return Side(name, session, views.step_view(store, session, int(shown)), tuple(map(int, steps)))

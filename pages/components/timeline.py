@@ -56,7 +56,7 @@ def _keys(view: SessionView, shown: int | None) -> None:
                   on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
         st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
                   help="The shown step beside the best one; the best itself beside the kernel it was made from",
-                  on_click=ui_state.put, args=(_COMPARING, numbers[at]))  # fmt: skip
+                  on_click=ui_state.noted(ui_state.put, _COMPARING, numbers[at]))  # fmt: skip
 
 
 def _go_to_comparison(view: SessionView) -> None:

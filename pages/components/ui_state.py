@@ -29,20 +29,27 @@ _EDITING = "editing"
 _OPENING = "opening"
 
 
+class Click(NamedTuple):
+    """What is to be done for a click, and the page it was made on."""
+
+    page: str
+    act: Callable[[], None]
+
+
 class Chosen(NamedTuple):
-    """A decision on a session, to be handed over; the key of the text it was made from."""
+    """A decision on a session, to be handed over; the key of the text it was made from, and the page."""
 
     session: str
     decision: Decision
     text_key: str
+    page: str
 
 
 class Submitted(NamedTuple):
-    """A decision of this tab until it is settled: its number in the inbox, and the source of an edit."""
+    """A decision of this tab until it is settled, and its number in the inbox."""
 
-    session: str
+    chosen: Chosen
     ticket: int
-    source: str
 
 
 @dataclass
@@ -50,6 +57,8 @@ class Tab:
     """What was clicked in one tab and what came of it.
 
     Attributes:
+        page: the one that is open.
+        clicked_on: the page of the click that is being carried out.
         clicks: what is to be done, in order.
         chosen: decisions to be handed over, in order.
         last: the one handed over last, unless it was refused.
@@ -57,7 +66,9 @@ class Tab:
         notice: a message for the next drawing.
     """
 
-    clicks: list[Callable[[], None]] = field(default_factory=list)
+    page: str = ""
+    clicked_on: str = ""
+    clicks: list[Click] = field(default_factory=list)
     chosen: list[Chosen] = field(default_factory=list)
     last: Chosen | None = None
     submitted: list[Submitted] = field(default_factory=list)
@@ -70,20 +81,29 @@ def tab() -> Tab:
 
 def noted(act: Callable[..., None], *args: object, **kwargs: object) -> Callable[[], None]:
     """At drawing: a callback that notes this for the page to do."""
-    return partial(tab().clicks.append, partial(act, *args, **kwargs))
+    ours = tab()
+    return partial(ours.clicks.append, Click(ours.page, partial(act, *args, **kwargs)))
 
 
 def carry_out() -> None:
     """At the beginning of every page: does what was clicked. What the next click cuts short stays noted; what cannot be
     done is said once."""
-    clicks = tab().clicks
-    while clicks:
+    ours = tab()
+    while ours.clicks:
+        ours.clicked_on = ours.clicks[0].page
         try:
-            clicks[0]()
+            ours.clicks[0].act()
         except Exception:
-            clicks.pop(0)
+            ours.clicks.pop(0)
             raise
-        clicks.pop(0)
+        ours.clicks.pop(0)
+    ours.clicked_on = ours.page
+
+
+def is_elsewhere() -> bool:
+    """Another page was opened between the click that is being carried out and now."""
+    ours = tab()
+    return ours.clicked_on != ours.page
 
 
 def choose(session: str, make: MakeDecision, text_key: str = "", empty: str = "") -> None:
@@ -92,26 +112,26 @@ def choose(session: str, make: MakeDecision, text_key: str = "", empty: str = ""
     if text_key and not typed.strip():
         say(empty)
         return
-    _choose(Chosen(session, make(typed), text_key))
+    _choose(session, make(typed), text_key)
 
 
 def choose_as_typed(session: str, make: MakeDecision, text_key: str) -> None:
     """Of a button whose field may also be empty."""
-    _choose(Chosen(session, make(text(text_key)), text_key))
+    _choose(session, make(text(text_key)), text_key)
 
 
 def choose_now(session: str, decision: Decision) -> None:
     """In a callback that has the text itself: the decision is made."""
-    _choose(Chosen(session, decision, ""))
+    _choose(session, decision, "")
 
 
-def _choose(chosen: Chosen) -> None:
+def _choose(session: str, decision: Decision, text_key: str) -> None:
     """The same answer to the same question twice, as of a button pressed twice, is one."""
     ours = tab()
     before = ours.chosen[-1] if ours.chosen else ours.last
-    again = before is not None and before[:2] == chosen[:2]
-    if chosen.decision.kind in UNBOUND or not again:
-        ours.chosen.append(chosen)
+    again = before is not None and (before.session, before.decision) == (session, decision)
+    if decision.kind in UNBOUND or not again:
+        ours.chosen.append(Chosen(session, decision, text_key, ours.clicked_on))
 
 
 def waits_for_page() -> bool:
@@ -125,8 +145,9 @@ def redraw_page() -> None:
 
 
 def say(text: str) -> None:
-    """A message for the next drawing."""
-    tab().notice = text
+    """A message for the next drawing, after those that wait for it already."""
+    ours = tab()
+    ours.notice = f"{ours.notice}\n{text}" if ours.notice else text
 
 
 def take_notice() -> str:

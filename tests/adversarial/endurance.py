@@ -31,6 +31,7 @@ KERNELS = (
     "prints without end", "divergent barrier", "misaligned vector", "keeps its result",
 )  # fmt: skip
 RUN_TIMEOUT_S = 0.25
+SETTLE_S = 3.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -79,9 +80,17 @@ def endure(rounds: int) -> Endured:
         before, begun = remains(), time.monotonic()
         for _ in range(rounds):
             _round(bench, cases, verdicts)
-        after = remains()
+        after = _settled(before)
     counts = {name: dict(counter) for name, counter in verdicts.items()}
     return Endured(rounds * len(cases), counts, before, after, round(time.monotonic() - begun, 1))
+
+
+def _settled(before: Remains) -> Remains:
+    """Counts once what other work of this process has just ended is waited for: that takes it a moment."""
+    deadline = time.monotonic() + SETTLE_S
+    while (now := remains()).zombies > before.zombies and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return now
 
 
 @contextmanager
@@ -172,7 +181,8 @@ def faults(endured: Endured, allowed_growth_mb: float) -> list[str]:
         for name in ("processes", "files", "descriptors")
         if getattr(after, name) > getattr(before, name)
     ]
-    found += [f"{after.zombies} zombies"] * (after.zombies > 0) + [f"{after.orphans} orphans"] * (after.orphans > 0)
+    zombies = after.zombies - before.zombies
+    found += [f"{zombies} zombies"] * (zombies > 0) + [f"{after.orphans} orphans"] * (after.orphans > 0)
     growth = after.memory_mb - before.memory_mb
     if growth > allowed_growth_mb:
         found.append(f"memory grew by {growth:.1f} MB")

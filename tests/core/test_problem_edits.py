@@ -89,6 +89,11 @@ def test_one_more_workload_has_odd_sizes_that_no_other_has(problem: Problem) -> 
     assert other_sizes.elements(new.sizes) < 1 << 20, "small enough for the emulator"
 
 
+def test_a_number_that_is_whole_in_some_workloads_only_stays() -> None:
+    small = {"N": 64, "SCALE": 2}
+    assert other_sizes.other_sizes(small, {"N": 1024, "SCALE": 1.0}, [small]) == {"N": 128, "SCALE": 2}
+
+
 HEADS = BARE.replace("shape = (512, 64)", "shape = (512, 64)\nheads = 8\nwidth = 3\npadding = 0\neps = 1e-5")
 
 

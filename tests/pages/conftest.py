@@ -21,7 +21,7 @@ OpenPage = Callable[..., AppTest]
 _ONE_PAGE = """
 import runpy
 from pages.components import answers, data
-answers.take_up(data.store())
+answers.take_up(data.store)
 runpy.run_path({path!r})
 """
 

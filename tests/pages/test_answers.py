@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from cutegen_core.decision import DecisionKind, Gate
 from cutegen_core.event import GateOpened, Role
 from cutegen_core.store import Draft, Store
-from tests.pages.conftest import OpenPage, button_of, shown
+from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, Story, softmax_story
 
 PROMPT = "Write a softmax.\nOne warp a row."
@@ -39,6 +39,48 @@ def test_every_decision_is_followed_until_it_is_settled(store: Store, open_page:
     page.run()
     assert store.draft(story.session) is None  # the edit was taken
     assert "it has stopped already" in shown(page)
+
+
+def test_the_line_is_emptied_when_the_instruction_is_taken_and_kept_when_it_is_refused(
+    store: Store, open_page: OpenPage
+) -> None:
+    story = softmax_story(store)
+    page, line = open_page("session", id=story.session), f"answer-{story.session}"
+    page.text_input(key=line).input("one")
+    button_of(page, "decide-redirect").click().run()
+    (sent,) = store.waiting(story.session)
+    assert page.text_input(key=line).value == "one"  # nobody has looked at it yet
+    store.refuse(sent.id, "too late")
+    page.run()
+    assert "too late What you typed is still there." in shown(page)
+    assert page.text_input(key=line).value == "one"
+    button_of(page, "decide-redirect").click().run()
+    page.text_input(key=line).input("another one")
+    button_of(page, "decide-reject").click().run()
+    for left in ("another one", ""):
+        first = store.waiting(story.session)[0]
+        store.append(story.session, [], after=store.last_seq(story.session), taking=first.id)
+        page.run()
+        assert page.text_input(key=line).value == left
+
+
+def test_a_refusal_is_said_with_its_session_where_another_one_is_open(store: Store, open_page: OpenPage) -> None:
+    meant, opened = softmax_story(store), softmax_story(store)
+    page = open_page("session", id=meant.session)
+    button_of(page, "decide-stop").click().run()
+    store.refuse(store.waiting(meant.session)[0].id, "it has stopped already")
+    page.query_params["id"] = opened.session
+    page.run()
+    assert f"Session {meant.session}: it has stopped already" in shown(page)
+
+
+def test_a_click_changes_no_other_page_that_was_opened_since(store: Store) -> None:
+    session = softmax_story(store).session
+    page = framed("session", id=session)
+    older = button_of(page, "step-older")
+    page.switch_page("../layouts.py")
+    older.click().run()
+    assert "step" not in page.query_params
 
 
 def a_prompt_waits(store: Store) -> Story:
@@ -110,6 +152,18 @@ def test_the_text_field_overwrites_no_draft_of_another_tab(two_tabs: tuple[Store
     assert store.draft(session) == Draft(draft.base, "// from the other")
     one.run()  # nothing was typed here since
     assert one.text_area[0].value == "// from the other"
+
+
+def test_what_is_typed_upon_a_draft_that_was_run_elsewhere_is_kept(
+    two_tabs: tuple[Store, str, AppTest, AppTest],
+) -> None:
+    store, session, one, _ = two_tabs
+    one.text_area[0].input("// typed in one").run()
+    store.save_draft(session, None)
+    one.text_area[0].input("// typed in one, and on").run()
+    draft = store.draft(session)
+    assert draft is not None
+    assert draft.text == "// typed in one, and on"
 
 
 def test_the_other_text_can_be_taken_over(two_tabs: tuple[Store, str, AppTest, AppTest]) -> None:
