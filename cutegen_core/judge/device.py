@@ -19,6 +19,7 @@ from cutegen_core.problem import Problem, Signature, TensorRole, TensorSpec, Val
 from cutegen_core.trial import Comparison
 from cutegen_core.worker import Message, Worker
 
+PROGRAM = "cutegen_core.judge.device_main"
 START_S = 180.0
 _PREPARE_S, _COMPARE_S, _QUICK_S = 180.0, 300.0, 60.0
 _GRACE_S = 10.0
@@ -56,7 +57,7 @@ class Sets:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why sets could not be made on this GPU."""
+    """Why this GPU's memory does not suffice: for the sets, or for the reference beside them."""
 
     reason: str
 
@@ -81,7 +82,7 @@ class _Client:
 
     def __init__(self, problem: Problem, uuid: str, role: str, name: str) -> None:
         self.problem = problem
-        self._worker = Worker("cutegen_core.judge.device_main", [role, uuid], name=name, descriptors=True)
+        self._worker = Worker(PROGRAM, [role, uuid], name=name, descriptors=True)
         self.pid = 0
         self.sandbox = ""
 
@@ -115,6 +116,18 @@ class _Client:
         }  # fmt: skip
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> Message:
+        """An answer. Memory that runs out is the machine's fault: the process has given up its sets, and ends."""
+        answer = self._ask_for_memory(request, seconds)
+        if isinstance(answer, Unfit):
+            self.close()
+            raise MachineError(
+                f"{self._worker.name} ran out of memory: {answer.reason}; close other programs on the GPU, or give the "
+                "problem smaller sizes."
+            )
+        return answer
+
+    def _ask_for_memory(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
+        """An answer, or that the memory does not suffice for it."""
         self.start()
         try:
             answer = self._worker.request(request, seconds)
@@ -126,7 +139,7 @@ class _Client:
         if "machine" in answer:
             self.close()  # a failed context stays failed
             raise MachineError(answer["machine"])
-        return answer
+        return Unfit(answer["unfit"]) if "unfit" in answer else answer
 
     @property
     def _socket(self) -> socket.socket:
@@ -149,18 +162,25 @@ class DeviceJudge(_Client):
         Descriptors stay valid until another workload is prepared or the judge is closed.
         """
         specs = signature.tensors
-        answer = self._ask({"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}, _PREPARE_S)
-        if "unfit" in answer:
-            self._forget()
-            return Unfit(answer["unfit"])
         if (self._source, self._specs) != (drawing.source, specs):
+            self._forget()  # first: memory stays taken while a descriptor is open
+        request = {"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}
+        answer = self._ask_for_memory(request, _PREPARE_S)
+        if isinstance(answer, Unfit):
             self._forget()
-            shared = tuple(self._exported(index, specs) for index in range(answer["sets"]))
-            self._sets, self._source, self._specs = Sets(shared, answer["flushed_bytes"]), drawing.source, specs
+            return answer
+        if not answer["kept"]:
+            self._forget()
+        if not self._sets.shared:
+            self._export(answer["sets"], answer["flushed_bytes"], specs)
+            self._source, self._specs = drawing.source, specs
         return self._sets
 
-    def compare(self) -> tuple[Comparison, ...]:
-        """Judges set 0 whole. Expected values come into being only now: the candidate must have run."""
+    def compare(self) -> tuple[Comparison, ...] | Unfit:
+        """Judges set 0 whole. Expected values come into being only now: the candidate must have run.
+
+        Where memory runs out, the sets and what is in them stay: it can be asked again.
+        """
         outputs = [
             {
                 "name": s.name,
@@ -171,14 +191,8 @@ class DeviceJudge(_Client):
             for s in self._specs
             if s.role is TensorRole.OUTPUT
         ]
-        answer = self._ask({"operation": "compare", "outputs": outputs}, _COMPARE_S)
-        if "unfit" in answer:
-            self._forget()
-            raise MachineError(
-                f"the outputs cannot be judged: {answer['unfit']}; close other programs on the GPU, or give the "
-                "problem smaller sizes."
-            )
-        return tuple(comparison_from(c) for c in answer["comparisons"])
+        answer = self._ask_for_memory({"operation": "compare", "outputs": outputs}, _COMPARE_S)
+        return answer if isinstance(answer, Unfit) else tuple(comparison_from(c) for c in answer["comparisons"])
 
     def check(self, timed: Sequence[int]) -> str:
         """Looks at random positions of these sets' outputs; what is wrong there in one line, "" when nothing is."""
@@ -203,6 +217,11 @@ class DeviceJudge(_Client):
     def close(self) -> None:
         self._forget()
         super().close()
+
+    def _export(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
+        """Takes descriptors of so many sets; `_sets` holds those that came, whatever happens on the way."""
+        for index in range(count):
+            self._sets = Sets((*self._sets.shared, self._exported(index, specs)), flushed_bytes)
 
     def _exported(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
         answer = self._ask({"operation": "export", "set": index}, _QUICK_S)
@@ -231,6 +250,7 @@ class CompiledReference(_Client):
         self.start()
         if sets is self._adopted:
             return
+        self._adopted = None
         specs = signature.tensors
         for index, shared in enumerate(sets.shared):
             socket.send_fds(self._socket, [b"."], [each.fd for each in shared])

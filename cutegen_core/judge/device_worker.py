@@ -69,10 +69,10 @@ class Handler:
         except ProblemError as error:
             return {"problem": str(error)}
         except Exception as error:  # noqa: BLE001 - the worker boundary
-            if out_of_memory(error):
-                self._release({})
-                return {"unfit": "the reference needs more memory than is left"}
-            return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
+            if not out_of_memory(error):
+                return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
+        self._release({})  # only here: the error holds what its operation had allocated
+        return {"unfit": "the reference needs more memory than is left"}
 
     def _hello(self, request: Message) -> Message:
         """The first request: answered when torch is imported and the context made."""
@@ -81,9 +81,11 @@ class Handler:
     # ---- owner
 
     def _prepare(self, request: Message) -> Message:
+        """Draws into the sets of the last time where they fit (`kept`), else into new ones."""
         draw, specs = _draw(request), _specs(request)
         self._answers = None
-        if self._draw is None or (self._draw.source, self._specs) != (draw.source, specs):
+        kept = self._draw is not None and (self._draw.source, self._specs) == (draw.source, specs)
+        if not kept:
             self._release({})
             fitting = device_sets.count(specs, request["sets"], torch.cuda.mem_get_info()[0])
             if not fitting:
@@ -97,7 +99,7 @@ class Handler:
             if self._live is None:
                 self._live = live
         torch.cuda.synchronize()
-        return {"sets": len(self._sets), "flushed_bytes": self._meter.flush.nbytes}
+        return {"sets": len(self._sets), "kept": kept, "flushed_bytes": self._meter.flush.nbytes}
 
     def _export(self, request: Message) -> Message:
         """Sends one descriptor a tensor of the set; the answer says how each is mapped."""
@@ -109,8 +111,16 @@ class Handler:
         return {"layouts": [asdict(each.layout) for each in shared]}
 
     def _compare(self, request: Message) -> Message:
-        self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
-        return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
+        """Where memory runs out the sets stay, so that it can be asked again; captured graphs of eager go."""
+        try:
+            self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
+            return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        self._answers = self._baseline = None
+        torch.cuda.empty_cache()
+        return {"unfit": "the reference and its float64 copy need more memory than is left"}
 
     def _check(self, request: Message) -> Message:
         assert self._answers is not None

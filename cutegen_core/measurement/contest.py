@@ -78,10 +78,12 @@ class Measured:
     Attributes:
         performance: the candidate first, then the best, eager, torch.compile, the library call; `bounds` is left empty.
         failure: the verdict on a candidate that is at fault.
-        not_timed: why nothing was measured although nobody is at fault ("does not fit ..."); the trial is NOT_TIMED.
+        not_timed: why the candidate was neither judged at this size nor timed although nobody is at fault; the trial is
+            NOT_TIMED.
         comparisons: the whole output of one buffer set against the reference, also when wrong.
         marks: UNSTABLE where the fresh process disagreed, NOT_TIMED beside `not_timed`.
-        executions: how often the candidate ran, all verified: the first whole, the timed ones at random positions.
+        executions: how often the candidate ran, all verified but beside `not_timed`: the first whole, the timed ones at
+            random positions.
         seconds: of the whole measurement, waiting for the device included.
     """
 

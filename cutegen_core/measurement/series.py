@@ -25,7 +25,7 @@ from cutegen_core.gpu.nvml import Period
 from cutegen_core.measurement import schedule, statistics
 from cutegen_core.measurement.contenders import Contender, Dropped, Taken
 from cutegen_core.measurement.schedule import Share
-from cutegen_core.performance import Speedup, Timing, Untimed
+from cutegen_core.performance import BEST, Speedup, Timing, Untimed
 from cutegen_core.trial import Status
 
 FIRST_S = 150.0
@@ -123,12 +123,12 @@ class Series:
         return tuple(column.timing() for column in self.columns)
 
     def speedups(self, noise: float) -> tuple[Speedup, ...]:
-        """The candidate against everybody else."""
+        """The candidate against everybody else who was timed beside it."""
         candidate = self.columns[0].rounds
         return tuple(
             statistics.speedup(c.contender.name, c.rounds, candidate, noise)
             for c in self.columns[1:]
-            if any(a and b for a, b in zip(c.rounds, candidate, strict=True))
+            if self._beside(c)
         )
 
     def _first_samples(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
@@ -179,7 +179,10 @@ class Series:
         self.untimed.append(Untimed(contender.name, str(dropped)))
 
     def _drop_empty(self, begun: float) -> None:
-        """Who was throttled in all rounds has no time; that of the candidate nobody can do without."""
+        """Who was throttled in all rounds has no time; that of the candidate nobody can do without.
+
+        The best is timed for the comparison alone: samples of other moments than the candidate's are none.
+        """
         if not any(self.columns[0].rounds):
             seen = ", ".join(self._monitor.since(begun).reasons)
             raise MachineError(
@@ -188,5 +191,14 @@ class Series:
             )
         for column in self.columns[1:]:
             if not any(column.rounds):
-                self.columns.remove(column)
-                self.untimed.append(Untimed(column.contender.name, "the clocks were throttled by heat all the time"))
+                self._drop(column, "the clocks were throttled by heat all the time")
+            elif column.contender.name == BEST and not self._beside(column):
+                self._drop(column, "heat left no round with samples of both it and the candidate")
+
+    def _beside(self, column: Column) -> bool:
+        """Whether some round has samples of the contender and of the candidate."""
+        return any(a and b for a, b in zip(column.rounds, self.columns[0].rounds, strict=True))
+
+    def _drop(self, column: Column, reason: str) -> None:
+        self.columns.remove(column)
+        self.untimed.append(Untimed(column.contender.name, reason))

@@ -3,7 +3,8 @@
 1. The device's lock is taken; the wait is recorded.
 2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
 3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
-   compares the whole output: wrong, crashed or hung ends it here.
+   compares the whole output: wrong, crashed or hung ends it here. So does memory that does not suffice for the
+   reference even when nobody else holds any; then nothing was judged at this size, and the answer says so.
 4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
    loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its outputs are
    verified at random positions that only the judge knows.
@@ -124,12 +125,15 @@ class _Measurement:
         best = self._kernel(BEST) if self.contest.best else None
         sets = self._prepare()
         if isinstance(sets, Unfit):
-            return Measured(not_timed=sets.reason, marks=(NOT_TIMED,))
+            return self._not_judged(sets)
         gpu = nvml.Gpu(uuid)
         self.stack.callback(gpu.close)
         monitor = self.stack.enter_context(Monitor(gpu))
         try:
-            self._check_first(candidate, sets)
+            judged = self._check_first(candidate, sets)
+            if isinstance(judged, Unfit):
+                return self._not_judged(judged)
+            candidate = judged
             self.timer.standby.ready()
             series = self._series(sets, monitor)
             series.untimed += self._unwanted()
@@ -150,17 +154,43 @@ class _Measurement:
         judge, reference = self.timer.judge, self.timer.reference
         return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
 
-    def _check_first(self, candidate: Kernel, sets: Sets) -> None:
+    def _check_first(self, candidate: Kernel, sets: Sets) -> Kernel | Unfit:
+        """The candidate, right at this size and ready to be timed; Dropped when it is not right."""
         self._pause()
         self.watch.say("first run at this size, then compared whole")
         candidate.load(self.contest.candidate, sets)
         candidate.run_first()
         self.executions += 1
         self._check_guards()
-        self.comparisons = self.timer.judge.compare()
-        wrong = next((c for c in self.comparisons if c.wrong), None)
+        found = self.timer.judge.compare()
+        if not isinstance(found, Unfit):
+            self._take_verdict(found)
+            return candidate
+        found = self._compare_alone(candidate)
+        if isinstance(found, Unfit):
+            return found
+        self._take_verdict(found)
+        fresh = self._kernel(CANDIDATE)
+        fresh.load(self.contest.candidate, sets)
+        return fresh
+
+    def _compare_alone(self, candidate: Kernel) -> tuple[Comparison, ...] | Unfit:
+        """Ends whoever else holds memory, the candidate with its scratch first: what it takes must not spare it the
+        comparison. What it wrote is the judge's."""
+        self.watch.say("compared once more, with all memory left to the reference")
+        candidate.close()
+        self.timer.compiled.close()
+        return self.timer.judge.compare()
+
+    def _take_verdict(self, found: tuple[Comparison, ...]) -> None:
+        self.comparisons = found
+        wrong = next((c for c in found if c.wrong), None)
         if wrong:
             raise Dropped(Status.INCORRECT_NUMERICAL, wrong.sentence)
+
+    def _not_judged(self, unfit: Unfit) -> Measured:
+        reason = f"not judged at its own size: {unfit.reason}"
+        return Measured(not_timed=reason, marks=(NOT_TIMED,), executions=self.executions)
 
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)

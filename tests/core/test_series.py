@@ -9,7 +9,7 @@ from cutegen_core.gpu.nvml import Period, State
 from cutegen_core.measurement import series, statistics
 from cutegen_core.measurement.contenders import Dropped, Taken
 from cutegen_core.measurement.series import Series
-from cutegen_core.performance import Word
+from cutegen_core.performance import BEST, Word
 from cutegen_core.trial import Status
 
 COOL, HOT = 0x0, 0x40
@@ -96,6 +96,15 @@ def test_a_baseline_that_was_always_hot_has_no_time():
     always = Thermometer(*([COOL, HOT, HOT, COOL] * 6))
     found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=always)
     assert [u.contender for u in found.untimed] == ["eager"]
+
+
+def test_a_best_that_shares_no_cool_round_with_the_candidate_is_untimed():
+    in_turns_hot = Thermometer(*([COOL, HOT] * 12))  # candidate, best; best, candidate; ...
+    found = measured(Clocked("candidate", 100.0), Clocked(BEST, 80.0), looks=in_turns_hot)
+    (untimed,) = found.untimed
+    assert (untimed.contender, found.speedups(0.005)) == (BEST, ())
+    assert untimed.reason == "heat left no round with samples of both it and the candidate"
+    assert [t.contender for t in found.timings()] == ["candidate"]
 
 
 def test_a_candidate_that_was_always_hot_is_the_machines_fault():
