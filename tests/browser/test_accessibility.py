@@ -86,7 +86,7 @@ def settled(page: Page) -> None:
     expect(page.locator("[data-stale=true]")).to_have_count(0)
 
 
-QUICK = ("start", "problems", "compare", "present", "session, correctness", "session, timing", "session, hunks")
+QUICK = ("start", "problems", "compare", "session, correctness", "session, hunks")
 """What is looked at in the dark theme when there is little time; in the light one it is the last two."""
 
 

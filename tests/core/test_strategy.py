@@ -80,7 +80,7 @@ def endless(source):
     [
         ("softmax", "warp-shuffle"),
         pytest.param("matmul_square", "shared-tile", marks=pytest.mark.thorough),
-        ("gelu", "coalesce"),
+        pytest.param("gelu", "coalesce", marks=pytest.mark.thorough),
     ],
 )
 def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, idea):
