@@ -4,7 +4,9 @@
 2. It warms the compile server and the emulator, then polls the store: new or running sessions and waiting decisions
    are handed to a small pool of threads, one session never to two.
 3. A session that fails in a way nobody foresaw is INTERRUPTED and says why; the traceback goes to the engine's log.
-4. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
+4. Where the store itself fails (the disk is full, the file is locked), what was wanted of it is tried again, ever less
+   often, and the log says it once.
+5. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -20,10 +23,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from cutegen_core import studies, workspace
-from cutegen_core.errors import CutegenError, LeaseError, StoreError
+from cutegen_core.errors import CutegenError, LeaseError
 from cutegen_core.event import SessionState, StateChanged
 from cutegen_core.session import WORKING, Session
 from cutegen_core.session_state import State
@@ -35,8 +38,20 @@ POLL_S = 0.05
 IDLE_EXIT_S = 60.0
 SESSIONS_AT_ONCE = 2
 _STORE_PAUSE_S = 1.0
+_LONGEST_STORE_PAUSE_S = 30.0
 
 _log = logging.getLogger(__name__)
+
+
+class _Trouble(NamedTuple):
+    """What the store failed with, and until when (on the monotonic clock) it is left in peace for that."""
+
+    reason: str
+    pause_s: float
+    until: float
+
+    def over(self) -> bool:
+        return time.monotonic() >= self.until
 
 
 class Engine:
@@ -49,16 +64,21 @@ class Engine:
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
+        self._troubles: dict[str, _Trouble] = {}
 
     def serve(self) -> None:
         """Polls until idle. No error of one session, nor of the store for a while, ends it or stops the others."""
         threading.Thread(target=self._warm, daemon=True, name="warm").start()
         last_use = time.monotonic()
+        trouble = ""
         while time.monotonic() - last_use < IDLE_EXIT_S:
             try:
                 self._dispatch()
-            except Exception:  # noqa: BLE001 - thread boundary: the store may be whole again at the next look
-                _log.exception("the store %s cannot be read; trying again", self._store.path)
+                trouble = ""
+            except Exception as error:  # noqa: BLE001 - thread boundary: the store may be whole again at the next look
+                if str(error) != trouble:
+                    _log.exception("the store %s cannot be read; trying again", self._store.path)
+                trouble = str(error)
                 time.sleep(_STORE_PAUSE_S)
             if self._active or _client_age_s() < IDLE_EXIT_S:
                 last_use = time.monotonic()
@@ -70,26 +90,20 @@ class Engine:
                 del self._active[session]
                 if error := future.exception():
                     _log.error("session %s", session, exc_info=error)
-        wanted = self._decided()
+        wanted = {waiting.session for waiting in self._store.waiting()}
         for session in self._store.sessions():
             if session not in self._works:
                 self._look_at(session)
         wanted |= {session for session, works in list(self._works.items()) if works}
-        for session in wanted - self._active.keys() - self._left_alone:
+        paused = {session for session, trouble in list(self._troubles.items()) if not trouble.over()}
+        for session in wanted - self._active.keys() - self._left_alone - paused:
             self._active[session] = self._pool.submit(self._run, session)
-
-    def _decided(self) -> set[str]:
-        """Sessions with a decision in the inbox; decisions that cannot be read are refused."""
-        try:
-            return {waiting.session for waiting in self._store.waiting()}
-        except StoreError:
-            _log.exception("the inbox")
-            self._store.refuse_unreadable()
-            return {waiting.session for waiting in self._store.waiting()}
 
     def _look_at(self, session: str) -> None:
         try:
             self._works[session] = _goes_on(state_of(self._store, session))
+        except sqlite3.Error as error:
+            self._try_again(session, error)
         except Exception as error:  # noqa: BLE001 - whatever is stored of it: the other sessions go on
             _log.exception("session %s", session)
             self._works[session] = False
@@ -101,8 +115,11 @@ class Engine:
                 state = Session(self._store, session, bench).run()
             self._works[session] = _goes_on(state)
             self._store.set_live(session, "")
+            self._troubles.pop(session, None)
         except LeaseError:
             self._works.pop(session, None)
+        except sqlite3.Error as error:
+            self._try_again(session, error)
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("session %s", session)
             self._works[session] = False
@@ -111,20 +128,35 @@ class Engine:
     def _interrupt(self, session: str, reason: str) -> None:
         """Writes into the session that it failed. What failed with nothing to do was a decision: that is refused."""
         try:
-            state, decisions = state_of(self._store, session), self._store.waiting(session)
+            state = state_of(self._store, session)
             events = studies.given_up(state, reason)
             if state.status in WORKING:
                 events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
             if events:
                 self._store.append(session, events, after=state.seq)
-            elif decisions:
+            elif decisions := self._store.waiting(session):
                 self._store.refuse(decisions[0].id, reason)
             self._store.set_live(session, "")
+            self._troubles.pop(session, None)
         except LeaseError:
             self._works.pop(session, None)
-        except Exception:  # noqa: BLE001 - thread boundary: the store may be what fails
+        except sqlite3.Error as error:
+            self._try_again(session, error)
+        except Exception:  # noqa: BLE001 - thread boundary: what is stored of it cannot be read
             _log.exception("session %s cannot be marked as interrupted", session)
             self._leave_alone(session, reason)
+
+    def _try_again(self, session: str, error: sqlite3.Error) -> None:
+        """After a pause, twice as long each time: every event is durable, so it goes on from where it was."""
+        last = self._troubles.get(session)
+        pause_s = min(2 * last.pause_s, _LONGEST_STORE_PAUSE_S) if last else _STORE_PAUSE_S
+        reason = f"The store failed: {error}. Trying again."
+        if last is None or last.reason != reason:
+            _log.error("session %s", session, exc_info=error)
+        self._troubles[session] = _Trouble(reason, pause_s, time.monotonic() + pause_s)
+        self._works[session] = True
+        with contextlib.suppress(sqlite3.Error):
+            self._store.set_live(session, reason)
 
     def _leave_alone(self, session: str, reason: str) -> None:
         """Until the next engine: what cannot be marked would fail again at once."""
@@ -144,8 +176,8 @@ class Engine:
 
 
 def _goes_on(state: State) -> bool:
-    """Whether there is something to do for a session that nobody decides anything about."""
-    return state.status in WORKING or studies.wanted(state)
+    """Whether there is something to do for a session that nobody decides anything about; never for an imported one."""
+    return not state.settings.imported and (state.status in WORKING or studies.wanted(state))
 
 
 def _said(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """What becomes of a kernel that passed: the new best, the tip of a branch, or one kept beside them.
 
-Measured beside the best in turns, the word on the two decides; else their latencies do. A kernel that was not timed is
-promoted only where the best was not, either.
+Measured beside the best in turns, the word on the two decides. Where the best could not be measured beside it, a person
+does. A kernel that was not timed is promoted by itself only where the best was not, either.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from cutegen_core.session_state import State, Step
 
 
 def doubt(step: Step) -> str:
-    """Why a person must look before this becomes the best, whatever the autonomy."""
-    if step.tried is None or not step.passed or "CONFIRM" not in step.tried.marks:
+    """Why a person must decide whether this becomes the best, whatever the autonomy; "" where nothing speaks for it."""
+    if step.tried is None or not step.passed:
         return ""
-    return "far faster than the strongest baseline: look at the kernel before it is promoted"
+    reasons = []
+    if "CONFIRM" in step.tried.marks:
+        reasons.append("far faster than the strongest baseline: look at the kernel before it is promoted")
+    if step.tried.best_untimed:
+        reasons.append(f"not timed in turns with the best kernel: {step.tried.best_untimed}")
+    return "; ".join(reasons)
 
 
 def not_faster(state: State, step: Step) -> str:
@@ -29,8 +34,6 @@ def not_faster(state: State, step: Step) -> str:
     if step.tried.against_best is not None:
         word = step.tried.against_best
         return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
-    if step.tried.best_untimed:
-        return f"not timed in turns with the best kernel: {step.tried.best_untimed}"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
 

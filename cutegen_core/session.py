@@ -70,7 +70,7 @@ class Session:
         self._store = store
         self._bench = bench
         self.state = state_of(store, session)
-        if self.state.lost_call and self.state.status in WORKING:
+        if self.state.lost_call and self.state.status in WORKING and not self.state.settings.imported:
             self._append(*self._lost())
 
     def run(self) -> State:
@@ -101,7 +101,9 @@ class Session:
         return changed
 
     def step(self) -> bool:
-        """One transition; False when the session waits for a decision or is over."""
+        """One transition; False when the session waits for a decision, is over, or happened elsewhere."""
+        if self.state.settings.imported:
+            return False
         if self.state.profile_wanted:
             self._append(
                 studies.profiled(self._store, self.state, self._bench, self.state.profile_wanted, _Watch(self))
@@ -276,15 +278,22 @@ class Session:
         return trial
 
     def _remembered(self, step: Step) -> Trial | None:
-        """The stored trial of an unchanged candidate; acceptance never asks for it."""
+        """The stored trial of an unchanged candidate. Acceptance never asks for it, and its time decides nothing beside
+        another kernel's: where there is a timed best to beat, what passed is tried, and timed in turns, again."""
         assert step.candidate is not None
         cached = self._store.cached_trial(self._trial_key(step.candidate))
         if cached is None:
             return None
         trial = replace(self._store.record(Trial, cached.trial), cached=True)
+        if trial.passed and self._has_rival(step.candidate):
+            return None
         stages = (r if r.status is StageStatus.SKIPPED else replace(r, note="from cache") for r in trial.stages)
         self._append(*(StageEnded(step.number, replace(r, seconds=0.0)) for r in stages))
         return trial
+
+    def _has_rival(self, candidate: str) -> bool:
+        """Whether another kernel is the best and time decides between the two."""
+        return self.state.best not in (None, candidate) and self._bench.evaluator(self.state).executor.times
 
     def _trial_key(self, candidate: str) -> str:
         """Where its trial is kept. What was timed holds for one device only: GPUs of one arch differ in speed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from cutegen_core.candidate import Author
 from cutegen_core.decision import Autonomy, Gate
@@ -52,6 +53,20 @@ class Exchange:
         return self.answer.prompt_tokens + self.answer.completion_tokens if self.answer else self.reserved_tokens
 
 
+class Closing(NamedTuple):
+    """How a step was closed, and why."""
+
+    outcome: Outcome
+    note: str
+
+
+class Promotion(NamedTuple):
+    """A candidate became the best in `step`, or was gone back to there; an accepted one before that step was begun."""
+
+    step: int
+    candidate: str
+
+
 @dataclass(frozen=True)
 class Step:
     """One propose-and-evaluate turn as far as it has come.
@@ -67,8 +82,10 @@ class Step:
         memory: the person's note on it for later prompts.
         stages: those of its trial that have ended.
         tried: what came of the trial.
-        refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none.
+        refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none, and
+            again when it has passed one since.
         outcome: None while it is open; `note` says why.
+        closed_as: what these two were before that acceptance test changed them; None where it did not.
         at: when it began, seconds since the epoch.
     """
 
@@ -89,6 +106,7 @@ class Step:
     refuted: Tried | None = None
     outcome: Outcome | None = None
     note: str = ""
+    closed_as: Closing | None = None
     at: float = 0.0
 
     @property
@@ -125,7 +143,8 @@ class State:
         seq: of the last event.
         meaning_seq: of the last event that can change what a decision means; a decision must have seen it.
         best: key of the promoted candidate, None before the first.
-        promoted: keys of all that were the best and still pass, oldest first; a rewind drops those after it.
+        promoted: all that were the best and still pass, oldest first; a rewind drops those of later steps than the one
+            it goes back to.
         base: key of the candidate the next step starts from (differs from `best` after an edit or a rewind).
         instruction: for the next step.
         running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
@@ -155,7 +174,7 @@ class State:
     gate: OpenGate | None = None
     gates_passed: frozenset[Gate] = frozenset()
     best: str | None = None
-    promoted: tuple[str, ...] = ()
+    promoted: tuple[Promotion, ...] = ()
     base: str | None = None
     instruction: str = ""
     running_stage: Stage | None = None
@@ -205,11 +224,11 @@ class State:
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
 
     def refuted(self, candidate: str) -> Tried | None:
-        """The acceptance test that this candidate failed."""
+        """The acceptance test that this candidate failed; None also when it has passed one since."""
         return next((s.refuted for s in self.steps if s.candidate == candidate and s.refuted), None)
 
     def passed(self, candidate: str) -> bool:
-        """It passed its tests and has not failed an acceptance test since."""
+        """It passed its tests, and the last acceptance test that said anything about it, where there was one."""
         return any(s.candidate == candidate and s.passed for s in self.steps)
 
 

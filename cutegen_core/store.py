@@ -207,22 +207,23 @@ class Store:
         return int(cursor.lastrowid or 0)
 
     def waiting(self, session: str | None = None) -> list[Waiting]:
-        """Decisions nobody has looked at, oldest first."""
+        """Decisions nobody has looked at, oldest first.
+
+        What this version cannot read is refused here, saying so (its text stays in the inbox), and left out.
+        """
         where, values = ("AND session = ?", (session,)) if session else ("", ())
         rows = self._query(f"SELECT id, session, payload FROM inbox WHERE taken = 0 {where} ORDER BY id", values)
-        return [Waiting(number, owner, records.load(Decision, payload)) for number, owner, payload in rows]
+        found = []
+        for number, owner, payload in rows:
+            try:
+                found.append(Waiting(number, owner, records.load(Decision, payload)))
+            except StoreError as error:
+                self._refuse_unreadable(number, error)
+        return found
 
     def refuse(self, number: int, reason: str) -> None:
         with self._transaction():
             self._db.execute("UPDATE inbox SET taken = 1, refusal = ? WHERE id = ?", (reason, number))
-
-    def refuse_unreadable(self) -> None:
-        """Refuses the waiting decisions that this version cannot read, saying so; their text stays in the inbox."""
-        for number, payload in self._query("SELECT id, payload FROM inbox WHERE taken = 0"):
-            try:
-                records.load(Decision, payload)
-            except StoreError as error:
-                self.refuse(number, str(error))
 
     def ticket(self, number: int) -> Ticket:
         rows = self._query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
@@ -270,6 +271,10 @@ class Store:
 
     # ---- inside
 
+    def _refuse_unreadable(self, number: int, error: StoreError) -> None:
+        if not self._read_only:
+            self.refuse(number, f"{error}. Nothing was done: another version of the workbench may have written it.")
+
     def _append(self, session: str, events: Sequence[Event], after: int) -> list[Recorded]:
         now = time.time()
         recorded = [Recorded(after + i, now, event) for i, event in enumerate(events, 1)]
@@ -287,10 +292,11 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite has ended it itself where, for one, the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def _query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from cutegen_core.decision import Decision, DecisionKind, Gate
@@ -34,7 +34,17 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.session_state import OF_THE_MOMENT, Exchange, OpenGate, Phase, State, Step, waits_at
+from cutegen_core.session_state import (
+    OF_THE_MOMENT,
+    Closing,
+    Exchange,
+    OpenGate,
+    Phase,
+    Promotion,
+    State,
+    Step,
+    waits_at,
+)
 from cutegen_core.trial import Stage, Status
 
 _Proposing = StepStarted | ModelCalled | ModelAnswered | Swept | Proposed
@@ -168,13 +178,11 @@ def _decided(state: State, decision: Decision) -> State:
             target = next((s for s in state.steps if s.number == decision.step), None)
             candidate = target.candidate if target else None
             state = replace(state, status=SessionState.RUNNING, gate=None, base=candidate, branched=False)
-            return _back_to(state, candidate) if target is None or target.passed else state
+            return _back_to(state, target) if target is None or target.passed else state
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
-        case DecisionKind.PROFILE:
-            return replace(state, profile_wanted=decision.candidate)
-        case DecisionKind.ABLATE:
-            return replace(state, ablation_wanted=decision.candidate)
+        case DecisionKind.PROFILE | DecisionKind.ABLATE:
+            return _look_wanted(state, decision)
         case DecisionKind.BRANCH:
             tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
             return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
@@ -182,6 +190,15 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, profile_wanted=None, ablation_wanted=None, running_stage=None)
         case _:  # RESUME: a StateChanged follows where it changes anything
             return state
+
+
+def _look_wanted(state: State, decision: Decision) -> State:
+    """Here, a wanted look at a kernel is waited for; where the session happened elsewhere, nobody waits for it."""
+    if state.settings.imported:
+        return state
+    if decision.kind is DecisionKind.PROFILE:
+        return replace(state, profile_wanted=decision.candidate)
+    return replace(state, ablation_wanted=decision.candidate)
 
 
 def _adjusted(state: State, decision: Decision) -> State:
@@ -229,8 +246,8 @@ def _answered(state: State, event: ModelAnswered) -> State:
 def _state_changed(state: State, event: StateChanged) -> State:
     accepted = event.state is SessionState.ACCEPTED
     running = event.state is SessionState.RUNNING
-    if accepted:
-        state = _best(state, state.accepting)
+    if accepted and state.accepting:
+        state = _best(state, Promotion(len(state.steps) + 1, state.accepting))
     return replace(
         state,
         status=event.state,
@@ -243,40 +260,62 @@ def _state_changed(state: State, event: StateChanged) -> State:
 
 
 def _closed(state: State, event: StepClosed) -> State:
-    step = state.steps[-1]
-    state = _with_step(state, outcome=event.outcome, note=event.note)
-    state = replace(state, phase=Phase.IDLE, gate=None, gates_passed=frozenset(), running_stage=None)
-    if event.outcome is Outcome.PROMOTED:
-        return replace(_best(state, step.candidate), base=step.candidate, branched=False)
-    return replace(state, base=step.candidate) if event.outcome is Outcome.ADVANCED else state
+    step = replace(state.steps[-1], outcome=event.outcome, note=event.note)
+    step = _refuted(step, step.refuted) if step.refuted else step
+    state = replace(state, steps=(*state.steps[:-1], step), phase=Phase.IDLE, gate=None, gates_passed=frozenset(),
+                    running_stage=None)  # fmt: skip
+    if step.outcome is Outcome.PROMOTED and step.candidate:
+        promotion = Promotion(step.number, step.candidate)
+        return replace(_best(state, promotion), base=step.candidate, branched=False)
+    return replace(state, base=step.candidate) if step.outcome is Outcome.ADVANCED else state
 
 
-def _best(state: State, candidate: str | None) -> State:
-    others = tuple(key for key in state.promoted if key != candidate)
-    return replace(state, best=candidate, promoted=(*others, candidate) if candidate else others)
+def _best(state: State, promotion: Promotion) -> State:
+    others = tuple(p for p in state.promoted if p != promotion)
+    return replace(state, best=promotion.candidate, promoted=(*others, promotion))
 
 
-def _back_to(state: State, candidate: str | None) -> State:
-    """The best is an earlier kernel again, or none; those promoted since are not gone back to."""
-    kept = state.promoted[: state.promoted.index(candidate)] if candidate in state.promoted else state.promoted
-    return _best(replace(state, promoted=kept if candidate else ()), candidate)
+def _back_to(state: State, target: Step | None) -> State:
+    """The best is the kernel of that step, or none; what later steps promoted is not gone back to."""
+    if target is None or target.candidate is None:
+        return replace(state, best=None, promoted=())
+    kept = tuple(p for p in state.promoted if p.step <= target.number)
+    return _best(replace(state, promoted=kept), Promotion(target.number, target.candidate))
 
 
 def _acceptance_tried(state: State, event: Tried) -> State:
-    """A kernel that fails its acceptance test has failed, whatever its trial said; the best before it is best again."""
-    if event.status is Status.PASSED or event.status in OF_THE_MOMENT:
+    """A kernel that fails its acceptance test has failed, whatever its trial said, until it passes a later one; the
+    best before it is best again."""
+    if event.status in OF_THE_MOMENT:
         return state
-    promoted = tuple(key for key in state.promoted if key != event.candidate)
-    best = state.best if state.best != event.candidate else next(reversed(promoted), None)
-    steps = tuple(_refuted(s, event) if s.candidate == event.candidate else s for s in state.steps)
-    state = replace(state, steps=steps, promoted=promoted, best=best)
+    if event.status is Status.PASSED:
+        return _with_verdict(state, event.candidate, _confirmed)
+    state = _with_verdict(state, event.candidate, lambda step: _refuted(step, event))
+    promoted = tuple(p for p in state.promoted if p.candidate != event.candidate)
+    earlier = promoted[-1].candidate if promoted else None
+    best = state.best if state.best != event.candidate else earlier
+    state = replace(state, promoted=promoted, best=best)
     return replace(state, base=best, branched=False) if state.base == event.candidate else state
 
 
+def _with_verdict(state: State, candidate: str, judged: Callable[[Step], Step]) -> State:
+    """All steps that carry the candidate, judged."""
+    return replace(state, steps=tuple(judged(s) if s.candidate == candidate else s for s in state.steps))
+
+
 def _refuted(step: Step, event: Tried) -> Step:
+    """A step whose kernel failed its acceptance test: it failed, too, where it was closed as right."""
     if step.outcome not in _RIGHT:
         return replace(step, refuted=event)
-    return replace(step, refuted=event, outcome=Outcome.FAILED, note=f"the acceptance test failed: {event.message}")
+    note = f"the acceptance test failed: {event.message}"
+    return replace(step, refuted=event, outcome=Outcome.FAILED, note=note, closed_as=Closing(step.outcome, step.note))
+
+
+def _confirmed(step: Step) -> Step:
+    """A step whose kernel passed its acceptance test: what it was before that kernel failed one."""
+    was = step.closed_as
+    step = replace(step, refuted=None, closed_as=None)
+    return replace(step, outcome=was.outcome, note=was.note) if was else step
 
 
 def _with_step(state: State, **changes: object) -> State:

@@ -180,7 +180,7 @@ def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepS
 
 
 def _note(step: Step) -> str:
-    return step.tried.message if step.tried else step.note
+    return step.verdict.message if step.verdict else step.note
 
 
 def _change(state: State, shown: StepView, says: code.Says) -> Code | None:

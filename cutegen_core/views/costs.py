@@ -36,9 +36,8 @@ def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
 
 def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
     """The instruction mix of every step that was compiled."""
-    found = (
-        (step.number, trial_of(store, step.tried.trial)) for step in state.steps if step.tried and step.tried.trial
-    )
+    verdicts = ((step.number, step.verdict) for step in state.steps)
+    found = ((number, trial_of(store, tried.trial)) for number, tried in verdicts if tried and tried.trial)
     return tuple(MixRow(number, _mix(trial.resources)) for number, trial in found if trial.resources)
 
 

@@ -1,8 +1,10 @@
 """The engine when a session, a decision or the store fails: the others go on, and what failed says so."""
 
+import logging
 import sqlite3
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -24,6 +26,7 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
+from cutegen_core.session import Session
 from cutegen_core.store import Store
 from cutegen_core.tools import Tools
 from cutegen_core.trial import Status
@@ -48,13 +51,44 @@ def store(tmp_path, monkeypatch):
     made.close()
 
 
-def serve(store):
-    """An engine from its start until it is idle."""
-    tools = Cold(store)
+class Failing(Cold):
+    """No session gets its tools."""
+
+    def at_work(self, session):
+        raise OSError("no room for a scratch folder")
+
+
+class Counting(Cold):
+    """Counts how often a session is taken up."""
+
+    asked = 0
+
+    def at_work(self, session):
+        self.asked += 1
+        return super().at_work(session)
+
+
+def serve(store, kind=Cold):
+    """An engine from its start until it is idle; its tools, closed."""
+    tools = kind(store)
     try:
         Engine(store, tools).serve()
     finally:
         tools.close()
+    return tools
+
+
+@contextmanager
+def serving(store, monkeypatch):
+    """An engine at work meanwhile."""
+    monkeypatch.setattr(engine, "IDLE_EXIT_S", 2.0)
+    served = threading.Thread(target=serve, args=(store,))
+    served.start()
+    time.sleep(0.3)
+    assert served.is_alive()
+    yield
+    served.join(30)
+    assert not served.is_alive()
 
 
 def begun(store, *events, **changes):
@@ -129,35 +163,98 @@ def test_a_decision_that_cannot_be_read_is_refused_and_the_next_is_taken(store):
     assert state_of(store, session).standing == "short names"
 
 
-def test_a_session_that_cannot_be_written_is_left_alone_and_says_why(store):
-    broken, fine = sound(store), sound(store)
-    raw(store, f"CREATE TRIGGER torn BEFORE INSERT ON events WHEN NEW.session = '{broken}' "
+def unwritable(store, session):
+    raw(store, f"CREATE TRIGGER torn BEFORE INSERT ON events WHEN NEW.session = '{session}' "
                "BEGIN SELECT RAISE(ABORT, 'no room'); END")  # fmt: skip
-    serve(store)
-    assert status(store, fine) is SessionState.EXHAUSTED
-    assert "no room" in store.live(broken)
+
+
+def test_a_session_that_cannot_be_written_for_a_while_goes_on_when_it_can(store, monkeypatch):
+    broken, fine = sound(store), sound(store)
+    unwritable(store, broken)
+    with serving(store, monkeypatch):
+        assert status(store, fine) is SessionState.EXHAUSTED
+        assert (status(store, broken), store.last_seq(broken)) == (SessionState.READY, 1)
+        assert store.live(broken) == "The store failed: no room. Trying again."
+        raw(store, "DROP TRIGGER torn")
+    assert (status(store, broken), store.live(broken)) == (SessionState.EXHAUSTED, "")
+
+
+def test_what_the_store_holds_of_a_session_is_read_again_after_it_failed(store, monkeypatch):
+    session = sound(store)
+    raw(store, "ALTER TABLE events RENAME TO gone")
+    with serving(store, monkeypatch):
+        assert "no such table: events" in store.live(session)
+        raw(store, "ALTER TABLE gone RENAME TO events")
+    assert status(store, session) is SessionState.EXHAUSTED
+
+
+def test_a_decision_waits_for_the_store_to_be_whole(store, monkeypatch):
+    session = begun(store, StateChanged(SessionState.STOPPED))
+    unwritable(store, session)
+    number = store.submit(session, Decision(DecisionKind.STANDING, text="short names"))
+    with serving(store, monkeypatch):
+        assert store.ticket(number) == (False, "")
+        raw(store, "DROP TRIGGER torn")
+    assert store.ticket(number) == (True, "")
+    assert state_of(store, session).standing == "short names"
+
+
+def test_what_fails_for_long_is_tried_ever_less_often_and_logged_once(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    unwritable(store, sound(store))
+    with caplog.at_level(logging.INFO):
+        tools = serve(store, Counting)
+    assert 2 <= tools.asked <= 5
+    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
+
+
+def test_a_store_that_cannot_be_read_for_long_is_logged_once(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    raw(store, "ALTER TABLE inbox RENAME TO gone")
+    with caplog.at_level(logging.INFO):
+        serve(store)
+    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
 
 
 def test_a_decision_that_cannot_be_carried_out_is_refused(store):
     waiting = begun(store, StateChanged(SessionState.STOPPED))
-    raw(store, "CREATE TRIGGER torn BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END")
     number = store.submit(waiting, Decision(DecisionKind.STANDING, text="short names"))
-    serve(store)
-    assert "no room" in store.ticket(number).refusal
+    serve(store, Failing)
+    assert "no room for a scratch folder" in store.ticket(number).refusal
     assert status(store, waiting) is SessionState.STOPPED
 
 
+def test_a_session_takes_its_decisions_beside_one_that_it_cannot_read(store):
+    session = begun(store, StateChanged(SessionState.AWAITING_REVIEW))
+    strange = store.submit(session, Decision(DecisionKind.RESUME))
+    stop = store.submit(session, Decision(DecisionKind.STOP))
+    raw(store, "UPDATE inbox SET payload = '{}' WHERE id = ?", strange)
+    assert Session(store, session, Cold(store).bench(session)).run().status is SessionState.STOPPED
+    assert store.ticket(stop) == (True, "")
+    assert "cannot be read" in store.ticket(strange).refusal
+
+
+class Meanwhile(Cold):
+    """A decision of another version arrives while a session is taken up, which then fails."""
+
+    def at_work(self, session):
+        number = self.store.submit(session, Decision(DecisionKind.RESUME))
+        raw(self.store, "UPDATE inbox SET payload = '{}' WHERE id = ?", number)
+        raise OSError("no room for a scratch folder")
+
+
+def test_a_session_that_fails_beside_a_decision_that_cannot_be_read_is_interrupted(store):
+    session = begun(store)
+    serve(store, Meanwhile)
+    assert status(store, session) is SessionState.INTERRUPTED
+    assert store.waiting() == []
+
+
 def test_an_engine_outlives_a_store_that_cannot_be_read_for_a_while(store, monkeypatch):
-    monkeypatch.setattr(engine, "IDLE_EXIT_S", 3.0)
     fine = sound(store)
     raw(store, "ALTER TABLE inbox RENAME TO gone")
-    served = threading.Thread(target=serve, args=(store,))
-    served.start()
-    time.sleep(0.2)
-    assert served.is_alive()
-    raw(store, "ALTER TABLE gone RENAME TO inbox")
-    served.join(30)
-    assert not served.is_alive()
+    with serving(store, monkeypatch):
+        raw(store, "ALTER TABLE gone RENAME TO inbox")
     assert status(store, fine) is SessionState.EXHAUSTED
 
 
@@ -181,6 +278,18 @@ def test_a_wanted_look_outlives_the_engine(store, ended):
     assert "needs a GPU" in one.profiles[key].message
     assert "fewer than two hunks" in other.ablations[key].message
     assert (one.status, other.status) == (ended, ended)
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("ended", [SessionState.STOPPED, SessionState.READY])
+def test_an_imported_session_is_never_gone_on_with(store, kind, ended):
+    key = store.put("a kernel")
+    session = looked_at(store, key, kind, StateChanged(ended), origin="imported from a.jsonl")
+    before = store.last_seq(session)
+    number = store.submit(session, Decision(kind, candidate=key))
+    serve(store)
+    assert store.last_seq(session) == before
+    assert "read-only" in store.ticket(number).refusal
 
 
 def test_a_look_that_fails_is_answered_and_leaves_the_session_as_it_was(store):

@@ -13,13 +13,26 @@ from xml.etree import ElementTree
 import pytest
 
 from cutegen_core import presentation, views
-from cutegen_core.event import Outcome, SessionState, StateChanged, StepStarted
+from cutegen_core.decision import Decision, DecisionKind
+from cutegen_core.event import Decided, Outcome, SessionState, StateChanged, StepStarted, Tried
 from cutegen_core.exports.html import document
 from cutegen_core.presentation import code, proof
 from cutegen_core.presentation.svg import Picture, text
 from cutegen_core.store import Store
+from cutegen_core.trial import Status
 from tests.pages.gpu_stories import gpu_story, matmul_story
-from tests.pages.stories import HOSTILE, KERNEL, NO_BARRIER, ONE_PASS, Story, long_story, passed, softmax_story, wrong
+from tests.pages.stories import (
+    HOSTILE,
+    KERNEL,
+    NO_BARRIER,
+    ONE_PASS,
+    Story,
+    long_story,
+    passed,
+    resources,
+    softmax_story,
+    wrong,
+)
 
 
 @pytest.fixture
@@ -75,6 +88,35 @@ def test_the_proof_of_a_kernel_rests_on_its_own_acceptance_test(store: Store) ->
     assert "Accepted" not in " ".join(proof.lines(one, failed))
     assert proof.lines(failed, failed) == (f"This kernel failed its acceptance test: {failed.message}",)
     assert f"It failed an acceptance test before: {failed.message}" in proof.lines(failed, one)
+
+
+def test_a_step_whose_kernel_failed_its_acceptance_test_says_so_until_it_passes_one(store: Store) -> None:
+    story = Story(store).begin()
+    seed = story.propose(KERNEL, "seed")
+    story.test(passed(store, seed, extra=1)).promote(seed)
+    failed = Tried(1, seed, "", Status.INCORRECT_NUMERICAL, "7 elements are wrong", acceptance=True)
+    story.add(failed, StateChanged(SessionState.AWAITING_REVIEW))
+    deck = deck_of(store, story)
+    assert presentation.slide(store, deck, deck.stops[1]).message == "7 elements are wrong"
+    again = store.put_record(passed(store, seed))
+    story.add(
+        Decided(Decision(DecisionKind.ACCEPT, candidate=seed)),
+        Tried(1, seed, again, Status.PASSED, acceptance=True),
+        StateChanged(SessionState.ACCEPTED),
+    )
+    deck = deck_of(store, story)
+    shown = presentation.slide(store, deck, deck.stops[1])
+    assert (shown.message, views.step_view(store, story.session, 1).trial.passed) == ("", True)
+
+
+def test_the_instruction_mix_is_of_the_trial_that_holds(store: Store) -> None:
+    story = Story(store).begin()
+    seed = story.propose(KERNEL, "seed")
+    story.test(passed(store, seed)).promote(seed)
+    refuted = store.put_record(replace(wrong(store, seed), resources=resources(store, extra=5)))
+    story.add(Tried(1, seed, refuted, Status.INCORRECT_NUMERICAL, "wrong", acceptance=True))
+    (row,) = views.mix_rows(store, views.session_view(store, story.session).state)
+    assert row.mix["FADD"] == 17
 
 
 def test_the_proof_says_where_there_was_no_float64(store: Store) -> None:

@@ -225,11 +225,47 @@ def test_after_a_rewind_nothing_that_came_later_is_the_best_again():
     assert (state.best, state.base) == (None, None)
 
 
-def test_a_stored_session_accepted_at_the_second_try_still_opens():
-    twice = [*accepted(1, A, Status.INCORRECT_NUMERICAL), *accepted(1, A, Status.PASSED)]
-    state = after(*promoted(1, A), *twice)
-    assert (state.status, state.best) == (SessionState.ACCEPTED, A)
-    assert state.refuted(A) is not None
+def test_a_rewind_to_a_kept_kernel_leaves_nothing_later_to_fall_back_to():
+    kept = [*proposed(2, B), *tried(2, B), StepClosed(2, Outcome.KEPT)]
+    rewound = Decided(Decision(DecisionKind.REWIND, step=2))
+    state = after(*promoted(1, A), *kept, *promoted(3, C), rewound)
+    assert (state.best, state.base) == (B, B)
+    refuted = [*promoted(1, A), *kept, *promoted(3, C), rewound, *accepted(3, B, Status.SUSPECT)]
+    assert (after(*refuted).best, after(*refuted).base) == (A, A)
+    assert after(*refuted, Decided(Decision(DecisionKind.REWIND, step=3))).best == C
+
+
+def test_a_kernel_promoted_again_is_still_there_after_a_rewind_to_between():
+    again = [*promoted(1, A), *promoted(2, B), *promoted(3, A)]
+    state = after(*again, Decided(Decision(DecisionKind.REWIND, step=2)), *accepted(3, B, Status.SUSPECT))
+    assert (state.best, state.base) == (A, A)
+
+
+def test_a_stored_session_accepted_at_the_second_try_is_what_it_was_before_the_first():
+    closed = [*proposed(1, A), *tried(1, A), StepClosed(1, Outcome.PROMOTED, "the first")]
+    kept = [*proposed(2, A), *tried(2, A), StepClosed(2, Outcome.KEPT, "the same again")]
+    failed = [*closed, *kept, *accepted(2, A, Status.INCORRECT_NUMERICAL)]
+    assert [step.outcome for step in after(*failed).steps] == [Outcome.FAILED, Outcome.FAILED]
+    state = after(*failed, *accepted(2, A, Status.PASSED))
+    assert (state.status, state.best, state.passed(A)) == (SessionState.ACCEPTED, A, True)
+    assert state.refuted(A) is None
+    assert state.steps == after(*closed, *kept).steps
+
+
+def test_a_stored_promotion_of_a_refuted_kernel_counts_once_it_is_accepted():
+    failed = [*promoted(1, A), *promoted(2, B), *accepted(2, B, Status.INCORRECT_NUMERICAL), *promoted(3, B)]
+    state = after(*failed)
+    assert (state.best, state.base, state.step.outcome) == (A, A, Outcome.FAILED)
+    state = after(*failed, *accepted(3, B, Status.PASSED))
+    assert (state.best, state.best_step.number, state.best_step.status) == (B, 3, Status.PASSED)
+    assert [step.outcome for step in state.steps] == [Outcome.PROMOTED] * 3
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+def test_nobody_waits_for_a_look_that_was_wanted_elsewhere(kind):
+    wanted = [*promoted(1, A), StateChanged(SessionState.STOPPED), Decided(Decision(kind, candidate=A))]
+    state = after(*wanted, origin="imported from a.jsonl")
+    assert (state.profile_wanted, state.ablation_wanted) == (None, None)
 
 
 @pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])

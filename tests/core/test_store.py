@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -59,6 +60,40 @@ def test_an_answered_decision_leaves_the_inbox_with_its_events(store):
     store.refuse(second, "too late")
     assert store.waiting() == []
     assert store.ticket(second) == (True, "too late")
+
+
+def test_a_decision_of_another_version_is_refused_and_keeps_no_other_waiting(store, tmp_path):
+    session = store.create_session(SessionCreated(SETTINGS))
+    strange = store.submit(session, Decision(DecisionKind.RESUME))
+    stop = store.submit(session, Decision(DecisionKind.STOP))
+    with sqlite3.connect(store.path) as raw:
+        raw.execute("UPDATE inbox SET payload = ? WHERE id = ?", ('{"kind": "transpose"}', strange))
+    looking_on = Store(store.path, read_only=True)
+    assert [w.id for w in looking_on.waiting(session)] == [stop]
+    assert store.ticket(strange) == (False, "")
+    assert [w.id for w in store.waiting(session)] == [stop]
+    taken, refusal = store.ticket(strange)
+    assert taken
+    assert "stored Decision cannot be read: kind" in refusal
+    assert "another version" in refusal
+
+
+def test_a_transaction_that_sqlite_has_ended_itself_says_why(store):
+    with sqlite3.connect(store.path) as raw:
+        raw.execute("CREATE TRIGGER torn BEFORE INSERT ON blobs BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END")
+    with pytest.raises(sqlite3.Error, match="disk is full"):
+        store.put("text")
+
+
+def test_a_write_that_fails_at_its_end_stands_in_the_way_of_no_other(store):
+    with sqlite3.connect(store.path) as raw:
+        raw.execute("CREATE TABLE late (id TEXT REFERENCES sessions(id) DEFERRABLE INITIALLY DEFERRED)")
+        raw.execute("CREATE TRIGGER torn AFTER INSERT ON blobs BEGIN INSERT INTO late VALUES ('nobody'); END")
+    with pytest.raises(sqlite3.Error, match="FOREIGN KEY"):
+        store.put("text")
+    with sqlite3.connect(store.path) as raw:
+        raw.execute("DROP TRIGGER torn")
+    assert store.text(store.put("text")) == "text"
 
 
 def test_sessions_are_found_by_the_beginning_of_their_id(store):

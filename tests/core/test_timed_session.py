@@ -120,14 +120,40 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     assert (state.steps[-2].outcome, state.steps[-2].tried.latency_ms, state.best) == (Outcome.KEPT, 0.0505, best)
 
 
-def test_times_of_different_moments_decide_nothing(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+@pytest.mark.parametrize("autonomy", [Autonomy.STEP, Autonomy.AUTO])
+def test_where_the_best_cannot_be_timed_beside_it_a_person_decides(desk, clock, autonomy):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual", autonomy=autonomy)
     desk.go(session)
     best = edited(desk, session, 41.5).best
     clock(WithoutTheBest)
     state = edited(desk, session, 20.5)
-    assert (state.steps[-2].outcome, state.best) == (Outcome.KEPT, best)
-    assert state.steps[-2].note == ("not timed in turns with the best kernel: cannot be built any more: no compiler")
+    assert (state.status, state.gate.gate, state.best) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION, best)
+    assert state.gate.note == "not timed in turns with the best kernel: cannot be built any more: no compiler"
+    state = desk.approve(session)
+    assert (state.steps[-2].outcome, state.best) == (Outcome.PROMOTED, state.steps[-2].candidate)
+
+
+class Slower(Clock):
+    """The device is at another clock: everything takes half as long again."""
+
+    def _us(self, entry):
+        return 1.5 * super()._us(entry)
+
+
+def test_times_of_different_moments_decide_nothing(desk, clock):
+    before = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(before)
+    known = edited(desk, before, 35.5).best
+    clock(Slower)
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    best = edited(desk, session, 30.5).best
+    state = edited(desk, session, 35.5)
+    step = state.steps[-2]
+    assert (step.candidate, step.outcome, state.best) == (known, Outcome.KEPT, best)
+    assert (step.tried.against_best, trial(desk.store, step).cached) == (Word.SLOWER, False)
+    state = edited(desk, session, 30.5)
+    assert trial(desk.store, state.steps[-2]).cached
 
 
 def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):
