@@ -76,15 +76,20 @@ def chip(text: str, kind: str = "", title: str = "") -> str:
     return f'<span class="cg-chip cg-{escaped(kind)}" title="{tooltip(title)}">{escaped(text)}</span>'
 
 
-def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:
-    """HTML of a dense table; columns from `numbers_from` on are right-aligned. Cells of type `Html` are not escaped."""
+def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1, wide: str = "") -> str:
+    """HTML of a dense table; columns from `numbers_from` on are right-aligned. Cells of type `Html` are not escaped.
+
+    Args:
+        wide: its name where it may be wider than its place: a stop of the Tab key, scrolled by the arrow keys.
+    """
     head = "".join(_head(h, _align(i, numbers_from)) for i, h in enumerate(header))
     body = "".join(
         "<tr>" + "".join(f"<td{_align(i, numbers_from)}>{_cell(c)}</td>" for i, c in enumerate(row)) + "</tr>"
         for row in rows
     )
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="cg-scroll"><table class="cg-table">{inner}</table></div>'
+    stop = f' tabindex="0" role="region" aria-label="{escaped(wide)}"' if wide else ""
+    return f'<div class="cg-scroll"{stop}><table class="cg-table">{inner}</table></div>'
 
 
 class Html(str):

@@ -37,6 +37,9 @@ def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, sto
     expect(line.locator(".cg-note-inline")).to_be_visible()
     assert text_of(page) == typed
     expect(page.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
+    # A page that is merely loaded takes no letter; its key leads into the editor.
+    expect(editor_of(page)).not_to_be_focused()
+    open_editor(page)
     # Nothing a kernel can hold becomes markup, and every letter comes back; the engine refuses it at once.
     replace_text(page, HOSTILE)
     assert server.process is not None

@@ -71,8 +71,13 @@ export class Editor {
     this.receive(data);
     this.fresh = false;
     this.goTo(data.marks[0]);
-    // Not on a page that is merely loaded: there the letters are its shortcuts.
-    if (data.focus) this.view.contentDOM.focus({ preventScroll: true });
+    this.focus(data);
+  }
+
+  /** Once it is wanted. Not on a page that is merely loaded: there the letters are its shortcuts. */
+  focus(data) {
+    if (data.focus && !this.focusWanted) this.view.contentDOM.focus({ preventScroll: true });
+    this.focusWanted = data.focus;
   }
 
   /** `data`: {name, label, focus, opening, ack, refused, version, text, marks, marksOf}. */
@@ -87,6 +92,7 @@ export class Editor {
       this.marksShown = data.marksOf;
       showMarks(this.view, data.marks);
     }
+    if (!this.fresh) this.focus(data);
     this.refresh();
   }
 
@@ -231,6 +237,7 @@ export class Editor {
       this.scheme.of(EditorView.darkTheme.of(isDark(this.parent))),
       EditorView.contentAttributes.of({
         "aria-label": data.label,
+        tabindex: "0",
         "aria-description": "Ctrl+Enter runs the edit. Escape, then Tab leaves the editor. F8 goes to the next message.",
         spellcheck: "false",
         autocapitalize: "off",
