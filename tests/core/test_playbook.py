@@ -97,10 +97,17 @@ CASES = {
         "torch.softmax(q @ k.transpose(-1, -2) * 0.125, dim=-1) @ v", PRODUCT, {"M": 9, "N": 21, "K": 5},
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
+ALWAYS = (
+    "broadcast rows and columns", "softmax", "layer norm, bfloat16", "a loss over everything", "linear, scaled, relu",
+    "attention",
+)  # fmt: skip
+"""One of each kind; the others are thorough."""
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
+)
 def test_every_variant_is_right_on_awkward_shapes(
     case: str, executor: CpuExecutor, compiler: Compiler, tmp_path: Path
 ) -> None:
