@@ -48,4 +48,6 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
 
 
 def _latency_ms(step: Step | None) -> float | None:
-    return step.tried.latency_ms if step and step.tried else None
+    """None also where one of several workloads could not be timed: the others do not stand for it."""
+    tried = step.tried if step else None
+    return tried.latency_ms if tried and "NOT_TIMED" not in tried.marks else None

@@ -64,6 +64,13 @@ class Busy(Clock):
         return Measured(not_timed="the GPU is busy", marks=(NOT_TIMED,))
 
 
+class BusyForOne(Clock):
+    """One of the workloads could not be timed."""
+
+    def measure(self, contest, watch):
+        return replace(super().measure(contest, watch), marks=(NOT_TIMED,))
+
+
 class WithoutTheBest(Clock):
     """The best kernel cannot be timed in turns with the candidate."""
 
@@ -154,6 +161,16 @@ def test_times_of_different_moments_decide_nothing(desk, clock):
     assert (step.tried.against_best, trial(desk.store, step).cached) == (Word.SLOWER, False)
     state = edited(desk, session, 30.5)
     assert trial(desk.store, state.steps[-2]).cached
+
+
+def test_the_time_of_one_workload_does_not_stand_for_another(desk, clock):
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    best = edited(desk, session, 43.0).best
+    clock(BusyForOne)
+    state = edited(desk, session, 35.25)
+    assert (state.steps[-2].outcome, state.best) == (Outcome.KEPT, best)
+    assert state.steps[-2].note.startswith("not timed, and the best is")
 
 
 def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):
