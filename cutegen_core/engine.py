@@ -111,15 +111,10 @@ class Engine:
 
     def _run(self, session: str) -> None:
         try:
-            with self._tools.at_work(session) as bench:
-                state = Session(self._store, session, bench).run()
-            self._works[session] = _goes_on(state)
-            self._store.set_live(session, "")
-            self._troubles.pop(session, None)
-        except LeaseError:
-            self._works.pop(session, None)
-        except sqlite3.Error as error:
-            self._try_again(session, error)
+            with self._writing(session):
+                with self._tools.at_work(session) as bench:
+                    state = Session(self._store, session, bench).run()
+                self._works[session] = _goes_on(state)
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("session %s", session)
             self._works[session] = False
@@ -128,23 +123,30 @@ class Engine:
     def _interrupt(self, session: str, reason: str) -> None:
         """Writes into the session that it failed. What failed with nothing to do was a decision: that is refused."""
         try:
-            state = state_of(self._store, session)
-            events = studies.given_up(state, reason)
-            if state.status in WORKING:
-                events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
-            if events:
-                self._store.append(session, events, after=state.seq)
-            elif decisions := self._store.waiting(session):
-                self._store.refuse(decisions[0].id, reason)
+            with self._writing(session):
+                state = state_of(self._store, session)
+                events = studies.given_up(state, reason)
+                if state.status in WORKING:
+                    events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
+                if events:
+                    self._store.append(session, events, after=state.seq)
+                elif decisions := self._store.waiting(session):
+                    self._store.refuse(decisions[0].id, reason)
+        except Exception:  # noqa: BLE001 - thread boundary: what is stored of it cannot be read
+            _log.exception("session %s cannot be marked as interrupted", session)
+            self._leave_alone(session, reason)
+
+    @contextlib.contextmanager
+    def _writing(self, session: str) -> Iterator[None]:
+        """Somebody else may have written to it, and the store may fail for a while: it is looked at again."""
+        try:
+            yield
             self._store.set_live(session, "")
             self._troubles.pop(session, None)
         except LeaseError:
             self._works.pop(session, None)
         except sqlite3.Error as error:
             self._try_again(session, error)
-        except Exception:  # noqa: BLE001 - thread boundary: what is stored of it cannot be read
-            _log.exception("session %s cannot be marked as interrupted", session)
-            self._leave_alone(session, reason)
 
     def _try_again(self, session: str, error: sqlite3.Error) -> None:
         """After a pause, twice as long each time: every event is durable, so it goes on from where it was."""

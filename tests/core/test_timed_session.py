@@ -33,13 +33,19 @@ def trial(store: Store, step) -> Trial:
     return store.record(Trial, step.tried.trial)
 
 
+def by_hand(desk):
+    """A session on ReLU that waits for kernels written by hand."""
+    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    desk.go(session)
+    return session
+
+
 def edited(desk, session, us):
     return desk.decide(session, DecisionKind.EDIT, source=taking(RELU, us))
 
 
 def test_only_a_faster_kernel_becomes_the_best(desk):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     first = edited(desk, session, 40.0)
     assert first.steps[-2].outcome is Outcome.PROMOTED
     assert first.steps[-2].tried.latency_ms == 0.04
@@ -113,8 +119,7 @@ def clock(desk):
 
 
 def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes_again(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     best = edited(desk, session, 41.0).best
     clock(Busy)
     state = edited(desk, session, 50.5)
@@ -148,12 +153,10 @@ class Slower(Clock):
 
 
 def test_times_of_different_moments_decide_nothing(desk, clock):
-    before = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(before)
+    before = by_hand(desk)
     known = edited(desk, before, 35.5).best
     clock(Slower)
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     best = edited(desk, session, 30.5).best
     state = edited(desk, session, 35.5)
     step = state.steps[-2]
@@ -164,8 +167,7 @@ def test_times_of_different_moments_decide_nothing(desk, clock):
 
 
 def test_the_time_of_one_workload_does_not_stand_for_another(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     best = edited(desk, session, 43.0).best
     clock(BusyForOne)
     state = edited(desk, session, 35.25)
@@ -174,8 +176,7 @@ def test_the_time_of_one_workload_does_not_stand_for_another(desk, clock):
 
 
 def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     clock(Busy)
     assert edited(desk, session, 51.5).steps[-2].outcome is Outcome.PROMOTED
     clock(Clock)
@@ -184,8 +185,7 @@ def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):
 
 def test_a_time_is_remembered_for_the_device_it_was_taken_on(desk, clock):
     def cached(us):
-        session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-        desk.go(session)
+        session = by_hand(desk)
         return trial(desk.store, edited(desk, session, us).steps[-2]).cached
 
     assert [cached(53.5), cached(53.5)] == [False, True]
@@ -197,8 +197,7 @@ def test_a_time_is_remembered_for_the_device_it_was_taken_on(desk, clock):
 
 
 def test_a_kernel_that_fails_its_acceptance_test_is_not_gone_on_from(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     first = edited(desk, session, 42.0).best
     state = edited(desk, session, 32.0)
     refuted, number = state.best, state.steps[-2].number
@@ -221,8 +220,7 @@ def test_a_kernel_that_fails_its_acceptance_test_is_not_gone_on_from(desk, clock
 
 
 def test_a_running_ablation_can_be_stopped(desk, clock):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     edited(desk, session, 43.0)
     state = desk.decide(session, DecisionKind.EDIT, source=taking(RELU, 33.0).replace("default = 256", "default = 512"))
     stopping = clock(StoppedBy)
@@ -273,8 +271,7 @@ def test_profiling_is_for_gpus_and_says_so(desk):
 
 
 def test_the_hunks_of_a_change_are_tried_apart_and_timed_beside_what_it_changed(desk):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     edited(desk, session, 40.0)
     wider = taking(RELU, 30.0).replace("default = 256", "default = 512")
     state = desk.decide(session, DecisionKind.EDIT, source=wider)
@@ -288,8 +285,7 @@ def test_the_hunks_of_a_change_are_tried_apart_and_timed_beside_what_it_changed(
 
 
 def test_what_has_one_hunk_is_not_taken_apart_and_says_so(desk):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     edited(desk, session, 40.0)
     state = edited(desk, session, 30.0)
     state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
@@ -297,8 +293,7 @@ def test_what_has_one_hunk_is_not_taken_apart_and_says_so(desk):
 
 
 def test_a_branch_goes_on_from_its_own_tip_until_it_beats_the_best(desk):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
-    desk.go(session)
+    session = by_hand(desk)
     state = edited(desk, session, 40.0)
     number, first = state.steps[-2].number, state.best
     best = edited(desk, session, 30.0).best
