@@ -1,7 +1,7 @@
 """The served application: `streamlit run app.py`, or `cutegen app`.
 
-It asks who reaches it before the websocket opens (`pages/components/access.py`), keeps the engine running, and leaves
-the drawing to `pages/components/frame.py` (the frame lies there so that a deep link on a cold server runs inside it).
+It checks who may come in before the websocket opens (`pages/components/access/access.py`), keeps the engine running,
+and leaves the drawing to `pages/components/shared/frame.py`: there, a deep link on a cold server runs inside the frame.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from cutegen_core import workspace
-from pages.components import access, quick_clicks
+from cutegen_core.machine import workspace
+from pages.components.access import access
+from pages.components.shared import quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.exports")
+NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.share.exports")
 """The first session page would wait for these: seconds on a cold disk. (Streamlit looks for pandas in a component.)"""
 
 
@@ -60,7 +61,7 @@ def _middleware() -> list[Middleware]:
 
 quick_clicks.keep()
 app = st.App(
-    "pages/components/frame.py",
+    "pages/components/shared/frame.py",
     lifespan=_with_engine,
     middleware=_middleware(),
 )

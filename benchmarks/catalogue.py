@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from benchmarks.conditions import write
-from cutegen_core import problems
+from cutegen_core.problems import library
 
 
 def run(problem: str, home: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def main() -> None:
     rows = []
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as home:
-        for problem in problems.catalogue():
+        for problem in library.catalogue():
             rows.append(run(problem.name, home))
             row = rows[-1]
             print(f"{row['problem']:28} {row['state']:12} {row['steps']:3} steps {row['seconds']:7.1f} s", flush=True)

@@ -24,15 +24,15 @@ from pathlib import Path
 from secrets import randbits
 
 from benchmarks.conditions import write
-from cutegen_core import toolchain
-from cutegen_core.compiler import compile_server, nvrtc
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.kernel_file import KernelFile, parse
-from cutegen_core.trial import Status
+from cutegen_core.execute.compiler import compile_server, nvrtc
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.machine import toolchain
+from cutegen_core.records.trial import Status
 
 ARCH = "sm_90a"
 KERNELS = {"swish (elementwise)": "swish.cu", "sgemm (SIMT GEMM)": "sgemm.cu"}
-FOLDER = Path(__file__).parent / "kernels"
+FOLDER = Path(__file__).parent.parent / "tests" / "data" / "kernels"
 
 Way = Callable[[KernelFile], None]
 

@@ -10,8 +10,8 @@ import time
 from dataclasses import asdict
 
 from benchmarks.conditions import write
-from cutegen_core.candidate import Author, Candidate
-from cutegen_core.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.corpus import CORPUS
 

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cutegen_core import __version__, toolchain
+from cutegen_core import __version__
+from cutegen_core.machine import toolchain
 
 RESULTS = Path(__file__).parent / "results"
 LOAD_BEFORE = os.getloadavg()

@@ -13,21 +13,21 @@ from pathlib import Path
 from secrets import randbits
 
 from benchmarks.conditions import write
-from cutegen_core import problems
-from cutegen_core.candidate import Author, Candidate
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.device import target
-from cutegen_core.evaluator import Evaluator
-from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.store import Store
+from cutegen_core.machine.device import target
+from cutegen_core.problems import library
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.trajectory.store import Store
 
 KERNEL = Path(__file__).parent.parent / "tests" / "data" / "relu.cu"
 
 
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    problem, device = problems.load("relu"), target(None)
+    problem, device = library.load("relu"), target(None)
     compiler, executor = Compiler(device.arch), CpuExecutor()
     compiler.warm()
     executor.prepare(print)

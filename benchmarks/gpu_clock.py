@@ -13,9 +13,9 @@ from typing import Any
 
 from cuda.bindings import driver as cuda
 
-from cutegen_core.gpu import driver
-from cutegen_core.gpu.driver import call
-from cutegen_core.gpu.measuring import Meter, Round, Samples
+from cutegen_core.execute.cuda import driver
+from cutegen_core.execute.cuda.driver import call
+from cutegen_core.execute.cuda.measuring import Meter, Round, Samples
 
 _BYTES = 256 << 20
 _STEPS = Round(tuple(range(1, 32)), 0, 20)

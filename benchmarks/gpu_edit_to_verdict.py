@@ -26,18 +26,21 @@ from secrets import randbits
 from typing import Any
 
 from benchmarks.conditions import write
-from cutegen_core import playbook, problems, sessions, toolchain
-from cutegen_core.candidate import Author, Candidate
-from cutegen_core.device import Device, target
-from cutegen_core.evaluator import Evaluator
-from cutegen_core.event import SessionCreated
-from cutegen_core.kernel_file import parse
-from cutegen_core.launch import ScalarArgument, TensorArgument, TensorMapArgument
-from cutegen_core.performance import WorkloadPerformance
-from cutegen_core.problem import WorkloadRole
-from cutegen_core.store import Store
-from cutegen_core.tools import Tools
-from cutegen_core.trial import Trial
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine import toolchain
+from cutegen_core.machine.device import Device, target
+from cutegen_core.problems import library
+from cutegen_core.propose import playbook
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.event import SessionCreated
+from cutegen_core.records.launch import ScalarArgument, TensorArgument, TensorMapArgument
+from cutegen_core.records.performance import WorkloadPerformance
+from cutegen_core.records.problem import WorkloadRole
+from cutegen_core.records.trial import Trial
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
 
 Argument = TensorArgument | TensorMapArgument | ScalarArgument
 PROBLEMS = ("relu", "matmul_square")
@@ -70,7 +73,7 @@ def main() -> None:
 def _problem(
     name: str, store: Store, tools: Tools, chosen: argparse.Namespace, deadline: float, folder: Path
 ) -> dict[str, Any]:
-    session = sessions.create(store, problems.load(name), proposer="manual", executor=chosen.executor)
+    session = start.create(store, library.load(name), proposer="manual", executor=chosen.executor)
     created = store.events(session)[0].event
     assert isinstance(created, SessionCreated)
     evaluator = tools.evaluator(session, created.settings)

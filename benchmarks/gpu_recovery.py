@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.conditions import write
-from cutegen_core.errors import MachineError
-from cutegen_core.executor import Built
-from cutegen_core.executors.gpu import CUBIN
-from cutegen_core.gpu import health, lock
-from cutegen_core.gpu.nvml import Gpu
-from cutegen_core.trial import Status
+from cutegen_core.execute.cuda import health, lock
+from cutegen_core.execute.cuda.nvml import Gpu
+from cutegen_core.execute.executors.gpu import CUBIN
+from cutegen_core.execute.port import Built
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.trial import Status
 from tests.gpu.harness import Harness, build, launch
 
 LIMIT_S = 0.5
@@ -103,7 +103,7 @@ def _trial(harness: Harness, kind: str) -> Mapping[str, Any]:
         except MachineError:
             status = None
         seconds = time.monotonic() - started
-    runners = len(_processes("cutegen_core.gpu.runner"))
+    runners = len(_processes("cutegen_core.execute.cuda.runner"))
     begun = time.monotonic()
     ran = harness.run(HONEST, x=X, out=np.zeros_like(X))
     right = ran.status is Status.PASSED and np.array_equal(ran.out, np.maximum(X, 0))
@@ -123,12 +123,12 @@ def _interference(harness: Harness, kind: str) -> Iterator[None]:
     module, sent = actions[kind]
 
     def interfere() -> None:
-        for pid in _processes(f"cutegen_core.gpu.{module}"):
+        for pid in _processes(f"cutegen_core.execute.cuda.{module}"):
             if module == "host" or pid in busy:
                 os.kill(pid, sent)
 
     harness.executor.prepare()
-    busy = _processes("cutegen_core.gpu.runner")  # the standby, which the trial will take
+    busy = _processes("cutegen_core.execute.cuda.runner")  # the standby, which the trial will take
     timer = threading.Timer(LIMIT_S / 2, interfere)
     timer.start()
     yield
@@ -160,7 +160,7 @@ def _left(harness: Harness, gpu: Gpu) -> Mapping[str, Any]:
 
 
 def _ours() -> list[int]:
-    return [*_processes("cutegen_core.gpu.runner"), *_processes("cutegen_core.gpu.host")]
+    return [*_processes("cutegen_core.execute.cuda.runner"), *_processes("cutegen_core.execute.cuda.host")]
 
 
 def _summary(rows: list[Mapping[str, Any]]) -> dict[str, Any]:

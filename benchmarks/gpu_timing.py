@@ -30,13 +30,13 @@ from typing import Any
 
 from benchmarks.conditions import conditions, write
 from benchmarks.gpu_timing_kernels import Prepared, load
-from cutegen_core import problems
-from cutegen_core.device import detect
+from cutegen_core.evaluate.timing.contest import Contest, Measured
+from cutegen_core.evaluate.timing.statistics import geometric_mean
+from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.measurement.contest import Contest, Measured
-from cutegen_core.measurement.statistics import geometric_mean
-from cutegen_core.measurement.timer import Timer
-from cutegen_core.performance import BEST, Word
+from cutegen_core.machine.device import detect
+from cutegen_core.problems import library
+from cutegen_core.records.performance import BEST, Word
 
 AA, CHANGE, FRESH = 200, 100, 40
 AA_KERNELS = (
@@ -88,7 +88,7 @@ class Bench:
         if self._timer is None or self._timer.reference.problem.name != name:
             if self._timer:
                 self._timer.close()
-            problem = next(p for p in problems.catalogue() if p.name == name)
+            problem = next(p for p in library.catalogue() if p.name == name)
             reference = Reference(problem, Path(self._scratch.name) / name, worker=self._worker)
             self._timer = Timer(reference, self.device)
         return self._timer

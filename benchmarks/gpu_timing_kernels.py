@@ -18,18 +18,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cutegen_core import playbook, problems
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.compiler.demangle import demangle
-from cutegen_core.device import KNOWN
-from cutegen_core.gpu.program import Function, Program, program
+from cutegen_core.evaluate.timing.contest import Entry
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.cuda.program import Function, Program, program
 from cutegen_core.judge.reference import Reference
-from cutegen_core.kernel_file import parse
-from cutegen_core.measurement.contest import Entry
-from cutegen_core.problem import Problem, Workload, WorkloadRole
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import KNOWN
+from cutegen_core.problems import library
+from cutegen_core.propose import playbook
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
 ARCH = "sm_90a"
-KERNELS = Path(__file__).parent / "kernels"
+KERNELS = Path(__file__).parent.parent / "tests" / "data" / "kernels"
 KNOBS = (
     #        name             file              knob     values                          rows
     ("blocks-large", "relu_blocks.cu", "EXTRA", (0, 26, 30, 32, 34), 4096),
@@ -74,7 +75,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     compiler = Compiler(ARCH)
     with tempfile.TemporaryDirectory(prefix="cutegen-timing-") as scratch:
-        for problem in problems.catalogue():
+        for problem in library.catalogue():
             with Reference(problem, Path(scratch)) as reference:
                 for name, source, params, sizes in _wanted(problem, reference):
                     path = folder / f"{name.replace('/', '-')}.json"

@@ -29,18 +29,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks import conditions, wgmma_tiles
-from cutegen_core import kernel_file, problems
-from cutegen_core.device import detect
-from cutegen_core.kernel_file import KernelFile
-from cutegen_core.problem import Signature, TensorRole, TensorSpec
-from cutegen_core.trial import Status
+from cutegen_core.kernel import kernel_file
+from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.machine.device import detect
+from cutegen_core.problems import library
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
+from cutegen_core.records.trial import Status
 
 ARCH = "sm_90a"
 ROOT = Path(__file__).parents[1]
 GEMM, TRANSPOSE, TILES = (
     ROOT / "tests" / "data" / f"{n}.cu" for n in ("gemm_bf16_wgmma", "transpose_tma", "wgmma_variants")
 )
-PROBLEM = ROOT / "benchmarks" / "kernels" / "linear_bf16.py"
+PROBLEM = ROOT / "tests" / "data" / "kernels" / "linear_bf16.py"
 RAGGED = ((515, 264, 520), (70, 88, 96), (1, 8, 8), (259, 16, 200))
 Choices = tuple[Mapping[str, int], ...]
 SHAPES: tuple[tuple[tuple[int, int, int], Choices], ...] = (
@@ -68,7 +69,7 @@ def key(path: Path, params: Mapping[str, int]) -> str:
 
 def prepare(folder: Path) -> None:
     """Compiles everything that is not in `folder` yet."""
-    from cutegen_core.compiler.compilation import Compiler
+    from cutegen_core.execute.compiler.compilation import Compiler
 
     folder.mkdir(parents=True, exist_ok=True)
     compiler = Compiler(ARCH)
@@ -117,7 +118,7 @@ class Steps:
 
     def executor(self) -> None:
         """Tiles, transposes and ragged products, each in a runner of its own, against float64."""
-        from cutegen_core.executors.gpu import GpuExecutor
+        from cutegen_core.execute.executors.gpu import GpuExecutor
 
         with tempfile.TemporaryDirectory(prefix="wgmma-") as scratch:
             executor = GpuExecutor(Path(scratch) / "cache", self.device)
@@ -159,7 +160,7 @@ class Steps:
         self, executor: Any, scratch: Path, name: str, source: Path, plan: Any,  # noqa: ANN401
         inputs: Mapping[str, tuple[np.ndarray, str]], want: np.ndarray, dtype: str,
     ) -> Mapping[str, Any]:  # fmt: skip
-        from cutegen_core.executor import Execution
+        from cutegen_core.execute.port import Execution
 
         file = kernel_file.parse(source.read_text())
         built = executor.build(file, {}, lambda: load(self.folder, source, {}), checked=False)
@@ -191,8 +192,8 @@ class Steps:
         """In turns with torch.mm over the same tensors; each sample after a flush of the L2."""
         import torch
 
-        from cutegen_core.gpu.launching import Loaded, Place
-        from cutegen_core.gpu.program import Function, program
+        from cutegen_core.execute.cuda.launching import Loaded, Place
+        from cutegen_core.execute.cuda.program import Function, program
 
         torch.manual_seed(0)
         a, b = (torch.randn(rows, k, device="cuda").to(torch.bfloat16) for rows in (m, n))
@@ -240,11 +241,11 @@ class Steps:
 
     def workbench(self, shape: int, choice: int) -> None:
         """The BENCHMARK stage: fresh values, whole output verified, eager, torch.compile, a fresh process again."""
-        from cutegen_core.gpu.program import Function, program
+        from cutegen_core.evaluate.timing.contest import Contest, Entry
+        from cutegen_core.evaluate.timing.timer import Timer
+        from cutegen_core.execute.cuda.program import Function, program
         from cutegen_core.judge.reference import Reference
-        from cutegen_core.measurement.contest import Contest, Entry
-        from cutegen_core.measurement.timer import Timer
-        from cutegen_core.problem import Workload, WorkloadRole
+        from cutegen_core.records.problem import Workload, WorkloadRole
 
         (m, n, k), choices = SHAPES[shape]
         params = choices[choice]
@@ -254,7 +255,7 @@ class Steps:
         functions = {name: Function(mangled, _SIGNATURE) for name, mangled in machine.lowered.items()}
         entry = Entry(machine.cubin, program(plan, functions))
         workload = Workload("benchmark", WorkloadRole.BENCHMARK, {"M": m, "N": n, "K": k})
-        problem = problems.load(str(PROBLEM))
+        problem = library.load(str(PROBLEM))
         with (
             tempfile.TemporaryDirectory(prefix="wgmma-") as scratch,
             Reference(problem, Path(scratch)) as reference,

@@ -11,18 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cutegen_core import playbook, problems
-from cutegen_core.candidate import content_key
-from cutegen_core.exports import bundle
-from cutegen_core.exports.modelnew import modelnew_file
 from cutegen_core.judge.reference import Reference
-from cutegen_core.problem import WorkloadRole
+from cutegen_core.problems import library
+from cutegen_core.propose import playbook
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.problem import WorkloadRole
+from cutegen_core.share.exports import bundle
+from cutegen_core.share.exports.modelnew import modelnew_file
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for problem in problems.catalogue():
+    for problem in library.catalogue():
         with tempfile.TemporaryDirectory() as scratch, Reference(problem, Path(scratch)) as reference:
             workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
             signature = reference.signature(workload)

@@ -18,15 +18,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.record_session import Person
-from cutegen_core import problems, sessions
-from cutegen_core.decision import DecisionKind, Gate
-from cutegen_core.event import SessionCreated
-from cutegen_core.exports import export
-from cutegen_core.performance import BEST, EAGER, Word
-from cutegen_core.session_state import State
-from cutegen_core.store import Store
-from cutegen_core.tools import Tools
-from cutegen_core.trial import Trial
+from cutegen_core.problems import library
+from cutegen_core.records.decision import DecisionKind, Gate
+from cutegen_core.records.event import SessionCreated
+from cutegen_core.records.performance import BEST, EAGER, Word
+from cutegen_core.records.trial import Trial
+from cutegen_core.session import start
+from cutegen_core.share.exports import export
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
 
 OUTPUT = Path(__file__).parent.parent / "assets" / "recordings" / "softmax-h200.jsonl.gz"
 EDITS = (
@@ -67,7 +68,7 @@ def record(folder: Path, output: Path, executor: str) -> tuple[Store, State]:
 
 
 def _create(store: Store, executor: str) -> str:
-    draft = sessions.create(store, problems.load("softmax"), proposer="playbook", executor=executor)
+    draft = start.create(store, library.load("softmax"), proposer="playbook", executor=executor)
     created = store.events(draft)[0].event
     assert isinstance(created, SessionCreated)
     name = created.settings.device_name if executor == "gpu" else "the CPU emulator"

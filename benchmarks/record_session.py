@@ -13,14 +13,15 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_core import problems, sessions
-from cutegen_core.decision import Decision, DecisionKind
-from cutegen_core.event import SessionCreated
-from cutegen_core.exports import export
-from cutegen_core.session import Session
-from cutegen_core.session_state import State
-from cutegen_core.store import Store
-from cutegen_core.tools import Tools
+from cutegen_core.problems import library
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.event import SessionCreated
+from cutegen_core.session import start
+from cutegen_core.session.loop import Session
+from cutegen_core.share.exports import export
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
 
 OUTPUT = Path(__file__).parent.parent / "assets" / "recordings" / "softmax-emulator.jsonl.gz"
 BUG = ("lane < BLOCK / 32 ? partial[lane] : identity", "partial[lane]")
@@ -45,7 +46,7 @@ def record(folder: Path, output: Path) -> State:
 
 def _create(store: Store) -> str:
     """A session that says in its settings where it was recorded."""
-    draft = sessions.create(store, problems.load("softmax"), proposer="playbook")
+    draft = start.create(store, library.load("softmax"), proposer="playbook")
     created = store.events(draft)[0].event
     assert isinstance(created, SessionCreated)
     settings = replace(

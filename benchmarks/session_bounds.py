@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cutegen_core import records
-from cutegen_core.candidate import content_key
-from cutegen_core.exports.recording import write_lines
-from cutegen_core.performance import WorkloadPerformance
-from cutegen_core.trial import Stage, Trial
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.performance import WorkloadPerformance
+from cutegen_core.records.trial import Stage, Trial
+from cutegen_core.share.exports.recording import write_lines
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _measured(answer: Any) -> WorkloadPerformance:  # noqa: ANN401 - JSON
-    trial = records.load(Trial, json.dumps(answer["best"]["trial"]))
+    trial = as_json.load(Trial, json.dumps(answer["best"]["trial"]))
     assert trial.performance is not None
     assert trial.performance.workloads[0].bounds, "that run has no bounds: measure the peaks first"
     return trial.performance.workloads[0]
@@ -42,9 +42,9 @@ def _measured(answer: Any) -> WorkloadPerformance:  # noqa: ANN401 - JSON
 def _line(text: str, measured: WorkloadPerformance, renamed: dict[str, str]) -> str:
     line = json.loads(text)
     if "blob" in line and line.get("text", "").startswith('{"candidate":'):
-        trial = records.load(Trial, line["text"])
-        bounded = records.dump(_bounded(trial, measured))
-        if bounded != records.dump(trial):
+        trial = as_json.load(Trial, line["text"])
+        bounded = as_json.dump(_bounded(trial, measured))
+        if bounded != as_json.dump(trial):
             renamed[line["blob"]] = content_key(bounded)
             line = {"blob": renamed[line["blob"]], "text": bounded}
     written = json.dumps(line, ensure_ascii=False, separators=(",", ":"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cutegen_core.launch import (
+from cutegen_core.records.launch import (
     Argument,
     Launch,
     LaunchPlan,

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cutegen_core import __version__, commands
-from cutegen_core.errors import CutegenError
-from cutegen_core.exports import FORMATS
-from cutegen_core.tools import EXECUTORS, PROPOSERS
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.share.exports import FORMATS
+from cutegen_core.wiring import EXECUTORS, PROPOSERS
 
 _Command = Callable[[argparse.Namespace], int]
 _AddCommand = Callable[[str, _Command, str], argparse.ArgumentParser]

@@ -13,33 +13,36 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
 
-from cutegen_core import engine, problems, records, sessions, views
-from cutegen_core.candidate import Author, Candidate, content_key
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.decision import Autonomy, Decision, DecisionKind
-from cutegen_core.device import target
-from cutegen_core.doctor import doctor, measure
-from cutegen_core.errors import KernelFileError, UsageError
-from cutegen_core.evaluator import Evaluator
-from cutegen_core.event import SessionState
-from cutegen_core.exports import export
-from cutegen_core.imports import import_path
+from cutegen_core import PACKAGE, engine, views
+from cutegen_core.doctor.report import doctor, measure
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.judge.reference import Reference
-from cutegen_core.kernel_file import decode
-from cutegen_core.lint import command as lint_command
-from cutegen_core.llm import model_settings
-from cutegen_core.llm.model_settings import ModelSettings
-from cutegen_core.measurement.timer import Timer
+from cutegen_core.kernel.kernel_file import decode
+from cutegen_core.machine.device import target
 from cutegen_core.printing import Narrator, print_json, print_trial, problem_json, session_json
-from cutegen_core.problem import Problem
-from cutegen_core.session import WORKING
-from cutegen_core.store import Store
-from cutegen_core.tools import executor_named
-from cutegen_core.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.problems import library
+from cutegen_core.problems.lint import command as lint_command
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import ModelSettings
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import Author, Candidate, content_key
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.records.errors import KernelFileError, UsageError
+from cutegen_core.records.event import SessionState
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.session import start
+from cutegen_core.session.loop import WORKING
+from cutegen_core.share.exports import export
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import executor_named
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    script = Path(__file__).parent.parent / "app.py"
+    script = PACKAGE.parent / "app.py"
     if not script.exists():
         raise UsageError(f"{script} is not there: install with `pip install -e .` from a clone, which holds the pages")
     options = [f"--server.port={arguments.port}", f"--server.headless={str(arguments.no_browser).lower()}"]
@@ -51,7 +54,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
         print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
     findings = doctor()
     if arguments.json:
-        print_json([records.plain(finding) for finding in findings])
+        print_json([as_json.plain(finding) for finding in findings])
     for finding in () if arguments.json else findings:
         print(f"{finding.state:8} {finding.name:24} {finding.detail}")
         if finding.fix:
@@ -62,7 +65,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
 def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
-    listing = problems.load_path(Path(arguments.path)) if arguments.path else problems.known()
+    listing = library.load_path(Path(arguments.path)) if arguments.path else library.known()
     if arguments.json:
         print_json(
             {
@@ -81,9 +84,9 @@ def list_problems(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     data = _read_kernel(arguments.file)
-    problem = problems.load(arguments.problem)
+    problem = library.load(arguments.problem)
     device = target(arguments.arch)
-    executor = executor_named(arguments.executor or sessions.default_executor(device))
+    executor = executor_named(arguments.executor or start.default_executor(device))
     seed = randbits(31) if arguments.seed is None else arguments.seed
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
@@ -99,18 +102,18 @@ def check(arguments: argparse.Namespace) -> int:
         except KernelFileError as error:
             trial = _unreadable(data, error)
     if arguments.json:
-        print_json(records.plain(trial))
+        print_json(as_json.plain(trial))
     else:
         print_trial(trial)
     return 0 if trial.passed else 1
 
 
 def run(arguments: argparse.Namespace) -> int:
-    problem = problems.load(arguments.problem)
+    problem = library.load(arguments.problem)
     if arguments.executor:
         executor_named(arguments.executor)
     store = Store()
-    session = sessions.create(
+    session = start.create(
         store,
         problem,
         proposer=arguments.proposer,
@@ -142,7 +145,7 @@ def replay(arguments: argparse.Namespace) -> int:
     path = Path(arguments.session)
     recorded = import_path(store, path).session if path.exists() else store.find_session(arguments.session)
     settings = views.session_view(store, recorded).state.settings
-    session = sessions.create(
+    session = start.create(
         store,
         store.record(Problem, settings.problem),
         proposer="replay",

@@ -25,14 +25,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from cutegen_core import studies, workspace
-from cutegen_core.errors import CutegenError, LeaseError
-from cutegen_core.event import SessionState, StateChanged
-from cutegen_core.session import WORKING, Session
-from cutegen_core.session_state import State
-from cutegen_core.store import ENGINE_LINE, Store
-from cutegen_core.tools import Tools
-from cutegen_core.views.reading import state_of
+from cutegen_core.machine import workspace
+from cutegen_core.records.errors import CutegenError, LeaseError
+from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.session import studies
+from cutegen_core.session.loop import WORKING, Session
+from cutegen_core.trajectory.read import state_of
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import ENGINE_LINE, Store
+from cutegen_core.wiring import Tools
 
 POLL_S = 0.05
 IDLE_EXIT_S = 60.0

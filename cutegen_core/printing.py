@@ -9,10 +9,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from cutegen_core import problems, records, views
-from cutegen_core.evaluation.watch import Quiet
-from cutegen_core.store import Store
-from cutegen_core.trial import Stage, StageResult, Trial
+from cutegen_core import views
+from cutegen_core.evaluate.stages.watch import Quiet
+from cutegen_core.problems import library
+from cutegen_core.records import as_json
+from cutegen_core.records.trial import Stage, StageResult, Trial
+from cutegen_core.trajectory.store import Store
 
 
 class Narrator(Quiet):
@@ -46,7 +48,7 @@ def print_trial(trial: Trial) -> None:
         print(f"  {', '.join(trial.marks)}")
 
 
-def problem_json(entry: problems.Entry) -> Mapping[str, Any]:
+def problem_json(entry: library.Entry) -> Mapping[str, Any]:
     if entry.problem is None:
         return {"name": entry.name, "path": str(entry.path), "error": entry.error}
     facts = {"name": entry.name, "path": entry.problem.origin}
@@ -69,7 +71,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
             "candidate": view.state.best,
             "idea": best.idea if best else "",
             "status": tried.status if tried else None,
-            "trial": records.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
+            "trial": as_json.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
         }
         if view.state.best
         else None,

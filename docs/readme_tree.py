@@ -15,12 +15,12 @@ FOLDERS = {
     "pages": "thin pages; each reads top to bottom as a script",
     "pages/components": "what the pages are made of: functions that draw one thing and own its keys",
     "cutegen_core": "the core: words, ports, the loop; imports point downwards only",
-    "cutegen_core/catalogue": "the built-in problems, in KernelBench's shape",
+    "cutegen_core/problems/catalogue": "the built-in problems, in KernelBench's shape",
     "benchmarks": "scripts behind every figure; results/ holds what they measured and under which conditions",
     "benchmarks/kernels": "hand-written kernels with their references, for the cross-check and the timer",
     "docs": "pages to read, and the scripts that make their pictures and this tree",
 }
-TITLES_ONLY = ("cutegen_core/catalogue",)
+TITLES_ONLY = ("cutegen_core/problems/catalogue",)
 
 
 def tree() -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from cutegen_core import workspace
+from cutegen_core.machine import workspace
 from docs import shown_sessions
 from docs.pictures import PICTURES, Picture
 from docs.settle import PATIENCE_MS, settle

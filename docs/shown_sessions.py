@@ -11,15 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from cutegen_core import problems, sessions
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.imports import import_path
-from cutegen_core.llm import model_settings
-from cutegen_core.llm.model_settings import Models, ModelSettings
-from cutegen_core.session import Session
-from cutegen_core.session_state import State
-from cutegen_core.store import Store
-from cutegen_core.tools import Tools
+from cutegen_core.problems import library
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.session import start
+from cutegen_core.session.loop import Session
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
 from tests.model_server import ModelServer, reply
 from tests.pages.stories import KERNEL
 
@@ -51,7 +52,7 @@ class Desk:
 
     def __init__(self, store: Store, tools: Tools, problem: str = "softmax", **options: object) -> None:
         self._store, self._tools = store, tools
-        self.id = sessions.create(store, problems.load(problem), **options)  # type: ignore[arg-type]
+        self.id = start.create(store, library.load(problem), **options)  # type: ignore[arg-type]
         self.state = self._go()
 
     def decide(self, kind: DecisionKind, **fields: object) -> State:

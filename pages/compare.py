@@ -8,13 +8,14 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.code_text import diff
-from pages.components import charts, code_tables, data, delta_tiles, places, sides
-from pages.components.code_tables import Notes
-from pages.components.resources import deltas
-from pages.components.sides import Side
-from pages.components.texts import heading, heard, note, quiet
-from pages.components.versus import render_versus
+from cutegen_core.views.code_text import diff
+from pages.components.compare_present import delta_tiles, sides
+from pages.components.compare_present.sides import Side
+from pages.components.compare_present.versus import render_versus
+from pages.components.session.evidence.resources import deltas
+from pages.components.shared import charts, code_tables, data, places
+from pages.components.shared.code_tables import Notes
+from pages.components.shared.texts import heading, heard, note, quiet
 
 
 def render_source(a: Side, b: Side) -> None:

@@ -8,13 +8,15 @@ from itertools import islice
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.errors import KernelFileError, StoreError
-from cutegen_core.kernel_file import parse
-from cutegen_core.layouts import Declared, find
-from cutegen_core.store import Store
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.records.errors import KernelFileError, StoreError
+from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepView
-from pages.components import access, address, data, layout_view, places, ui_state
-from pages.components.texts import heading, note, plain_label, quiet
+from cutegen_core.views.layouts import Declared, find
+from pages.components.access import access
+from pages.components.compare_present import layout_view
+from pages.components.shared import address, data, places, ui_state
+from pages.components.shared.texts import heading, note, plain_label, quiet
 
 EXAMPLE = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
 TYPED = "layout-typed"

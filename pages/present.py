@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core import presentation, views
-from pages.components import address, data, imported, places, present
-from pages.components.texts import heading, note, quiet
+from cutegen_core import views
+from cutegen_core.share import slides
+from pages.components.compare_present import imported, present
+from pages.components.shared import address, data, places
+from pages.components.shared.texts import heading, note, quiet
 
 store = data.store()
 session = address.get("id")
@@ -20,7 +22,7 @@ if not session:
         heading("Or a recorded one")
         imported.render_recordings(store)
     st.stop()
-deck = presentation.deck(views.session_view(store, session))
+deck = slides.deck(views.session_view(store, session))
 wanted = address.get("step")
 at = present.stop_of(deck, wanted)
 if at is None:

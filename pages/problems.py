@@ -8,11 +8,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.components import access, address, data, problem_draft, problem_editor, problem_view, ui_state
-from pages.components.listing import known, load_path, own
-from pages.components.new_session import render_new_session
-from pages.components.problem_lint import render_lint
-from pages.components.texts import heading, note, quiet, visible
+from pages.components.access import access
+from pages.components.problems import problem_draft, problem_editor, problem_view
+from pages.components.problems.listing import known, load_path, own
+from pages.components.problems.new_session import render_new_session
+from pages.components.problems.problem_lint import render_lint
+from pages.components.shared import address, data, ui_state
+from pages.components.shared.texts import heading, note, quiet, visible
 
 store, may_edit = data.store(), access.role() is access.Role.OWNER
 path, is_new = address.get("path"), may_edit and bool(address.get("new"))

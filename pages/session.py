@@ -5,21 +5,23 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.event import SessionState
-from cutegen_core.store import Store
+from cutegen_core.records.event import SessionState
+from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components import answers, data, editor, places
-from pages.components.decide import render_decide
-from pages.components.evidence import render_evidence
-from pages.components.exchanges import render_stream
-from pages.components.header import render_header
-from pages.components.prompt_gate import render_prompt_gate
-from pages.components.rail import render_rail
-from pages.components.reply import render_reply_gate
-from pages.components.session_list import render_sessions
-from pages.components.source import render_source
-from pages.components.texts import note
-from pages.components.timeline import render_timeline
+from pages.components.editor import editor
+from pages.components.session import answers
+from pages.components.session.decide import render_decide
+from pages.components.session.evidence.evidence import render_evidence
+from pages.components.session.exchanges import render_stream
+from pages.components.session.header import render_header
+from pages.components.session.prompt_gate import render_prompt_gate
+from pages.components.session.rail import render_rail
+from pages.components.session.reply import render_reply_gate
+from pages.components.session.session_list import render_sessions
+from pages.components.session.source import render_source
+from pages.components.session.timeline import render_timeline
+from pages.components.shared import data, places
+from pages.components.shared.texts import note
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:

@@ -6,9 +6,12 @@ from importlib.metadata import version
 
 import streamlit as st
 
-from cutegen_core import __version__, device, views, workspace
-from pages.components import access, data, doctor, login, models
-from pages.components.texts import heading, note, quiet, table, visible
+from cutegen_core import __version__, views
+from cutegen_core.machine import device, workspace
+from pages.components.access import access, login
+from pages.components.setup import doctor, models
+from pages.components.shared import data
+from pages.components.shared.texts import heading, note, quiet, table, visible
 
 LOG_CHARACTERS = 20_000
 POLL_S = 2.0

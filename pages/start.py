@@ -5,10 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from pages.components import data, imported, new_session, places
-from pages.components.doctor import render_doctor
-from pages.components.session_list import render_sessions
-from pages.components.texts import heading, note, quiet
+from pages.components.compare_present import imported
+from pages.components.problems import new_session
+from pages.components.session.session_list import render_sessions
+from pages.components.setup.doctor import render_doctor
+from pages.components.shared import data, places
+from pages.components.shared.texts import heading, note, quiet
 
 store = data.store()
 rows = views.session_rows(store)

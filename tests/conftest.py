@@ -34,4 +34,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker has all that drives a browser: two would wait for each other. Else a file stays together."""
     for item in items:
         folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group("browser" if folder == "browser" else item.path.stem))
+        item.add_marker(pytest.mark.xdist_group("browser" if folder == "browser" else str(item.path)))

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from cutegen_core import workspace
+from cutegen_core.machine import workspace
+from tests.places import ROOT
 
-ROOT = Path(__file__).parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 START_S = 60
 _ARGUMENTS = (

@@ -39,7 +39,7 @@ def _emulate(chosen: argparse.Namespace) -> None:
 
 def _gpu(chosen: argparse.Namespace) -> None:
     from benchmarks.crosscheck.device import measure
-    from cutegen_core.tools import executor_named
+    from cutegen_core.wiring import executor_named
 
     executor = executor_named(chosen.executor)
     try:

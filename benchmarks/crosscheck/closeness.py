@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cutegen_core.problem import TensorSpec
+from cutegen_core.records.problem import TensorSpec
 
 _MANTISSA_BITS = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
 

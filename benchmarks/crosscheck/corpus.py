@@ -1,4 +1,4 @@
-"""The candidates: the playbook's for every built-in problem, and the hand-written ones of `benchmarks/kernels`.
+"""The candidates: the playbook's for every built-in problem, and the hand-written ones of `tests/data/kernels`.
 
 A hand-written kernel is NAME.cu; its problem is a built-in one, or NAME.py or another's .py beside it. WRITTEN says for
 each what it exercises and how close GPU and emulator must be; WRONG names the defect that both have to refuse.
@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from benchmarks.crosscheck import closeness
 from benchmarks.crosscheck.closeness import Closeness
-from cutegen_core import playbook, problems
 from cutegen_core.judge.reference import Reference
-from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.problems import library
+from cutegen_core.propose import playbook
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 
-KERNELS = Path(__file__).parent.parent / "kernels"
+KERNELS = Path(__file__).parents[2] / "tests" / "data" / "kernels"
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _playbook() -> Iterator[Case]:
-    for problem in problems.catalogue():
+    for problem in library.catalogue():
         family, allowed = _family(problem.name)
         for number in range(1, _VARIANTS + 1):
             yield Case(f"{problem.name}/{number}", problem.name, f"playbook: {family}", allowed)
@@ -164,7 +165,7 @@ def _written(table: dict[str, Written], folder: Path, *, wrong: bool = False) ->
 def problem_of(case: Case) -> Problem:
     """The case's problem with its workloads."""
     own = Path(case.problem)
-    return problems.read_problem(own) if own.suffix == ".py" else problems.load(case.problem)
+    return library.read_problem(own) if own.suffix == ".py" else library.load(case.problem)
 
 
 def source_of(case: Case, reference: Reference) -> str:

@@ -20,12 +20,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.crosscheck.folder import DEVICE, NAN_POISON, OTHER_POISON, Folder, Ran, Record, Run, ended
-from cutegen_core import records
-from cutegen_core.errors import MachineError
-from cutegen_core.executor import Built, Executed, Execution, Executor
-from cutegen_core.kernel_file import KernelFile, parse
-from cutegen_core.problem import Signature, TensorSpec
-from cutegen_core.trial import Status
+from cutegen_core.execute.port import Built, Executed, Execution, Executor
+from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.records import as_json
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.problem import Signature, TensorSpec
+from cutegen_core.records.trial import Status
 
 _RUN_LIMIT_S = 3.0
 NO_VERDICT = "no verdict"
@@ -52,13 +52,13 @@ class Results:
         if not path.exists():
             return Results()
         data: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
-        found = [records.load(Record, json.dumps(entry)) for entry in data["records"]]
+        found = [as_json.load(Record, json.dumps(entry)) for entry in data["records"]]
         outputs = {key: base64.b64decode(text) for key, text in data["outputs"].items()}
         return Results(data["device"], {record.name: record for record in found}, outputs)
 
     def write(self, path: Path) -> None:
         outputs = {key: base64.b64encode(data).decode() for key, data in self.outputs.items()}
-        entries = [records.plain(record) for record in self.found.values()]
+        entries = [as_json.plain(record) for record in self.found.values()]
         text = json.dumps({"device": self.device, "records": entries, "outputs": outputs})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(lzma.compress(text.encode(), preset=6))

@@ -29,18 +29,18 @@ from benchmarks.crosscheck.folder import (
     ended,
     verdict,
 )
-from cutegen_core.arguments import check_arguments
-from cutegen_core.candidate import content_key
-from cutegen_core.compiler.compilation import Compiler, CompileResult
-from cutegen_core.errors import KernelFileError
-from cutegen_core.executor import Built, Execution
-from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.port import Built, Execution
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.kernel_file import KernelFile, parse
-from cutegen_core.launch import LaunchPlan
-from cutegen_core.problem import Signature, TensorSpec, Workload
-from cutegen_core.screening import screen
-from cutegen_core.trial import Status
+from cutegen_core.kernel.check_arguments import check_arguments
+from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.kernel.screening import screen
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.problem import Signature, TensorSpec, Workload
+from cutegen_core.records.trial import Status
 
 _RUN_LIMIT_S, _WRONG_LIMIT_S = 20.0, 5.0
 

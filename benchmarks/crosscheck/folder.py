@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutegen_core import records
-from cutegen_core.candidate import content_key
-from cutegen_core.device import DEFAULT_ARCH, KNOWN
-from cutegen_core.executor import Executed
-from cutegen_core.problem import Signature
-from cutegen_core.trial import Status
+from cutegen_core.execute.port import Executed
+from cutegen_core.machine.device import DEFAULT_ARCH, KNOWN
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.problem import Signature
+from cutegen_core.records.trial import Status
 
 DEVICE = KNOWN[DEFAULT_ARCH]
 """Plans are resolved for it on both sides."""
@@ -117,15 +117,15 @@ class Folder:
         return lzma.decompress(self._blob(key).read_bytes())
 
     def save(self, record: Record) -> None:
-        self._record(record.name).write_text(records.dump(record))
+        self._record(record.name).write_text(as_json.dump(record))
 
     def load(self, name: str) -> Record | None:
         path = self._record(name)
-        return records.load(Record, path.read_text()) if path.exists() else None
+        return as_json.load(Record, path.read_text()) if path.exists() else None
 
     def all(self) -> Iterator[Record]:
         for path in sorted(self.path.glob("*.json")):
-            yield records.load(Record, path.read_text())
+            yield as_json.load(Record, path.read_text())
 
     def prune(self) -> None:
         """Removes blobs no record names."""

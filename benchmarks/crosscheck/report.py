@@ -23,7 +23,7 @@ from benchmarks.crosscheck.corpus import Case
 from benchmarks.crosscheck.device import NO_VERDICT, Results
 from benchmarks.crosscheck.folder import SEED, Folder, Ran, Record, Run, verdict
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.trial import Status
+from cutegen_core.records.trial import Status
 
 AGREE, UNSUPPORTED, DISAGREE, NOT_RUN = "agree", "unsupported by the emulator", "DISAGREE", "not run on the GPU"
 DIFFERS = "differs as documented"

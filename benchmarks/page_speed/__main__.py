@@ -24,8 +24,8 @@ from benchmarks.page_speed.changes import page_changes
 from benchmarks.page_speed.decisions import decisions
 from benchmarks.page_speed.opening import first_picture, long_session
 from benchmarks.page_speed.viewers import viewers
-from cutegen_core.event import SessionState, StateChanged
-from cutegen_core.store import Store
+from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.trajectory.store import Store
 from tests.pages.gpu_stories import gpu_story, long_gpu_story
 from tests.pages.stories import softmax_story
 from tests.serving import chromium, own_workspace, served

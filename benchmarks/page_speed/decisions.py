@@ -13,9 +13,10 @@ from playwright.sync_api import Browser, Page
 
 from benchmarks.page_speed import watch, windows
 from benchmarks.page_speed.watch import Sign
-from cutegen_core import problems, sessions
-from cutegen_core.decision import Gate
-from cutegen_core.store import Store
+from cutegen_core.problems import library
+from cutegen_core.records.decision import Gate
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
 
 STEPS_AT_MOST = 200
 CHIP, HEADER = ".cg-header .cg-chip", ".cg-header"
@@ -89,8 +90,8 @@ ANSWERS = (
 
 def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str, object]:
     """Each kind in turn on one session of the playbook that waits before every change, in two windows."""
-    problem = next(p for p in problems.catalogue() if p.name == "softmax")
-    session = sessions.create(
+    problem = next(p for p in library.catalogue() if p.name == "softmax")
+    session = start.create(
         store, problem, proposer="playbook", executor="cpu", gates=(Gate.DIFF,), max_steps=STEPS_AT_MOST
     )
     here: dict[str, list[float]] = {}

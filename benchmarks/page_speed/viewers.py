@@ -22,12 +22,14 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from cutegen_core import problems, sessions, views
-from cutegen_core.decision import Decision, DecisionKind
-from cutegen_core.errors import StaleDecisionError
-from cutegen_core.event import SessionState, StepStarted, Tried
-from cutegen_core.store import Store
-from cutegen_core.trial import Status
+from cutegen_core import views
+from cutegen_core.problems import library
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.errors import StaleDecisionError
+from cutegen_core.records.event import SessionState, StepStarted, Tried
+from cutegen_core.records.trial import Status
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
 
 T = TypeVar("T")
 KERNEL = Path(__file__).parent.parent.parent / "tests" / "data" / "relu.cu"
@@ -125,8 +127,8 @@ async def _look(viewers: Sequence[Viewer], leave: asyncio.Event) -> None:
 
 def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict[str, Any]:
     """`rounds` times A B B A with `steps` steps in each turn."""
-    problem = problems.load("relu")
-    session = sessions.create(store, problem, proposer="manual", executor="cpu", max_steps=1000)
+    problem = library.load("relu")
+    session = start.create(store, problem, proposer="manual", executor="cpu", max_steps=1000)
     _step(store, session)  # what is only done once is not measured
     times: dict[str, list[float]] = {"A": [], "B": []}
     polls = reruns = received = 0
@@ -157,7 +159,7 @@ def _step(store: Store, session: str) -> float:
     state = views.session_view(store, session).state
     decision = Decision(DecisionKind.EDIT, state.meaning_seq, source=source)
     with suppress(StaleDecisionError):
-        sessions.decide(store, session, decision)
+        start.decide(store, session, decision)
     tried = _until(lambda: [r for r in store.events(session, state.seq) if isinstance(r.event, Tried)])[0]
     begun = [r for r in store.events(session, state.seq) if isinstance(r.event, StepStarted) and r.seq < tried.seq]
     assert isinstance(tried.event, Tried)

@@ -1,1 +1,1 @@
-"""The reference and the comparison: the only code that imports torch, in a sandboxed worker."""
+"""Right or wrong: the reference and the comparison. Torch is imported here, in sandboxed workers only."""

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutegen_core.judge.mismatch import pattern
-from cutegen_core.problem import Tolerance
-from cutegen_core.trial import Comparison, Mismatch
+from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.trial import Comparison, Mismatch
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]

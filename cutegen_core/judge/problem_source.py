@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cutegen_core.errors import ProblemError
+from cutegen_core.records.errors import ProblemError
 
 Number = int | float
 SizeValue = Number | tuple[int, ...]

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutegen_core.errors import MachineError, ProblemError, WorkerLimitError
-from cutegen_core.graph import Graph, InputFacts, Node, Operand, Ref
 from cutegen_core.judge import problem_source
-from cutegen_core.problem import (
+from cutegen_core.machine.worker import Message, Worker
+from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
+from cutegen_core.records.graph import Graph, InputFacts, Node, Operand, Ref
+from cutegen_core.records.problem import (
     DEFAULT_TOLERANCE,
     Problem,
     Signature,
@@ -25,8 +26,7 @@ from cutegen_core.problem import (
     Workload,
     WorkloadRole,
 )
-from cutegen_core.trial import Comparison, Mismatch
-from cutegen_core.worker import Message, Worker
+from cutegen_core.records.trial import Comparison, Mismatch
 
 # a forking worker keeps the limit itself; the client steps in only when it does not answer at all
 _GRACE_SECONDS = 2.0
@@ -174,7 +174,7 @@ def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = F
     """
     limits = limits or Limits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
-    return Worker("cutegen_core.judge.reference_main", arguments, name="the reference worker")
+    return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker")
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:

@@ -1,8 +1,8 @@
 """Read models for the pages and the command line: rows ready to be drawn, computed from the store alone."""
 
+from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, machine_code
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
-from cutegen_core.views.machine_code import Instruction, MachineCode, machine_code
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.session import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from cutegen_core.candidate import Author
-from cutegen_core.performance import KernelProfile, Profile
-from cutegen_core.session_state import State
-from cutegen_core.store import Store
-from cutegen_core.trial import Occupancy, Status, Trial
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.performance import KernelProfile, Profile
+from cutegen_core.records.trial import Occupancy, Status, Trial
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
 from cutegen_core.views.profiles import profile_view
 from cutegen_core.views.session import SessionView, StepView
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cutegen_core.performance import Conditions
+from cutegen_core.records.performance import Conditions
 
 
 class ConditionRow(NamedTuple):

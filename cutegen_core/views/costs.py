@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cutegen_core.session_state import State
-from cutegen_core.store import Store
-from cutegen_core.trial import Resources, Trial
-from cutegen_core.views.reading import trial_of
+from cutegen_core.records.trial import Resources, Trial
+from cutegen_core.trajectory.read import trial_of
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
 
 
 class Delta(NamedTuple):

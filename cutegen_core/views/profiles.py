@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from cutegen_core.performance import KernelProfile, Profile
-from cutegen_core.session_state import State, Step
-from cutegen_core.store import Store
+from cutegen_core.records.performance import KernelProfile, Profile
+from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.store import Store
 from cutegen_core.views.speed import performance_of
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from cutegen_core.decision import Gate
-from cutegen_core.event import Outcome, SessionState
-from cutegen_core.session_state import Phase, State, Step
-from cutegen_core.trial import Stage, StageStatus
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.trial import Stage, StageStatus
+from cutegen_core.trajectory.state import Phase, State, Step
 
 
 class RailStatus(StrEnum):

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from cutegen_core.candidate import Author
-from cutegen_core.decision import Autonomy, Gate
-from cutegen_core.errors import CutegenError, StoreError
-from cutegen_core.event import ModelAnswered, Outcome, Role, SessionState, Tried
-from cutegen_core.problem import Problem
-from cutegen_core.session_state import State, Step
-from cutegen_core.store import ENGINE_LINE, Store
-from cutegen_core.trial import Status, Trial
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.errors import CutegenError, StoreError
+from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import Status, Trial
+from cutegen_core.trajectory.read import state_of, trial_of
+from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.views.rail import RailStop, rail
-from cutegen_core.views.reading import state_of, trial_of
 
 
 class StepRow(NamedTuple):

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from cutegen_core.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
-from cutegen_core.session_state import State, Step
-from cutegen_core.store import Store
-from cutegen_core.trial import Status, Trial
+from cutegen_core.records.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
+from cutegen_core.records.trial import Status, Trial
+from cutegen_core.trajectory.read import trial_of
+from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.store import Store
 from cutegen_core.views.costs import Delta
-from cutegen_core.views.reading import trial_of
 
 GRAPH, COMPULSORY = "graph", "compulsory"
 MARK_WORDS: Mapping[str, str] = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cutegen_core.session_state import State
+from cutegen_core.trajectory.state import State
 
 START = 0
 """The number that steps made from nothing hang on."""

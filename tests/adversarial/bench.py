@@ -14,20 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
 
-from cutegen_core import records
-from cutegen_core.candidate import Author, Candidate, content_key
-from cutegen_core.compiler.compilation import Compiler, CompileResult
-from cutegen_core.compiler.compile_server import Limits
-from cutegen_core.device import Device, target
-from cutegen_core.evaluator import Evaluator
-from cutegen_core.executor import Executor
-from cutegen_core.executors.cpu import CpuExecutor
-from cutegen_core.executors.gpu import GpuExecutor
-from cutegen_core.expressions import Number
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
+from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.executors.gpu import GpuExecutor
+from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.kernel_file import KernelFile
-from cutegen_core.measurement.timer import Timer
-from cutegen_core.trial import Trial
+from cutegen_core.kernel.expressions import Number
+from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.machine.device import Device, target
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import Author, Candidate, content_key
+from cutegen_core.records.trial import Trial
 from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
 
@@ -58,10 +58,10 @@ class Cubins:
         entry = self._folder / content_key(repr((self._compiler.arch, kernel.text, sorted((params or {}).items()))))
         if entry.exists():
             record, _, cubin = gzip.decompress(entry.read_bytes()).partition(b"\n")
-            return replace(records.load(CompileResult, record.decode()), cubin=cubin, cached=True)
+            return replace(as_json.load(CompileResult, record.decode()), cubin=cubin, cached=True)
         result = self._compiler.compile(kernel, params)
         # without its machine code as text, which is most of it and which nobody here reads
-        kept = records.dump(replace(result, cubin=b"", sass="", log=result.log[:_LONGEST_LOG]))
+        kept = as_json.dump(replace(result, cubin=b"", sass="", log=result.log[:_LONGEST_LOG]))
         entry.write_bytes(gzip.compress(kept.encode() + b"\n" + result.cubin))
         return result
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_core.trial import Status, Trial
+from cutegen_core.records.trial import Status, Trial
 
 MARK = "// HERE"
 _SEEN_BY_CHECKS = (Status.MEMORY_ERROR, Status.RUNTIME_ERROR, Status.INPUT_MODIFIED, Status.PASSED)

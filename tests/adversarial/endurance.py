@@ -20,8 +20,8 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from cutegen_core import workspace
-from cutegen_core.candidate import Author, Candidate
+from cutegen_core.machine import workspace
+from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.case import Case
 from tests.adversarial.corpus import named

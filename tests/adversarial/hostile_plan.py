@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.trial import Status
+from cutegen_core.records.trial import Status
 from tests.adversarial.case import Case, Expected, refused, status
 from tests.adversarial.files import ELEMENTS, RELU, relu
 

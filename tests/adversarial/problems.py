@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cutegen_core import problems
-from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.problems import library
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 
 _TEMPLATE = """
 import torch
@@ -43,7 +43,7 @@ def _big(**sizes: int | tuple[int, ...]) -> Workload:
 
 
 def _catalogue(name: str, *workloads: Workload) -> Problem:
-    return replace(problems.load(name), name=f"adversarial_{name}", workloads=workloads)
+    return replace(library.load(name), name=f"adversarial_{name}", workloads=workloads)
 
 
 def _written(name: str, title: str, arguments: str, result: str, inputs: str, *workloads: Workload) -> Problem:

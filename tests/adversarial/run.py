@@ -25,13 +25,13 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from cutegen_core import toolchain
-from cutegen_core.candidate import content_key
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.errors import CutegenError, KernelFileError
-from cutegen_core.kernel_file import parse
-from cutegen_core.screening import screen
-from cutegen_core.trial import Status
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.screening import screen
+from cutegen_core.machine import toolchain
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.errors import CutegenError, KernelFileError
+from cutegen_core.records.trial import Status
 from tests.adversarial.bench import ARCH, Bench, Cubins
 from tests.adversarial.case import Case, evidence, judged
 from tests.adversarial.corpus import applying
@@ -154,7 +154,7 @@ def conditions(executor: str) -> Mapping[str, Any]:
     if executor == "gpu":
         from dataclasses import asdict
 
-        from cutegen_core.device import target
+        from cutegen_core.machine.device import target
 
         machine["device"] = asdict(target(None))
     return machine

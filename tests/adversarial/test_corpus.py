@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.trial import Status
+from cutegen_core.records.trial import Status
 from tests.adversarial.corpus import CORPUS, applying, named
 from tests.adversarial.run import Row
 

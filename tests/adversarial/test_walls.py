@@ -1,6 +1,6 @@
 """What still holds at every sandbox level, with the stronger ones forcibly off, and that the level is shown.
 
-`tests/core/test_sandbox.py` tries the Python side at each level; here are the emulator's runner (`walls.cpp`), the
+`tests/machine/test_sandbox.py` tries the Python side at each level; here are the emulator's runner (`walls.cpp`), the
 compilers, the reference and whole trials.
 """
 
@@ -13,23 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core import sandbox, workspace
-from cutegen_core.candidate import Author, Candidate
-from cutegen_core.emulator import host_compiler
-from cutegen_core.emulator.installation import runtime_sources
-from cutegen_core.errors import ProblemError
-from cutegen_core.executors.cpu import CpuExecutor
+from cutegen_core.execute.emulator import host_compiler
+from cutegen_core.execute.emulator.installation import runtime_sources
+from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.kernel_file import parse
-from cutegen_core.sandbox import Level
-from cutegen_core.strategies.feedback import evidence
-from cutegen_core.trial import Status
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine import workspace
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.sandbox import Level
+from cutegen_core.propose.prompting.feedback import evidence
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.trial import Status
 from tests.adversarial.bench import Bench
 from tests.adversarial.case import judged
 from tests.adversarial.corpus import named
 from tests.adversarial.files import relu
 from tests.adversarial.problems import PROBLEMS
-from tests.core.emulated import not_asked
+from tests.execute.emulator.emulated import not_asked
 
 FORBIDDEN = (
     "socket", "open", "openat", "execve", "ptrace", "kill", "unlink", "memfd", "readv-other", "io_uring", "unshare",
@@ -166,14 +167,14 @@ def test_nothing_of_a_private_file_reaches_trial_or_prompt(bench: Bench, tmp_pat
 
 
 def test_the_sandbox_of_the_emulators_compiler_alone_hides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scan switched off: what is left is Landlock. NVRTC's is in `tests/core/test_compilation.py`."""
+    """The scan switched off: what is left is Landlock. NVRTC's is in `tests/execute/compiler/test_compilation.py`."""
     monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
     sandbox.available.cache_clear()
     if sandbox.available() is not Level.LANDLOCK_SECCOMP:
         pytest.skip("this kernel has no Landlock")
     secret = tmp_path / "secret.h"
     secret.write_text(f"this is {CANARY} and not C++\n")
-    monkeypatch.setattr("cutegen_core.emulator.candidate_source.check_includes", lambda *_: ())
+    monkeypatch.setattr("cutegen_core.execute.emulator.candidate_source.check_includes", lambda *_: ())
     built = CpuExecutor().build(parse(relu(before=f'#include "{secret}"')), {}, not_asked, checked=False)
     assert built.status is Status.COMPILE_ERROR
     assert "secret.h" in built.log

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from cutegen_core.event import Decided
-from cutegen_core.store import Store
+from cutegen_core.records.event import Decided
+from cutegen_core.trajectory.store import Store
 
 LINE = "What should change next? Or why is this wrong?"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut
 
 _TEXT = "content => content.cmTile.root.view.state.doc.toString()"

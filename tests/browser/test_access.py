@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from cutegen_core.decision import Decision, DecisionKind
-from cutegen_core.errors import AccessError
-from cutegen_core.store import Draft, Store
-from pages.components.access import COOKIE, is_wanted
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.errors import AccessError
+from cutegen_core.trajectory.store import Draft, Store
+from pages.components.access.access import COOKIE, is_wanted
 from tests.browser.test_served import UPGRADE
 from tests.pages.stories import softmax_story
 from tests.serving import Server

@@ -14,7 +14,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut
 from tests.browser.editing import open_editor
 from tests.pages.gpu_stories import gpu_story

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import button_of, press, shortcut, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server

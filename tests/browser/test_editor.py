@@ -8,7 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cutegen_core.store import Draft, Store
+from cutegen_core.trajectory.store import Draft, Store
 from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story

@@ -15,13 +15,13 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from cutegen_core.event import SessionState as State
-from cutegen_core.event import StateChanged
-from cutegen_core.llm import model_settings
-from cutegen_core.llm.model_settings import Models, ModelSettings
-from cutegen_core.store import Draft, Store
-from cutegen_core.visible_text import visible
-from cutegen_core.wording import lowered
+from cutegen_core.machine.visible_text import visible
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.event import SessionState as State
+from cutegen_core.records.event import StateChanged
+from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.views.wording import lowered
 from tests.browser.editing import editor_of, text_of, until
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories

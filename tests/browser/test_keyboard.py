@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import button_of, state_of, stop_of, title_of
 from tests.browser.editing import editor_of
 from tests.pages.stories import softmax_story

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from cutegen_core.store import Store
-from pages.components.access_keys import COOKIE
+from cutegen_core.trajectory.store import Store
+from pages.components.access.access_keys import COOKIE
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.driving import shortcut, title_of
 from tests.browser.test_access import answer

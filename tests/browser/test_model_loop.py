@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from cutegen_core.llm import model_settings
-from cutegen_core.llm.model_settings import Models, ModelSettings
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from tests.browser.driving import press, state_of, title_of
 from tests.model_server import Answer, ModelServer, Script, reply, silence
 from tests.pages.stories import KERNEL

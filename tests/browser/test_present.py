@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from cutegen_core.decision import Gate
-from cutegen_core.event import SessionState, StateChanged
-from cutegen_core.exports import export
-from cutegen_core.imports import import_path
-from cutegen_core.store import Store
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.share.exports import export
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, VECTORS, Story, not_compiled, passed, softmax_story

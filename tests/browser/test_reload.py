@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from cutegen_core.decision import Gate
-from cutegen_core.event import Outcome, SessionState, StateChanged
-from cutegen_core.store import Store
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import Outcome, SessionState, StateChanged
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import button_of, state_of, title_of
 from tests.pages.stories import KERNEL, ONE_PASS, Story, passed, softmax_story
 from tests.serving import Server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from cutegen_core.store import Store
-from pages.components.rail import WAITING_POLL_S
+from cutegen_core.trajectory.store import Store
+from pages.components.session.rail import WAITING_POLL_S
 from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server

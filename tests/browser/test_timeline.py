@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut, title_of
 from tests.pages.gpu_stories import branched_story
 from tests.pages.stories import HOSTILE, Story

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.compiler.demangle import demangle
-from cutegen_core.executor import Built, Execute, Executed, Execution
-from cutegen_core.executors.gpu import CUBIN, GpuExecutor
-from cutegen_core.gpu.program import FUNCTIONS, Function
-from cutegen_core.kernel_file import parse
-from cutegen_core.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
-from cutegen_core.problem import TensorRole, TensorSpec
-from cutegen_core.trial import Status
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.cuda.program import FUNCTIONS, Function
+from cutegen_core.execute.executors.gpu import CUBIN, GpuExecutor
+from cutegen_core.execute.port import Built, Execute, Executed, Execution
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
+from cutegen_core.records.problem import TensorRole, TensorSpec
+from cutegen_core.records.trial import Status
 
 KERNELS = Path(__file__).parent / "gpu_kernels.cu"
 

@@ -4,11 +4,11 @@ import subprocess
 
 import pytest
 
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.compiler.occupancy import occupancy
-from cutegen_core.device import KNOWN, detect
-from cutegen_core.kernel_file import parse
-from cutegen_core.launch import Launch
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.occupancy import occupancy
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import KNOWN, detect
+from cutegen_core.records.launch import Launch
 from tests.gpu.driver import Module
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]

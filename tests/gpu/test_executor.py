@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from cutegen_core.device import detect
-from cutegen_core.gpu import health, lock
-from cutegen_core.launch import Scratch
-from cutegen_core.trial import Status
+from cutegen_core.execute.cuda import health, lock
+from cutegen_core.machine.device import detect
+from cutegen_core.records.launch import Scratch
+from cutegen_core.records.trial import Status
 from tests.gpu.harness import Harness, launch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]

@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.device import detect
-from cutegen_core.errors import MachineError
-from cutegen_core.executor import Execution
-from cutegen_core.executors.gpu import GpuExecutor
-from cutegen_core.kernel_file import parse
-from cutegen_core.measurement import nvidia_tools
-from cutegen_core.problem import Signature, TensorRole, TensorSpec
-from cutegen_core.trial import Status
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.gpu import GpuExecutor
+from cutegen_core.execute.nvidia import nvidia_tools
+from cutegen_core.execute.port import Execution
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import detect
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
+from cutegen_core.records.trial import Status
 from tests.gpu.harness import Harness, launch
+from tests.places import DATA
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
 
-DATA = Path(__file__).parent.parent / "data"
 RNG = np.random.default_rng(9)
 X = RNG.standard_normal(1000).astype(np.float32)
 RELU = launch("relu", "x", "out", 1000, grid=4, block=256)
@@ -118,7 +118,7 @@ def test_without_walls_the_executor_works_and_says_so(gpu, tmp_path, monkeypatch
 def test_a_host_that_dies_is_a_fault_of_the_machine_and_is_replaced(gpu):
     with gpu.executor.open(gpu.built) as execute:
         for pid in (int(p.name) for p in Path("/proc").glob("[0-9]*")):
-            if b"cutegen_core.gpu.host" in _command(pid) and _parent(pid) == os.getpid():
+            if b"cutegen_core.execute.cuda.host" in _command(pid) and _parent(pid) == os.getpid():
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(MachineError, match="GPU host"):
             gpu.run(RELU, execute=execute, x=X, out=np.zeros_like(X))

@@ -5,21 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_core import problems
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.compiler.demangle import demangle
-from cutegen_core.device import detect
-from cutegen_core.errors import ProblemError, StoppedError
-from cutegen_core.gpu import lock
-from cutegen_core.gpu.program import Function, program
+from cutegen_core.evaluate.timing import contenders
+from cutegen_core.evaluate.timing.contest import NOT_TIMED, Contest, Entry
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.cuda import lock
+from cutegen_core.execute.cuda.program import Function, program
 from cutegen_core.judge.reference import Reference
-from cutegen_core.kernel_file import parse
-from cutegen_core.measurement import contenders
-from cutegen_core.measurement.contest import NOT_TIMED, Contest, Entry
-from cutegen_core.measurement.timer import Timer
-from cutegen_core.performance import BEST, CANDIDATE, COMPILED, EAGER, Word
-from cutegen_core.problem import Problem, Values, Workload, WorkloadRole
-from cutegen_core.trial import Status
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import detect
+from cutegen_core.problems import library
+from cutegen_core.records.errors import ProblemError, StoppedError
+from cutegen_core.records.performance import BEST, CANDIDATE, COMPILED, EAGER, Word
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.records.trial import Status
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
 
@@ -79,8 +79,8 @@ class Silent:
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("timing")
     file = folder / "relu.py"  # a file of the user's, which the judge may not open
-    file.write_text(next(p for p in problems.catalogue() if p.name == "relu").source)
-    with Reference(problems.load(str(file)), folder) as reference, Timer(reference, detect()) as timer:
+    file.write_text(next(p for p in library.catalogue() if p.name == "relu").source)
+    with Reference(library.load(str(file)), folder) as reference, Timer(reference, detect()) as timer:
         yield timer
 
 

@@ -9,20 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_core import doctor
-from cutegen_core.compiler.compilation import Compiler
-from cutegen_core.compiler.demangle import demangle
-from cutegen_core.device import detect
-from cutegen_core.errors import MachineError
-from cutegen_core.gpu.program import Function, program
-from cutegen_core.gpu.standalone import write_spec
-from cutegen_core.kernel_file import parse
-from cutegen_core.launch import LaunchPlan
-from cutegen_core.measurement import nvidia_tools, peaks, profiling, sanitizer
-from cutegen_core.problem import Signature, TensorRole, TensorSpec
-from cutegen_core.strategies import profile_notes
-from cutegen_core.trial import Status
+from cutegen_core.doctor import report
+from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.cuda.program import Function, program
+from cutegen_core.execute.cuda.standalone import write_spec
+from cutegen_core.execute.nvidia import nvidia_tools, profiling, sanitizer
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import detect
+from cutegen_core.propose.prompting import profile_notes
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
+from cutegen_core.records.trial import Status
 from tests.gpu.harness import launch
+from tests.places import DATA
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
 needs_sanitizer = pytest.mark.skipif(nvidia_tools.find(nvidia_tools.SANITIZER) is None, reason="no compute-sanitizer")
@@ -102,7 +104,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES if HOPPER else ["relu.cu"])
 def test_honest_kernel_files_are_clean(tmp_path, name):
     inputs, shape = FILES[name]
-    kernel = parse((Path(__file__).parent.parent / "data" / name).read_text())
+    kernel = parse((DATA / name).read_text())
     specs = [TensorSpec(n, dtype, extents, TensorRole.INPUT) for n, (dtype, extents) in inputs.items()]
     out = TensorSpec("out", specs[0].dtype, shape, TensorRole.OUTPUT)
     compiler = Compiler(detect().arch, tmp_path / "compile")
@@ -178,7 +180,7 @@ def test_the_profiler_can_be_tried_out():
 
 
 def test_the_doctor_speaks_of_this_gpu():
-    checks = {c.name: c for c in doctor.doctor()}
+    checks = {c.name: c for c in report.doctor()}
     assert detect().name in checks["GPU"].detail
     assert "MHz" in checks["GPU now"].detail
     for check in checks.values():

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 
 FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "frame.py"
 PAGES = Path(__file__).parent.parent.parent / "pages"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
-from cutegen_core import records
-from cutegen_core.candidate import Author
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.event import Decided, Outcome, Profiled, SessionState, StateChanged, Swept
-from cutegen_core.performance import (
+from cutegen_core.evaluate.sweep import SweepRow, SweepTable
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import Decided, Outcome, Profiled, SessionState, StateChanged, Swept
+from cutegen_core.records.performance import (
     BEST,
     CANDIDATE,
     COMPILED,
@@ -28,8 +28,7 @@ from cutegen_core.performance import (
     Word,
     WorkloadPerformance,
 )
-from cutegen_core.store import Store
-from cutegen_core.trial import (
+from cutegen_core.records.trial import (
     Correctness,
     KernelResources,
     Resources,
@@ -40,10 +39,11 @@ from cutegen_core.trial import (
     Trial,
     WorkloadVerdict,
 )
-from cutegen_core.tuning import SweepRow, SweepTable
+from cutegen_core.trajectory.store import Store
 from tests.pages.stories import KERNEL, NO_BARRIER, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed, race
+from tests.places import DATA
 
-SASS = Path(__file__).parent.parent / "data" / "softmax_one_pass.sass"
+SASS = DATA / "softmax_one_pass.sass"
 COPY_BYTES_PER_S, READ_BYTES_PER_S, FP32_FLOPS_PER_S = 4.25e12, 4.30e12, 51.4e12
 ELEMENTS = 4096 * 16384
 NOISE = 0.006
@@ -203,7 +203,7 @@ def gpu_story(store: Store) -> Story:
     story.test(race(store, bad)).close(Outcome.FAILED, "race on partial")
     good = story.propose(ONE_PASS, "online maximum and sum in one pass", plan=plan)
     story.test(timed(store, good, Performance((measured(152.4, 171.8),)), registers=32)).promote(good)
-    story.add(Profiled(good, store.put(records.dump(profile(152.1, 32, 81.7)))))
+    story.add(Profiled(good, store.put(as_json.dump(profile(152.1, 32, 81.7)))))
     typo = story.propose(TYPO, "edited by hand", author=Author.PERSON)
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
     fast = story.propose(VECTORS, "one pass, 128-bit loads", plan=plan)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_core import records
-from cutegen_core.candidate import Author
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.event import (
+from cutegen_core.evaluate.sweep import SweepRow, SweepTable
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import (
     Decided,
     ModelAnswered,
     ModelCalled,
@@ -26,12 +27,20 @@ from cutegen_core.event import (
     Swept,
     Tried,
 )
-from cutegen_core.event import SessionState as State
-from cutegen_core.performance import Bound, Metric, Performance, Untimed
-from cutegen_core.problem import Problem, Workload, WorkloadRole
-from cutegen_core.store import Store
-from cutegen_core.trial import Comparison, Diagnostic, Finding, Mismatch, Stage, StageResult, StageStatus, Status
-from cutegen_core.tuning import SweepRow, SweepTable
+from cutegen_core.records.event import SessionState as State
+from cutegen_core.records.performance import Bound, Metric, Performance, Untimed
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import (
+    Comparison,
+    Diagnostic,
+    Finding,
+    Mismatch,
+    Stage,
+    StageResult,
+    StageStatus,
+    Status,
+)
+from cutegen_core.trajectory.store import Store
 from tests.hostile_strings import STRINGS, placed
 from tests.pages.gpu_stories import conditions, measured, profile, resources, timed
 from tests.pages.stories import KERNEL, Story, not_compiled, race
@@ -193,7 +202,7 @@ def _timed(story: Story) -> None:
             for i in ALL
         ), 0, 0, one_line("decided"),
     )  # fmt: skip
-    story.add(Swept(story.steps, store.put(records.dump(sweep))))
+    story.add(Swept(story.steps, store.put(as_json.dump(sweep))))
     usual = measured(131.2, 140.0, workload=one_line("timedload"))
     untimed = tuple(Untimed(placed(i, "contender"), placed(i, "why")) for i in ALL)
     where = conditions(
@@ -211,5 +220,5 @@ def _timed(story: Story) -> None:
         metrics=(*kernel.metrics, *(Metric(placed(i, "metric"), 1.0, placed(i, "unit")) for i in ALL)),
     )  # fmt: skip
     shown = replace(found, tool=one_line("profiler"), workload=one_line("profileload"), kernels=(kernel,))
-    story.add(Profiled(key, store.put(records.dump(shown))))
+    story.add(Profiled(key, store.put(as_json.dump(shown))))
     story.gate(Gate.PROMOTION, key, one_line("gate"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
-from cutegen_core import problems, records
-from cutegen_core.candidate import Author
-from cutegen_core.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.event import (
+from cutegen_core.problems import library
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.records.event import (
     Decided,
     Event,
     GateOpened,
@@ -26,8 +27,7 @@ from cutegen_core.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.store import Store
-from cutegen_core.trial import (
+from cutegen_core.records.trial import (
     Comparison,
     Correctness,
     Diagnostic,
@@ -43,6 +43,7 @@ from cutegen_core.trial import (
     Trial,
     WorkloadVerdict,
 )
+from cutegen_core.trajectory.store import Store
 
 KERNEL = """\
 /* cutegen
@@ -133,7 +134,7 @@ class Story:
         executor: str = "cpu",
         device: str = "H100 SXM",
     ) -> Story:
-        problem = next(p for p in problems.catalogue() if p.name == self.problem)
+        problem = next(p for p in library.catalogue() if p.name == self.problem)
         self.settings = SessionSettings(
             self.store.put_record(problem), problem.name, self.proposer, executor, "sm_90a", device,
             autonomy=autonomy, max_steps=max_steps, title=problem.title,
@@ -187,7 +188,7 @@ class Story:
         took_us = trial.performance.latency_us if trial.performance else None
         return self.add(
             Tried(
-                self.steps, trial.candidate, self.store.put(records.dump(trial)), trial.status, trial.message,
+                self.steps, trial.candidate, self.store.put(as_json.dump(trial)), trial.status, trial.message,
                 registers=max((k.registers for k in kernels), default=0),
                 spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
                 smem_bytes=max((o.smem_bytes for o in trial.resources.occupancy), default=0) if trial.resources else 0,

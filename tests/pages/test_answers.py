@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core.decision import DecisionKind, Gate
-from cutegen_core.event import GateOpened, Role
-from cutegen_core.store import Draft, Store
+from cutegen_core.records.decision import DecisionKind, Gate
+from cutegen_core.records.event import GateOpened, Role
+from cutegen_core.trajectory.store import Draft, Store
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, Story, softmax_story
 

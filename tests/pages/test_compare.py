@@ -7,7 +7,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.gpu_stories import branched_story, gpu_story
 from tests.pages.stories import softmax_story

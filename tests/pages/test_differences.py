@@ -8,9 +8,9 @@ import re
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cutegen_core.code_text import diff, highlight, words
-from pages.components import code_tables
-from pages.components.code_tables import Heat, Notes
+from cutegen_core.views.code_text import diff, highlight, words
+from pages.components.shared import code_tables
+from pages.components.shared.code_tables import Heat, Notes
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS
 
 LINE = st.text(alphabet="ab x=(){};,<>&\"'\t", max_size=24)

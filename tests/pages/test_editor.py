@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.candidate import content_key
-from cutegen_core.store import Draft, Store
-from pages.components.code_editor import BUNDLE
-from pages.components.draft_exchange import Message, Visit, read_message, take
-from pages.components.line_marks import Mark, marks_of, moved
+from cutegen_core.records.candidate import content_key
+from cutegen_core.trajectory.store import Draft, Store
+from pages.components.editor.code_editor import BUNDLE
+from pages.components.editor.draft_exchange import Message, Visit, read_message, take
+from pages.components.session.line_marks import Mark, marks_of, moved
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, not_compiled, race, softmax_story
 

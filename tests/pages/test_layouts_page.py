@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.store import Store
-from pages.components.texts import plain_label
+from cutegen_core.trajectory.store import Store
+from pages.components.shared.texts import plain_label
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.stories import HOSTILE, KERNEL, Story
 

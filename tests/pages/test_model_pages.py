@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core import problems, sessions, views
-from cutegen_core.candidate import Author
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.event import (
+from cutegen_core import views
+from cutegen_core.evaluate.sweep import SweepRow, SweepTable
+from cutegen_core.problems import library
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import (
     Decided,
     GateOpened,
     ModelAnswered,
@@ -26,14 +30,12 @@ from cutegen_core.event import (
     StepStarted,
     Swept,
 )
-from cutegen_core.exports import FORMATS, export
-from cutegen_core.imports import import_path
-from cutegen_core.llm import model_settings
-from cutegen_core.llm.model_settings import Models, ModelSettings
-from cutegen_core.store import Store
-from cutegen_core.trial import Status
-from cutegen_core.tuning import SweepRow, SweepTable
-from pages.components import imported
+from cutegen_core.records.trial import Status
+from cutegen_core.session import start
+from cutegen_core.share.exports import FORMATS, export
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
+from pages.components.compare_present import imported
 from tests.model_server import MODEL, ModelServer
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
@@ -220,7 +222,7 @@ def test_instructions_kept_in_another_tab_leave_what_is_typed_here(store: Store,
 
 
 def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:
-    session = sessions.create(store, problems.load("softmax"), proposer="llm", max_tokens=10_000)
+    session = start.create(store, library.load("softmax"), proposer="llm", max_tokens=10_000)
     spent = StateChanged(SessionState.EXHAUSTED, "the next call may use 9,000 tokens")
     store.append(session, [StepStarted(1, None), spent], after=1)
     page = open_page("session", id=session)

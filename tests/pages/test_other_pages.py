@@ -13,10 +13,11 @@ from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.cli import main
-from cutegen_core.device import detect, target
-from cutegen_core.event import SessionState
-from cutegen_core.store import Store
-from pages.components import doctor, new_session
+from cutegen_core.machine.device import detect, target
+from cutegen_core.records.event import SessionState
+from cutegen_core.trajectory.store import Store
+from pages.components.problems import new_session
+from pages.components.setup import doctor
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
 
@@ -128,7 +129,8 @@ def test_after_a_measurement_the_doctor_looks_again(
 
 def test_once_the_doctor_is_done_the_page_is_drawn_without_asking_further() -> None:
     def draw() -> None:
-        from pages.components import doctor, ui_state
+        from pages.components.setup import doctor
+        from pages.components.shared import ui_state
 
         drawn = ui_state.kept("drawn", list)
         drawn.append(1)

@@ -8,13 +8,22 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core.ablation import AblationRow, AblationTable
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.event import Ablated, Decided, Outcome, Profiled, SessionState, StateChanged, StepClosed, StepStarted
-from cutegen_core.performance import Word
-from cutegen_core.store import Store
-from cutegen_core.trial import Status
-from cutegen_core.variant import Spent
+from cutegen_core.evaluate.ablation import AblationRow, AblationTable
+from cutegen_core.evaluate.variant import Spent
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import (
+    Ablated,
+    Decided,
+    Outcome,
+    Profiled,
+    SessionState,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+)
+from cutegen_core.records.performance import Word
+from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, race, softmax_story

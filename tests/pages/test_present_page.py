@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core import presentation, views
-from cutegen_core.decision import Gate
-from cutegen_core.event import SessionState, StateChanged
-from cutegen_core.imports import import_path
-from cutegen_core.store import Store
+from cutegen_core import views
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.share import slides
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, VECTORS, hostile_story, long_story, passed, softmax_story
@@ -55,8 +56,8 @@ def test_a_timed_step_in_one_glance(store: Store, open_page: OpenPage) -> None:
 
 
 def test_the_curve_grows_to_the_shown_step(store: Store) -> None:
-    deck = presentation.deck(views.session_view(store, gpu_story(store).session))
-    charts = [presentation.slide(store, deck, stop).progress for stop in deck.stops if stop.number]
+    deck = slides.deck(views.session_view(store, gpu_story(store).session))
+    charts = [slides.slide(store, deck, stop).progress for stop in deck.stops if stop.number]
     marks = [chart.body.count("<circle") + chart.body.count("ch-failed") for chart in charts]
     assert marks == [1, 2, 3, 4, 5, 6, 7, 8]
     axes = {tuple(re.findall(r'<[^>]*class="ch-(?:tick|grid|bound)[^>]*>[^<]*', chart.body)) for chart in charts}
@@ -155,10 +156,8 @@ def test_nothing_is_decided_here(store: Store, open_page: OpenPage) -> None:
     assert {button.key.partition("-")[0] for button in page.button} == {"present"}
     assert (store.last_seq(story.session), store.waiting()) == (before, [])
     looked_at = Store(store.path, read_only=True)  # as a viewer has it
-    deck = presentation.deck(views.session_view(looked_at, story.session))
-    drawn = [
-        presentation.draw(presentation.slide(looked_at, deck, s), pane="change", pictures="image") for s in deck.stops
-    ]
+    deck = slides.deck(views.session_view(looked_at, story.session))
+    drawn = [slides.draw(slides.slide(looked_at, deck, s), pane="change", pictures="image") for s in deck.stops]
     assert len(drawn) == 7
 
 

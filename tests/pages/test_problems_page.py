@@ -12,9 +12,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core import own_problems, problems, views
-from cutegen_core.problem import Problem, Tolerance, Values, WorkloadRole
-from cutegen_core.store import Draft, Store
+from cutegen_core import views
+from cutegen_core.problems import library, saved
+from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRole
+from cutegen_core.trajectory.store import Draft, Store
 from tests.pages.conftest import OpenPage, shown
 
 SOFTMAX = "problem:softmax of built-in"
@@ -71,7 +72,7 @@ def test_role_values_name_and_tolerance_are_fields_too(store: Store, open_page: 
     fill(page, f"{SOFTMAX}-tolerance-float32-rtol", "0.5")
     fill(page, f"{SOFTMAX}-tolerance-float32-error_multiple", "8")
     click(page, f"{SOFTMAX}-tolerance-add-float16")
-    read = problems.problem_text.read(kept(store), "softmax", "softmax.py")
+    read = library.problem_text.read(kept(store), "softmax", "softmax.py")
     assert (read.workloads[0].name, read.workloads[0].role, read.workloads[0].values) == (
         "single", WorkloadRole.CORRECTNESS, Values.SPARSE,
     )  # fmt: skip
@@ -86,7 +87,7 @@ def test_workloads_are_added_and_removed(store: Store, open_page: OpenPage) -> N
     assert '"test 1": {"role": "emulator", "batch_size": 7, "dim": 1023}' in text_of(page), "sizes that no other has"
     click(page, f"{SOFTMAX}-0-remove")
     assert "workload one removed" in shown(page)
-    names = [w.name for w in problems.problem_text.read(kept(store), "s", "s.py").workloads]
+    names = [w.name for w in library.problem_text.read(kept(store), "s", "s.py").workloads]
     assert names == ["narrow", "ragged", "tile", "tile+1", "large_mean", "large_scale", "medium", "test 1", "benchmark"]
 
 
@@ -204,9 +205,9 @@ def test_an_edited_problem_is_saved_under_a_name_and_says_what_it_was_made_from(
     assert "softmax_999" in page.query_params["name"]
     assert "edited from softmax:" in shown(page)
     assert store.draft(SOFTMAX) is None
-    assert next(w for w in problems.load("softmax_999").workloads if w.name == "ragged").sizes["dim"] == 999
+    assert next(w for w in library.load("softmax_999").workloads if w.name == "ragged").sizes["dim"] == 999
     click(page, "problem-remove")
-    assert own_problems.find("softmax_999") is None
+    assert saved.find("softmax_999") is None
 
 
 def test_a_session_started_from_an_edited_problem_uses_it(store: Store, open_page: OpenPage) -> None:
@@ -236,8 +237,8 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
     assert '"values": "large_scale"' in text_of(page, "problem:new")
     fill(page, "problem:new-name", "loud")
     click(page, "problem-save")
-    assert problems.load("loud").workloads
-    assert "loud" in {e.name for e in problems.known().entries}
+    assert library.load("loud").workloads
+    assert "loud" in {e.name for e in library.known().entries}
 
 
 def wait_for(page: AppTest, done: Callable[[], bool]) -> None:

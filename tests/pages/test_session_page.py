@@ -9,10 +9,9 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cutegen_core import reviewer
-from cutegen_core.decision import Decision, DecisionKind, Gate
-from cutegen_core.errors import StaleDecisionError
-from cutegen_core.event import (
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.errors import StaleDecisionError
+from cutegen_core.records.event import (
     GateOpened,
     Outcome,
     SessionState,
@@ -22,10 +21,11 @@ from cutegen_core.event import (
     StepStarted,
     TrialStarted,
 )
-from cutegen_core.store import Draft, Store
-from cutegen_core.transitions import fold
-from cutegen_core.trial import Stage, StageResult, StageStatus
-from pages.components.keys import KEYS
+from cutegen_core.records.trial import Stage, StageResult, StageStatus
+from cutegen_core.session import decisions
+from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.trajectory.transitions import fold
+from pages.components.session.keys import KEYS
 from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
@@ -47,11 +47,11 @@ def _read_inbox(store: Store, stop: threading.Event) -> None:
         for waiting in store.waiting():
             state = fold(store.events(waiting.session))
             try:
-                reviewer.check(state, waiting.decision)
+                decisions.check(state, waiting.decision)
             except StaleDecisionError as refusal:
                 store.refuse(waiting.id, str(refusal))
                 continue
-            events = reviewer.consequences(state, waiting.decision, store.put)
+            events = decisions.consequences(state, waiting.decision, store.put)
             store.append(waiting.session, events, after=state.seq, taking=waiting.id)
         time.sleep(0.01)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cutegen_core.store import Store
+from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, framed, shown, step_rows
 from tests.pages.gpu_stories import branched_story, gpu_story, long_gpu_story
 from tests.pages.stories import HOSTILE, Story, hostile_story, softmax_story

@@ -1,0 +1,129 @@
+"""The doctor's checks of a machine with a GPU: what it does now, who holds it, and the tools that look into it.
+
+Asked through NVML, /proc and package metadata: no CUDA context is made here, and torch is not imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from cutegen_core.doctor.check import Check, State
+from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.execute.cuda import lock, nvml
+from cutegen_core.execute.nvidia import nvidia_tools, profiling
+from cutegen_core.machine.device import Device
+
+CPU_ONLY = "only compares on the CPU: kernels are tested on the GPU, but nothing is timed against the reference"
+_WHEELS = (("13.", "cu130"), ("12.8", "cu128"), ("12.9", "cu128"), ("12.6", "cu126"), ("12.7", "cu126"))
+_DAY_S = 86400.0
+
+
+def now(device: Device) -> Check:
+    """Clocks, heat, power, memory, and who else computes on it."""
+    gpu = nvml.Gpu(device.uuid)
+    try:
+        state, others = gpu.state(), gpu.other_processes()
+        used, total, limit = gpu.memory_used_bytes(), gpu.memory_total_bytes(), gpu.power_limit_w()
+    finally:
+        gpu.close()
+    reasons = nvml.Period((state,)).reasons
+    detail = (
+        f"SM {state.sm_clock_mhz} MHz, memory {state.memory_clock_mhz} MHz, {state.temperature_c} °C, "
+        f"{state.power_w:.0f} of {limit:.0f} W, {used / 1e9:.1f} of {total / 1e9:.0f} GB in use"
+    )
+    if others:
+        text = f"{detail}; {others} other program{'s compute' if others > 1 else ' computes'} on it"
+        return Check(
+            "GPU now", State.WARNING, text, "nvidia-smi lists them; times are believed only when they are gone"
+        )
+    if state.throttled:
+        text = f"{detail}; slowed down by {', '.join(reasons)}"
+        return Check("GPU now", State.WARNING, text, "let it cool down, and look after its fans and its power supply")
+    return Check("GPU now", State.OK, f"{detail}; nobody else uses it" + "".join(f"; {reason}" for reason in reasons))
+
+
+def device_lock(device: Device) -> Check:
+    """Who measures or tests on it."""
+    holder = lock.holder(device.uuid)
+    if holder is None:
+        return Check("GPU lock", State.OK, f"free ({lock.path(device.uuid)})")
+    held_s = max(0.0, time.time() - holder.since)
+    return Check(
+        "GPU lock", State.OK, f"held for {held_s:.0f} s by process {holder.pid} of {holder.user}: {holder.what}"
+    )
+
+
+def torch_cuda(device: Device) -> Check:
+    """Whether the installed torch can run the reference on this GPU."""
+    cuda = _torch_cuda()
+    wheel = next((name for version, name in _WHEELS if device.driver.startswith(version)), "cu126")
+    fix = f"python -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{wheel}"
+    if not cuda:
+        return Check("PyTorch on the GPU", State.WARNING, f"this build has no CUDA; it {CPU_ONLY}", fix)
+    if int(cuda.split(".")[0]) > int(device.driver.split(".")[0]):
+        text = f"built for CUDA {cuda}, but the driver serves {device.driver}; it {CPU_ONLY}"
+        return Check("PyTorch on the GPU", State.WARNING, text, f"update the NVIDIA driver, or {fix}")
+    return Check("PyTorch on the GPU", State.OK, f"built for CUDA {cuda}; the driver serves {device.driver}")
+
+
+def profiler() -> Check:
+    """Nsight Compute, and whether the driver lets it read the counters."""
+    ncu = nvidia_tools.find(nvidia_tools.NCU)
+    if ncu is None:
+        return Check("Nsight Compute", State.WARNING, "not found: no profiles", nvidia_tools.FIX[nvidia_tools.NCU])
+    allowed = profiling.may_read_counters()
+    if allowed is False and os.geteuid() != 0:
+        text = f"{ncu}, but the driver shows its counters to administrators only: no profiles"
+        return Check("Nsight Compute", State.WARNING, text, profiling.PERMISSION)
+    who = "everybody may read the counters" if allowed else "administrators may read the counters"
+    return Check("Nsight Compute", State.OK, f"{ncu}; {who}")
+
+
+def sanitizer() -> Check:
+    """compute-sanitizer, without which a kernel is accepted with the mark NOT_SANITIZED."""
+    tool = nvidia_tools.find(nvidia_tools.SANITIZER)
+    if tool is None:
+        text = "not found: kernels are accepted unsanitized, and marked so"
+        return Check("compute-sanitizer", State.WARNING, text, nvidia_tools.FIX[nvidia_tools.SANITIZER])
+    return Check("compute-sanitizer", State.OK, str(tool))
+
+
+def measured_peaks(device: Device) -> Check:
+    """What the bounds and the suspicion rest on."""
+    found = peaks.load(device)
+    if found is None:
+        text = "not measured yet: no bounds are shown, and no time is SUSPECT"
+        return Check("Measured peaks", State.WARNING, text, "cutegen doctor --measure (15 s), or the button on Setup")
+    rates = ", ".join(f"{pipe} {rate / 1e12:.0f}" for pipe, rate in sorted(found.flops_per_s.items()))
+    days = (time.time() - found.measured_at) / _DAY_S
+    age = "today" if days < 1.0 else f"{days:.0f} days ago"
+    text = (
+        f"copy {found.copy_bytes_per_s / 1e12:.2f} TB/s, read {found.read_bytes_per_s / 1e12:.2f} TB/s, "
+        f"{rates} TFLOP/s; measured {age}"
+    )
+    return Check("Measured peaks", State.OK, text)
+
+
+def checks(device: Device) -> Iterator[tuple[str, Callable[[], Check]]]:
+    """Name and function of each, in the order a person should repair them."""
+    yield "GPU now", lambda: now(device)
+    yield "GPU lock", lambda: device_lock(device)
+    yield "PyTorch on the GPU", lambda: torch_cuda(device)
+    yield "compute-sanitizer", sanitizer
+    yield "Nsight Compute", profiler
+    yield "Measured peaks", lambda: measured_peaks(device)
+
+
+def _torch_cuda() -> str:
+    """CUDA version the installed torch was built for; "" for a CPU build, or without torch."""
+    try:
+        file = Path(str(metadata.distribution("torch").locate_file("torch/version.py")))
+    except metadata.PackageNotFoundError:
+        return ""
+    found = re.search(r"^cuda\b[^=\n]*=\s*['\"](\d+\.\d+)", file.read_text(), re.MULTILINE) if file.exists() else None
+    return found[1] if found else ""

@@ -1,0 +1,252 @@
+"""A candidate taken through the stages: PATCH, COMPILE, TEST, BENCHMARK. The first failing stage ends the trial.
+
+1. PATCH: the kernel file is parsed, its plan resolved for every workload, its limits checked.  (`evaluation.preparing`)
+2. COMPILE: NVRTC for the target and the executor's own builds, side by side; then the plan's arguments are checked.
+3. TEST: every small workload runs on the executor and is judged by the reference.                (`evaluation.testing`)
+4. BENCHMARK: the problem's own size, judged whole, then timed against baselines.                  (`evaluation.timing`)
+5. PROFILE: on request only (`Evaluator.profile`); a trial says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.stages import preparing
+from cutegen_core.evaluate.stages.preparing import Compiled, Planned, Refused
+from cutegen_core.evaluate.stages.profiling import profiled
+from cutegen_core.evaluate.stages.testing import Testing
+from cutegen_core.evaluate.stages.timing import Contender, Timing
+from cutegen_core.evaluate.stages.watch import Failure, Quiet, Watch, pause
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.port import Executor
+from cutegen_core.judge.reference import Reference
+from cutegen_core.machine.device import Device
+from cutegen_core.records.candidate import Candidate
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.performance import BEST, Peaks, Performance, Profile, Untimed
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import (
+    Correctness,
+    Diagnostic,
+    Resources,
+    Stage,
+    StageResult,
+    StageStatus,
+    Status,
+    Trial,
+    WorkloadVerdict,
+)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Everything a trial of one problem needs. Not for two trials at once: the reference worker is one process.
+
+    Attributes:
+        keep: stores a blob and returns its key (cubin and SASS).
+        timer: measures speed; None where nothing can be timed.
+        run_timeout_s: wall-clock limit of one run of the candidate on one workload.
+    """
+
+    problem: Problem
+    reference: Reference
+    executor: Executor
+    compiler: Compiler
+    device: Device
+    keep: Callable[[str | bytes], str]
+    timer: Timer | None = None
+    run_timeout_s: float = 10.0
+
+    @property
+    def can_profile(self) -> bool:
+        """Whether `profile` has a chance."""
+        return self.executor.times
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """What the device was measured to do at best, None where that was not measured."""
+        return peaks.load(self.device) if self.executor.times else None
+
+    def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
+        """Runs the profiler on a candidate that passed.
+
+        Raises:
+            MachineError: there is no profiler, or it may not read the counters; the message says what to do.
+        """
+        if not self.can_profile:
+            raise MachineError("profiling needs a GPU")
+        return profiled(
+            candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
+        )
+
+    def evaluate(
+        self,
+        candidate: Candidate,
+        *,
+        seed: int,
+        watch: Watch | None = None,
+        thorough: bool = False,
+        best: Candidate | None = None,
+        rough: bool = False,
+    ) -> Trial:
+        """Takes the candidate through the stages.
+
+        Args:
+            best: a kernel that passed, to be timed in turns with the candidate.
+            seed: of the inputs; use a fresh one unless replaying.
+            rough: only an order of candidates is wanted: no baselines, no second measurement.
+            thorough: look for memory errors and races, too, where the executor leaves that out of ordinary trials.
+
+        Raises:
+            MachineError: the machine failed; there is no verdict.
+            StoppedError: `watch.stopped()` became true.
+        """
+        instrumented = self.executor.can_check and (thorough or self.executor.checks_every_trial)
+        run = _Run(self, candidate, seed, watch or Quiet(), instrumented, best, rough)
+        stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
+        if self.timer:
+            stages.append((Stage.BENCHMARK, run.benchmark))
+        for stage, action in stages:
+            failure = run.carry_out(stage, action)
+            if failure:
+                return run.trial(failure)
+        if not self.timer:
+            run.skip(Stage.BENCHMARK, "needs a GPU")
+        run.skip(Stage.PROFILE, "on request" if self.can_profile else "needs a GPU")
+        return run.trial(None)
+
+
+@dataclass
+class _Run:
+    """A trial in progress."""
+
+    evaluator: Evaluator
+    candidate: Candidate
+    seed: int
+    watch: Watch
+    instrumented: bool
+    best: Candidate | None
+    rough: bool
+    started_at: float = field(default_factory=time.time)
+    stages: list[StageResult] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    verdicts: list[WorkloadVerdict] = field(default_factory=list)
+    log: str = ""
+    resources: Resources | None = None
+    timing: Timing | None = None
+
+    planned: Planned = field(init=False)
+    compiled: Compiled = field(init=False)
+
+    def carry_out(self, stage: Stage, action: Callable[[], Failure | None]) -> Failure | None:
+        pause(self.watch)
+        self.watch.started(stage)
+        begun = time.monotonic()
+        failure = action()
+        status = StageStatus.FAILED if failure else StageStatus.PASSED
+        note = failure.status if failure else self._note(stage)
+        self._end(StageResult(stage, status, time.monotonic() - begun, note))
+        return failure
+
+    def skip(self, stage: Stage, note: str) -> None:
+        self._end(StageResult(stage, StageStatus.SKIPPED, 0.0, note))
+
+    def trial(self, failure: Failure | None) -> Trial:
+        """The finished record."""
+        executor = self.evaluator.executor.name
+        return Trial(
+            candidate=self.candidate.key,
+            status=failure.status if failure else Status.PASSED,
+            stages=tuple(self.stages),
+            executor=executor,
+            message=failure.message if failure else "",
+            diagnostics=(*(failure.diagnostics if failure else ()), *self.diagnostics),
+            log=self.log,
+            correctness=Correctness(executor, tuple(self.verdicts)) if self.verdicts else None,
+            resources=self.resources,
+            performance=Performance(tuple(self.timing.workloads)) if self.timing and self.timing.workloads else None,
+            marks=() if failure else self._marks(),
+            started_at=self.started_at,
+        )
+
+    # ---- stages
+
+    def patch(self) -> Failure | None:
+        evaluator = self.evaluator
+        planned = preparing.planned(self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device)
+        if isinstance(planned, Failure):
+            return planned
+        self.planned = planned
+        return None
+
+    def compile(self) -> Failure | None:
+        evaluator = self.evaluator
+        self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.name} builds")
+        compiled = preparing.compiled(
+            self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
+        )
+        self.diagnostics, self.resources = compiled.hints, compiled.resources
+        if isinstance(compiled, Refused):
+            self.log = compiled.log
+            return compiled.failure
+        self.compiled, self.log = compiled, compiled.machine.log
+        return None
+
+    def test(self) -> Failure | None:
+        evaluator = self.evaluator
+        testing = Testing(
+            evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
+            self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts,
+        )  # fmt: skip
+        return testing.run()
+
+    def benchmark(self) -> Failure | None:
+        evaluator = self.evaluator
+        assert evaluator.timer
+        self.timing = Timing(
+            evaluator.problem, evaluator.reference, evaluator.timer, Contender(self.planned, self.compiled.plain),
+            self._best(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough, self.watch, self.verdicts,
+        )  # fmt: skip
+        return self.timing.run()
+
+    # ---- small things
+
+    def _best(self) -> Contender | Untimed | None:
+        """The kernel to be timed beside the candidate, or why it cannot be although it passed before."""
+        evaluator = self.evaluator
+        if self.best is None:
+            return None
+        again = preparing.built_again(
+            self.best.source, evaluator.problem, evaluator.reference, evaluator.executor, evaluator.compiler,
+            evaluator.device,
+        )  # fmt: skip
+        if isinstance(again, Failure):
+            return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
+        return Contender(*again)
+
+    def _marks(self) -> tuple[str, ...]:
+        marks = set() if self.timing else {"NOT_TIMED"}
+        if not self.instrumented:
+            marks.add("NOT_SANITIZED")
+        if self._no_float64():
+            marks.add("NO_FLOAT64")
+        return tuple(sorted(marks | (self.timing.marks if self.timing else set())))
+
+    def _note(self, stage: Stage) -> str:
+        if stage is Stage.BENCHMARK and self.timing:
+            return self.timing.note
+        if stage is Stage.TEST and self._no_float64():
+            return f"not held against float64: {self._no_float64()}"
+        return "from cache" if stage is Stage.COMPILE and self.resources and self.resources.cached else ""
+
+    def _no_float64(self) -> str:
+        """Why some output was judged without the reference in float64, "" where all were judged with it."""
+        return next((c.no_float64 for v in self.verdicts for c in v.comparisons if c.no_float64), "")
+
+    def _end(self, result: StageResult) -> None:
+        self.stages.append(result)
+        self.watch.ended(result)

@@ -1,0 +1,134 @@
+"""How fast a problem can be at all on a device: two bounds from counted work (`work`) and measured peaks, and what they
+forbid.
+
+* graph (for display): a perfectly fused kernel that does everything as traced, at what the device was measured to reach
+  on real values.
+* compulsory (for suspicion): what no algorithm avoids, at the most the device showed under any conditions.
+
+Compulsory FLOPs of fp32 products are divided by the fastest way that keeps fp32's precision, which is not the fp32
+pipe: three TF32 or float16 products, or six bfloat16 ones, of operands split in two or three (Ootomo and Yokota,
+"Recovering single precision accuracy from Tensor Cores", IJHPCA 2022). Where the problem allows TF32, float16's tensor
+pipe counts whole: its significand is as long.
+
+The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_core.evaluate.roofline.work import PLAIN, STATED, Work, compulsory_work, graph_work, stated
+from cutegen_core.records.graph import Graph, InputFacts
+from cutegen_core.records.performance import BEST, CANDIDATE, Bound, Peaks, WorkloadPerformance
+from cutegen_core.records.problem import Signature
+
+GRAPH, COMPULSORY = "graph", "compulsory"
+MARGIN = 0.95
+"""Suspect below this share of the compulsory time: clocks and peaks are measured to a few per cent."""
+CONFIRM_BEYOND = 5.0
+"""Times the strongest baseline, from which on a person must look."""
+
+_PIPES = {PLAIN: "fp32", "float32": "fp32", "float64": "fp64", "float16": "f16", "bfloat16": "bf16"}
+_SPLITS = {"tf32": 3, "f16": 3, "bf16": 6}
+
+
+def bounds(
+    source: str, graph: Graph, signature: Signature, peaks: Peaks, l2_bytes: int,
+    allow: tuple[str, ...] = (), facts: Mapping[str, InputFacts] | None = None,
+) -> tuple[Bound, ...]:  # fmt: skip
+    """The graph's bound and the compulsory one. A reference that could not be traced has neither, unless its file
+    states what is compulsory.
+
+    Args:
+        source: the reference's text with the workload's sizes in place.
+        allow: the problem's relaxations; "tf32" changes the pipe of fp32 products.
+        facts: what is known about the inputs' values, by name.
+
+    Raises:
+        ProblemError: COMPULSORY cannot be evaluated.
+    """
+    own = stated(source)
+    if not graph.nodes:
+        return () if own is None else (compulsory_bound(_own(own, Work(0), signature), peaks, allow),)
+    least = compulsory_work(graph, signature, l2_bytes, facts or {})
+    if own is not None:
+        least = _own(own, least, signature)
+    return graph_bound(graph_work(graph, signature), peaks, allow), compulsory_bound(least, peaks, allow)
+
+
+def _own(own: Work, counted: Work, signature: Signature) -> Work:
+    """The file's statement where it makes one; its FLOPs are of the widest floating dtype among the inputs."""
+    dtypes = [t.dtype for t in signature.inputs if "float" in t.dtype] or ["float32"]
+    widest = min(dtypes, key=("float64", "float32", "bfloat16", "float16").index)
+    flops = {widest: own.flops[STATED]} if own.flops else counted.flops
+    return Work(own.moved_bytes if own.moved_bytes >= 0 else counted.moved_bytes, flops)
+
+
+def graph_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
+    """At what the device reaches on real values; the pipe that takes longest is named."""
+    flops: dict[str, int] = {}
+    for kind, count in work.flops.items():
+        pipe = "tf32" if kind == "float32" and "tf32" in allow else _PIPES.get(kind, kind)
+        flops[pipe] = flops.get(pipe, 0) + count
+    times = {pipe: 1e6 * n / peaks.flops_per_s[pipe] for pipe, n in flops.items() if pipe in peaks.flops_per_s}
+    return _bound(GRAPH, work.moved_bytes, 1e6 * work.moved_bytes / peaks.copy_bytes_per_s, flops, times)
+
+
+def compulsory_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
+    """At the most the device showed: the faster of copying and reading, the fastest pipe of sufficient precision."""
+    memory_us = 1e6 * work.moved_bytes / max(peaks.copy_bytes_per_s, peaks.read_bytes_per_s)
+    flops = {_PIPES.get(kind, kind): count for kind, count in work.flops.items()}
+    rates = {_PIPES.get(kind, kind): _ceiling(kind, peaks, allow) for kind in work.flops}
+    times = {pipe: 1e6 * flops[pipe] / rate for pipe, rate in rates.items() if rate}
+    return _bound(COMPULSORY, work.moved_bytes, memory_us, flops, times)
+
+
+def _bound(kind: str, moved: int, memory_us: float, flops: Mapping[str, int], times: Mapping[str, float]) -> Bound:
+    pipe = max(times, key=lambda name: times[name], default="")
+    return Bound(kind, moved, flops.get(pipe, 0), pipe, memory_us, times.get(pipe, 0.0))
+
+
+def _ceiling(dtype: str, peaks: Peaks, allow: tuple[str, ...]) -> float:
+    """FLOP/s that nobody exceeds with operands of that dtype, 0.0 where the device's are not known."""
+    most = peaks.ceilings or peaks.flops_per_s
+    if dtype in ("float16", "bfloat16"):
+        return max(most.get("f16", 0.0), most.get("bf16", 0.0))
+    if dtype == "float32":
+        whole = {"tf32": 1, "f16": 1} if "tf32" in allow else {}
+        rates = [most.get(pipe, 0.0) / whole.get(pipe, ways) for pipe, ways in _SPLITS.items()]
+        return max(most.get("fp32", 0.0), *rates)
+    return most.get(_PIPES.get(dtype, ""), 0.0)
+
+
+def suspect(performance: WorkloadPerformance) -> str:
+    """Why a measured time cannot be true, "" when it can."""
+    bound = performance.bound(COMPULSORY)
+    if bound is None or bound.us <= 0.0:
+        return ""
+    measured = performance.candidate.median_us
+    if measured >= MARGIN * bound.us:
+        return ""
+    what = (
+        f"{bound.moved_bytes / 1e6:.1f} MB must be moved" if bound.by == "memory"
+        else f"{bound.flops / 1e9:.1f} GFLOP must be computed"
+    )  # fmt: skip
+    return (
+        f"{measured:.2f} us is less than the {bound.us:.2f} us that the device needs at its best ({what}). Either work "
+        "was skipped; or the problem needs less than was counted: then state COMPULSORY in its file; or the peaks were "
+        "measured on a busy GPU: cutegen doctor --measure."
+    )
+
+
+def confirm(performance: WorkloadPerformance) -> str:
+    """Why a person must look at a speedup before it counts, "" when nobody needs to."""
+    baselines = [t for t in performance.timings if t.contender not in (CANDIDATE, BEST)]
+    if not baselines:
+        return ""
+    strongest = min(baselines, key=lambda t: t.median_us)
+    ratio = strongest.median_us / max(performance.candidate.median_us, 1e-9)
+    if ratio <= CONFIRM_BEYOND:
+        return ""
+    return (
+        f"{ratio:.1f} times as fast as the strongest baseline "
+        f"({strongest.contender}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person confirms."
+    )

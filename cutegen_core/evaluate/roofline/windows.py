@@ -1,0 +1,39 @@
+"""Windows of convolutions and poolings along each spatial dimension: which elements some window looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_core.evaluate.roofline import operations as ops
+from cutegen_core.evaluate.roofline.operations import tensor
+from cutegen_core.records.graph import Node
+
+
+def windows(node: Node, rank: int, nodes: Mapping[str, Node]) -> tuple[tuple[int, int, int, int], ...]:
+    """(window, stride, padding, dilation) along each spatial dimension of a convolution or pooling."""
+    if "pool" in ops.name(node):
+        window = ops.numbers(ops.argument(node, 1, "kernel_size"), rank, 1)
+        given = ops.argument(node, 2, "stride")
+        stride = ops.numbers(given, rank, 1) if given else window
+        padding = ops.numbers(ops.argument(node, 3, "padding"), rank, 0)
+        dilated = "max" in ops.name(node)
+        dilation = ops.numbers(ops.argument(node, 4, "dilation"), rank, 1) if dilated else (1,) * rank
+        return tuple(zip(window, stride, padding, dilation, strict=True))
+    window = nodes[tensor(node, 1)].shape[-rank:]
+    stride = ops.numbers(ops.argument(node, 3, "stride"), rank, 1)
+    padding = ops.numbers(ops.argument(node, 4, "padding"), rank, 0)
+    return tuple(zip(window, stride, padding, ops.numbers(ops.argument(node, 5, "dilation"), rank, 1), strict=True))
+
+
+def touched(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:
+    """Places along one dimension that some window looks at."""
+    if stride <= window and dilation == 1:
+        return min(extent, max(0, (out - 1) * stride + window - padding))
+    places = {o * stride - padding + k * dilation for o in range(out) for k in range(window)}
+    return sum(0 <= place < extent for place in places)
+
+
+def taps(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:
+    """Elements of a window that ever meet the input and not only its padding."""
+    first = range(window)
+    return sum(any(0 <= o * stride - padding + k * dilation < extent for o in range(out)) for k in first)

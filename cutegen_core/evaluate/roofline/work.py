@@ -1,0 +1,148 @@
+"""The work of one run of a reference, counted on its traced graph: bytes through device memory, FLOPs by kind.
+
+* `graph_work`: every input byte that is used and every output byte once, all FLOPs as traced.
+* `compulsory_work`: what no algorithm avoids; a lower bound, so everything doubtful counts nothing.
+* `stated`: what the problem file says itself, COMPULSORY = {"bytes": "4 * N * N", "flops": "2 * N**3"}: numbers or
+  expressions over the file's sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from cutegen_core.evaluate.roofline import operations as ops
+from cutegen_core.evaluate.roofline.demand import demand
+from cutegen_core.evaluate.roofline.products import products, unavoidable
+from cutegen_core.evaluate.roofline.regions import Triangle
+from cutegen_core.judge import problem_source
+from cutegen_core.kernel.expressions import ExpressionError, Scope, parse_expression
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.problem import ITEMSIZE, Signature
+
+PLAIN, STATED = "plain float32", "stated"
+"""Kinds of FLOPs beside the dtypes: those of no product, and those the file states."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one run must do.
+
+    Attributes:
+        moved_bytes: to and from device memory.
+        flops: by kind: of products the operands' dtype, of everything else PLAIN or "float64".
+    """
+
+    moved_bytes: int
+    flops: Mapping[str, int] = field(default_factory=dict)
+
+
+def graph_work(graph: Graph, signature: Signature) -> Work:
+    """As traced; intermediate results stay on chip, gathered tables count the rows that are looked up."""
+    need = demand(graph, {}, generous=True)
+    read = sum(need[t.name].count * t.itemsize for t in signature.inputs if t.name in need)
+    flops: dict[str, int] = {}
+    for product in products(graph, {}):
+        flops[product.dtype] = flops.get(product.dtype, 0) + product.flops
+    nodes = ops.by_name(graph)
+    for node in graph.nodes:
+        # outside the tensor pipes, narrow floats are computed with as fp32
+        kind = "float64" if node.dtype == "float64" else PLAIN
+        flops[kind] = flops.get(kind, 0) + _plain_flops(node, nodes)
+    return Work(read + sum(t.nbytes for t in signature.outputs), {k: n for k, n in flops.items() if n})
+
+
+def unfused_bytes(graph: Graph) -> int:
+    """What moves when every node reads its operands from memory and writes its result, as eager execution does; views
+    move nothing."""
+    nodes, total = ops.by_name(graph), 0
+    for node in graph.nodes:
+        operation = ops.name(node)
+        if operation in ops.CONSTANTS or operation in _MOVES_NOTHING or operation == "input":
+            continue
+        tensors = [nodes[name] for name in dict.fromkeys(node.operands())]
+        total += sum(_nbytes(t) for t in (*tensors, node))
+    return total
+
+
+def compulsory_work(graph: Graph, signature: Signature, l2_bytes: int, facts: Mapping[str, InputFacts]) -> Work:
+    """What no algorithm avoids: each input byte that matters, outputs beyond the L2, the unavoidable part of products.
+
+    Args:
+        facts: by input name; an input without one is taken to be arbitrary.
+    """
+    need = demand(graph, facts)
+    read = 0
+    for tensor in signature.inputs:
+        fact = facts.get(tensor.name, InputFacts())
+        region = need.get(tensor.name)
+        if region is not None and fact.matters:
+            read += (region.within(Triangle(lower=False)) if fact.symmetric else region).count * tensor.itemsize
+    written = max(0, sum(t.nbytes for t in signature.outputs) - l2_bytes)
+    if not any(facts.get(t.name, InputFacts()).matters for t in signature.inputs):
+        return Work(written)
+    return Work(read + written, unavoidable(graph, facts))
+
+
+_MOVES_NOTHING = ops.RESHAPES | ops.PERMUTES | {
+    "getitem", "chunk", "split", "unbind", "slice", "select", "narrow", "unsqueeze", "squeeze", "expand", "expand_as",
+    "detach", "alias", "dropout", "diagonal",
+}  # fmt: skip
+
+
+def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
+    """FLOPs of anything but a product."""
+    operation, results = ops.name(node), prod(node.shape)
+    names = [n for n in node.operands() if n in nodes]
+    if operation in ops.POINTWISE:
+        return ops.pointwise_cost(node) * results if node.dtype.startswith(("float", "bfloat")) else 0
+    if operation in ops.ROWS or operation in ops.REDUCTIONS:
+        return ops.row_cost(operation) * prod(nodes[names[0]].shape) if names else 0
+    if "pool" in operation:
+        return prod(nodes[names[0]].shape) if names else 0
+    if operation in ("linear", "addmm", "baddbmm") and len(names) > 2:
+        return results
+    return results if operation.startswith("conv") and len(names) > 2 else 0
+
+
+def _nbytes(node: Node) -> int:
+    return prod(node.shape) * ITEMSIZE.get(node.dtype, 0)
+
+
+# -- a problem's own statement -----------------------------------------------------------------------------------------
+
+
+def stated(source: str) -> Work | None:
+    """COMPULSORY of a reference's text (`moved_bytes` is -1 where it states only FLOPs; those are "stated"), or None.
+
+    Args:
+        source: with the workload's sizes in place.
+
+    Raises:
+        ProblemError: not {"bytes": ..., "flops": ...} of numbers or expressions over the file's sizes.
+    """
+    tree = ast.parse(source)
+    found = problem_source.literal(tree, "COMPULSORY", "COMPULSORY")
+    if found is None:
+        return None
+    value, line = found
+    if not isinstance(value, dict) or not value or set(value) - {"bytes", "flops"}:
+        raise ProblemError(f'line {line}: COMPULSORY is a dict with "bytes", "flops" or both.')
+    sizes = {name: slot.value for name, slot in problem_source.size_slots(tree).items()}
+    numbers = {name: size for name, size in sizes.items() if isinstance(size, int | float)}
+    counts = {key: _evaluated(key, entry, line, numbers) for key, entry in value.items()}
+    return Work(counts.get("bytes", -1), {STATED: counts["flops"]} if "flops" in counts else {})
+
+
+def _evaluated(key: str, entry: object, line: int, numbers: Mapping[str, int | float]) -> int:
+    if isinstance(entry, int | float) and not isinstance(entry, bool):
+        return int(entry)
+    if not isinstance(entry, str):
+        raise ProblemError(f"line {line}: COMPULSORY[{key!r}] is a number or an expression over the file's sizes.")
+    try:
+        return int(parse_expression(entry).evaluate(Scope(numbers=dict(numbers))))
+    except ExpressionError as error:
+        raise ProblemError(f"line {line}: COMPULSORY[{key!r}]: {error}.") from error

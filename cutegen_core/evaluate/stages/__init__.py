@@ -1,0 +1,1 @@
+"""The stages of a trial, one module each; `evaluate.evaluator` runs them in order."""

@@ -1,0 +1,1 @@
+"""Interleaved timing of a candidate against baselines on a GPU. Start with `timer`."""

@@ -1,0 +1,116 @@
+"""Who takes part in a measurement: kernels in runners, and the reference as eager and compiled PyTorch runs it.
+
+Each has a name and does one round at a time. A kernel that fails is an answer of the runner, a baseline that cannot be
+measured an `Untimed`; both arrive here as `Dropped`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cutegen_core.evaluate.timing.contest import Entry
+from cutegen_core.execute.cuda.runner_process import Answer, RunnerProcess
+from cutegen_core.judge.gpu import client as judge_device
+from cutegen_core.records.trial import Status
+
+RUN_S = 20.0
+"""Wall-clock limit of one run at the benchmark size."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Samples of one round, in µs."""
+
+    us: tuple[float, ...]
+    method: str
+
+
+class Dropped(Exception):  # noqa: N818 - an outcome, not a fault
+    """A contender that cannot be measured (any more)."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Contender(Protocol):
+    """Takes part in rounds."""
+
+    name: str
+
+    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+        """One sample of each set in `order`; Dropped when there are none."""
+
+
+class Kernel:
+    """A compiled kernel in a runner of its own; `close` ends it."""
+
+    def __init__(self, name: str, runner: RunnerProcess) -> None:
+        self.name = name
+        self.runner = runner
+
+    def load(self, entry: Entry, sets: judge_device.Sets) -> None:
+        """Gives it the kernel and the memory; Dropped when its scratch does not fit."""
+        self._must_pass(self.runner.load(entry.cubin, entry.program, sets.shared))
+
+    def run_first(self) -> None:
+        """Two calls in a row on set 0, of which the second is judged; Dropped when one fails.
+
+        TEST has seen first calls only, and a round takes each set once: a kernel that skips buffers it has seen before
+        would come through both.
+        """
+        self._must_pass(self.runner.run(0, calls=2, timeout_s=RUN_S))
+
+    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+        answer = self.runner.measure(order, warm=0, warm_runs=warm_runs, timeout_s=seconds)
+        self._must_pass(answer)
+        return Taken(tuple(answer.result["us"]), answer.result["method"])
+
+    def close(self) -> None:
+        self.runner.close()
+
+    def _must_pass(self, answer: Answer) -> None:
+        if not answer.passed:
+            raise Dropped(answer.status, answer.message)
+
+
+class Standby:
+    """Runners started before they are needed (driver, context, sandbox: a third of a second), each used once."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._runners: list[RunnerProcess] = []
+
+    def fill(self, count: int) -> None:
+        """Starts what is missing of so many; does not wait for them."""
+        while len(self._runners) < count:
+            self._runners.append(RunnerProcess(self._uuid, measures=True))
+
+    def take(self) -> RunnerProcess:
+        """One of them, or a new one."""
+        return self._runners.pop(0) if self._runners else RunnerProcess(self._uuid, measures=True)
+
+    def ready(self) -> None:
+        """Waits until all are idle, so that none disturbs a measurement."""
+        for runner in self._runners:
+            runner.ready()
+
+    def close(self) -> None:
+        while self._runners:
+            self._runners.pop().close()
+
+
+class Baseline:
+    """The reference, timed by one of the judge's processes."""
+
+    def __init__(self, name: str, client: judge_device.Measures) -> None:
+        self.name = name
+        self._client = client
+
+    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+        found = self._client.measure(order, warm_runs, seconds)
+        if found.untimed:
+            raise Dropped(Status.RUNTIME_ERROR, found.untimed)
+        return Taken(found.us, found.method)

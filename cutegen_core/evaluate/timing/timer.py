@@ -1,0 +1,313 @@
+"""The BENCHMARK stage on a GPU: one candidate on one workload, right at that size and timed beside its baselines.
+
+1. The device's lock is taken; the wait is recorded.
+2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
+3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
+   compares the whole output: wrong, crashed or hung ends it here. So does memory that does not suffice for the
+   reference even when nobody else holds any; then nothing was judged at this size, and the answer says so.
+4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
+   loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its outputs are
+   verified at random positions that only the judge knows.
+5. Samples taken while the clocks were throttled by heat are dropped and counted.
+6. A fresh process measures the candidate again; more than 2 % apart and beyond the noise is UNSTABLE.
+
+Torch-free and without a CUDA context: the judge and the runners are processes of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from cutegen_core.evaluate.roofline.library_calls import library_call
+from cutegen_core.evaluate.timing import statistics
+from cutegen_core.evaluate.timing.contenders import Baseline, Contender, Dropped, Kernel, Standby
+from cutegen_core.evaluate.timing.contest import NOT_TIMED, UNSTABLE, Contest, Measured, Verdict, Watcher
+from cutegen_core.evaluate.timing.series import Series
+from cutegen_core.execute.cuda import health, lock, nvml
+from cutegen_core.execute.cuda.nvml import Monitor
+from cutegen_core.judge.gpu.client import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
+from cutegen_core.judge.reference import Reference
+from cutegen_core.machine.device import Device
+from cutegen_core.records.errors import MachineError, StoppedError, UsageError
+from cutegen_core.records.performance import (
+    BEST,
+    CANDIDATE,
+    COMPILED,
+    EAGER,
+    Conditions,
+    Timing,
+    Untimed,
+    WorkloadPerformance,
+)
+from cutegen_core.records.trial import Comparison, Status
+
+MOST_SETS = 28
+_FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
+
+
+class Timer:
+    """Measures candidates of one problem on one device; keeps the judge process warm until `close`.
+
+    Args:
+        reference: gives signature, graph and source of a workload; its worker is only asked, never timed.
+        device: a present one.
+
+    Raises:
+        UsageError: the device is not in this machine.
+    """
+
+    def __init__(self, reference: Reference, device: Device) -> None:
+        if not device.uuid:
+            raise UsageError(f"{device.name} is not in this machine, so nothing can be timed on it.")
+        self.reference = reference
+        self.device = device
+        self.judge = DeviceJudge(reference.problem, device.uuid)
+        self.compiled = CompiledReference(reference.problem, device.uuid)
+        self.standby = Standby(device.uuid)
+        self.compile_failures: dict[str, str] = {}
+
+    def measure(self, contest: Contest, watch: Watcher) -> Measured:
+        """Checks and times one candidate on one workload.
+
+        Raises:
+            StoppedError: the person stopped it; between two rounds at the latest.
+            ProblemError: the reference fails on this device.
+            MachineError: the device, the driver or a process of ours failed; there is no verdict.
+        """
+        begun = time.monotonic()
+        watch.say(f"waiting for {self.device.name}")
+        with (
+            lock.held(self.device.uuid, f"timing {self.reference.problem.name}") as waited,
+            contextlib.ExitStack() as stack,
+        ):
+            measured = _Measurement(self, contest, watch, waited, stack).carry_out()
+        self.standby.fill(1 + (contest.best is not None) + contest.remeasure)
+        return replace(measured, seconds=time.monotonic() - begun)
+
+    def warm_up(self) -> None:
+        """Starts the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
+        self.standby.fill(2)
+        self.judge.start()
+
+    def close(self) -> None:
+        """Ends all processes and gives their memory back."""
+        self.standby.close()
+        self.compiled.close()
+        self.judge.close()
+
+    def __enter__(self) -> Timer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+@dataclass
+class _Measurement:
+    """One measurement in progress."""
+
+    timer: Timer
+    contest: Contest
+    watch: Watcher
+    lock_wait_s: float
+    stack: contextlib.ExitStack
+    begun: float = field(default_factory=time.monotonic)
+    comparisons: tuple[Comparison, ...] = ()
+    executions: int = 0
+
+    def carry_out(self) -> Measured:
+        uuid = self.timer.device.uuid
+        candidate = self._kernel(CANDIDATE)  # starts while the judge draws
+        best = self._kernel(BEST) if self.contest.best else None
+        sets = self._prepare()
+        if isinstance(sets, Unfit):
+            return self._not_judged(sets)
+        gpu = nvml.Gpu(uuid)
+        self.stack.callback(gpu.close)
+        monitor = self.stack.enter_context(Monitor(gpu))
+        try:
+            judged = self._check_first(candidate, sets)
+            if isinstance(judged, Unfit):
+                return self._not_judged(judged)
+            candidate = judged
+            self.timer.standby.ready()
+            series = self._series(sets, monitor)
+            series.untimed += self._unwanted()
+            self.watch.say("timing in turns")
+            series.run([candidate, *self._others(best, sets, series.untimed)])
+            self._check_guards()
+            candidate.close()
+            again = self._remeasure(sets, monitor) if self.contest.remeasure else None
+        except Dropped as dropped:
+            return self._failed(dropped)
+        return self._record(series, sets, gpu, monitor, again)
+
+    # ---- the candidate is right
+
+    def _prepare(self) -> Sets | Unfit:
+        self._pause()
+        self.watch.say("the judge draws values on the GPU")
+        judge, reference = self.timer.judge, self.timer.reference
+        return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
+
+    def _check_first(self, candidate: Kernel, sets: Sets) -> Kernel | Unfit:
+        """The candidate, right at this size and ready to be timed; Dropped when it is not right."""
+        self._pause()
+        self.watch.say("first run at this size, then compared whole")
+        candidate.load(self.contest.candidate, sets)
+        candidate.run_first()
+        self.executions += 1
+        self._check_guards()
+        found = self.timer.judge.compare()
+        if not isinstance(found, Unfit):
+            self._take_verdict(found)
+            return candidate
+        found = self._compare_alone(candidate)
+        if isinstance(found, Unfit):
+            return found
+        self._take_verdict(found)
+        fresh = self._kernel(CANDIDATE)
+        fresh.load(self.contest.candidate, sets)
+        return fresh
+
+    def _compare_alone(self, candidate: Kernel) -> tuple[Comparison, ...] | Unfit:
+        """Ends whoever else holds memory, the candidate with its scratch first: what it takes must not spare it the
+        comparison. What it wrote is the judge's."""
+        self.watch.say("compared once more, with all memory left to the reference")
+        candidate.close()
+        self.timer.compiled.close()
+        return self.timer.judge.compare()
+
+    def _take_verdict(self, found: tuple[Comparison, ...]) -> None:
+        self.comparisons = found
+        wrong = next((c for c in found if c.wrong), None)
+        if wrong:
+            raise Dropped(Status.INCORRECT_NUMERICAL, wrong.sentence)
+
+    def _not_judged(self, unfit: Unfit) -> Measured:
+        reason = f"not judged at its own size: {unfit.reason}"
+        return Measured(not_timed=reason, marks=(NOT_TIMED,), executions=self.executions)
+
+    def _check_timed(self, timed: Sequence[int]) -> None:
+        slip = self.timer.judge.check(timed)
+        if slip:
+            raise Dropped(Status.INCORRECT_NUMERICAL, slip)
+
+    def _check_guards(self) -> None:
+        damage = self.timer.judge.guards()
+        if damage:
+            raise Dropped(Status.MEMORY_ERROR, damage)
+
+    # ---- the others
+
+    def _others(self, best: Kernel | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
+        others: list[Contender] = []
+        if best is not None:
+            assert self.contest.best is not None
+            try:
+                best.load(self.contest.best, sets)
+                others.append(best)
+            except Dropped as dropped:
+                untimed.append(Untimed(BEST, str(dropped)))
+        if self.contest.baselines:
+            others.append(Baseline(EAGER, self.timer.judge))
+            others += self._compiled(sets, untimed)
+        return others
+
+    def _compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
+        source, failures = self._drawing().source, self.timer.compile_failures
+        if source not in failures:
+            self.watch.say("torch.compile compiles the reference, once")
+            try:
+                return [self._adopted(sets)]
+            except MachineError as error:
+                failures[source] = str(error)
+        untimed.append(Untimed(COMPILED, failures[source]))
+        return []
+
+    def _adopted(self, sets: Sets) -> Contender:
+        compiled = self.timer.compiled
+        compiled.adopt(self._drawing(), self.timer.reference.signature(self.contest.workload), sets)
+        return Baseline(COMPILED, compiled)
+
+    def _unwanted(self) -> list[Untimed]:
+        """The library call that eager is: it is not timed a second time."""
+        name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
+        return [Untimed(name, "is what eager calls: see eager")] if name else []
+
+    # ---- once more, and the record
+
+    def _remeasure(self, sets: Sets, monitor: Monitor) -> Timing:
+        self._pause()
+        self.watch.say("once more in a fresh process")
+        fresh = self._kernel(CANDIDATE)
+        fresh.load(self.contest.candidate, sets)
+        series = self._series(sets, monitor)
+        series.run([fresh])
+        self._check_guards()
+        fresh.close()
+        return series.timings()[0]
+
+    def _record(self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None) -> Measured:
+        timings = series.timings()
+        for untimed in series.untimed:
+            if untimed.contender == COMPILED:
+                self.timer.compile_failures.setdefault(self._drawing().source, untimed.reason)
+        noise = statistics.kernels_noise(timings)
+        performance = WorkloadPerformance(
+            workload=self.contest.workload.name,
+            timings=timings,
+            speedups=series.speedups(noise),
+            untimed=tuple(series.untimed),
+            aa_noise=noise,
+            conditions=self._conditions(sets, gpu, monitor),
+            remeasured_us=again.median_us if again else None,
+        )
+        unstable = again is not None and statistics.disagree(timings[0].median_us, again.median_us, noise)
+        executions = self.executions + timings[0].n + (again.n if again else 0)
+        return Measured(performance, None, "", self.comparisons, (UNSTABLE,) if unstable else (), executions)
+
+    def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
+        period = monitor.since(self.begun)
+        return Conditions(
+            device=gpu.name,
+            driver=gpu.driver,
+            sm_clock_mhz=period.sm_clock_mhz,
+            memory_clock_mhz=period.states[-1].memory_clock_mhz,
+            temperature_c=period.temperature_c,
+            power_w=period.power_w,
+            throttled=period.reasons,
+            other_processes=gpu.other_processes(),
+            sets=len(sets.timed),
+            flushed_bytes=sets.flushed_bytes,
+            lock_wait_s=self.lock_wait_s,
+        )
+
+    def _failed(self, dropped: Dropped) -> Measured:
+        self.stack.close()  # nothing of the candidate runs any more
+        if dropped.status in _FAULTS:
+            health.check(self.timer.device.uuid)
+        failure = Verdict(dropped.status, str(dropped))
+        return Measured(failure=failure, comparisons=self.comparisons, executions=self.executions)
+
+    # ---- small things
+
+    def _kernel(self, name: str) -> Kernel:
+        kernel = Kernel(name, self.timer.standby.take())
+        self.stack.callback(kernel.close)
+        return kernel
+
+    def _drawing(self) -> Drawing:
+        workload = self.contest.workload
+        return Drawing(self.timer.reference.source(workload), workload.values, self.contest.seed)
+
+    def _series(self, sets: Sets, monitor: Monitor) -> Series:
+        return Series(self.timer.device.name, sets.timed, monitor, self._pause, self._check_timed)
+
+    def _pause(self) -> None:
+        if self.watch.stopped():
+            raise StoppedError("stopped by the person")

@@ -1,0 +1,1 @@
+"""Compile and run a candidate, shut in. Start with `port`."""

@@ -1,0 +1,271 @@
+"""The COMPILE stage: a kernel file to a cubin, with what it costs, by NVIDIA's own compiler; needs no GPU.
+
+1. Directives that reach outside the toolchain are refused (`includes`).
+2. The answer is looked up by content: the program, the plan's kernel names, the options, every tool's version.
+3. Otherwise the compile server compiles it in a sandboxed fork (`compile_server`), one candidate at a time.
+4. The log is folded to the person's lines (`compile_log`), registers and spills are read (`ptxas`), the cubin is
+   disassembled (`disassembly`).
+Verdicts are cached, failures too, since they are deterministic; limits and crashes are not.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from cutegen_core.execute.compiler import compile_server, disassembly, ptxas
+from cutegen_core.execute.compiler.compile_log import fold, global_functions
+from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.compiler.includes import check_includes
+from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
+from cutegen_core.kernel.expressions import Number
+from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.machine import toolchain
+from cutegen_core.machine.worker import Message, Worker
+from cutegen_core.machine.workspace import cache_dir
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.errors import MachineError, StoreError, WorkerLimitError
+from cutegen_core.records.trial import Diagnostic, KernelResources, Status
+
+ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+
+_FORMAT = 1
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_SERVER_START_S = 120.0
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """How a compile ended.
+
+    Attributes:
+        status: PASSED, COMPILE_ERROR or COMPILE_LIMIT.
+        log: the compilers' messages, paths of the toolchain shortened, at most `Limits.log_bytes`.
+        kernels: what each kernel of the plan uses; `kernel` is the plan's name expression.
+        sass: machine code as text.
+        lowered: name expression -> mangled name in the cubin.
+        seconds: wall-clock time of this answer.
+        cached: answered from the cache.
+        message: the verdict in one line, "" when PASSED.
+    """
+
+    status: Status
+    diagnostics: tuple[Diagnostic, ...] = ()
+    log: str = ""
+    kernels: tuple[KernelResources, ...] = ()
+    cubin: bytes = b""
+    sass: str = ""
+    lowered: Mapping[str, str] | None = None
+    seconds: float = 0.0
+    cached: bool = False
+    message: str = ""
+
+
+class Compiler:
+    """Compiles for one architecture; threads may share it and take turns. `close` ends its server."""
+
+    def __init__(self, arch: str, cache: Path | None = None, limits: Limits | None = None) -> None:
+        """Starts nothing yet.
+
+        Raises:
+            MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
+        """
+        if arch not in ARCHITECTURES:
+            raise MachineError(f"{arch} is not an architecture the workbench knows: {', '.join(ARCHITECTURES)}.")
+        self.arch = arch
+        self.limits = limits or Limits()
+        self._cache = cache or cache_dir("compile")
+        self._fingerprint = repr((_FORMAT, arch, compile_server.options(arch), _prelude_key(), toolchain.versions()))
+        self._server = Worker(
+            "cutegen_core.execute.compiler.compile_server",
+            [arch, str(cache_dir("prelude"))],
+            name=f"the compile server for {arch}",
+        )
+        self._turn = threading.Lock()
+
+    def warm(self) -> None:
+        """Starts the server and precompiles the headers (seconds) unless that is done; worth a background thread."""
+        with self._turn:
+            _checked(self._server.request({"op": "warm"}, _SERVER_START_S))
+
+    def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
+        """Compiles the kernels the plan names.
+
+        Raises:
+            MachineError: the toolchain or the server fails, not the candidate.
+        """
+        started = time.monotonic()
+        refused = check_includes(kernel.body, kernel.body_line, compile_server.include_dirs())
+        if refused:
+            return _failed(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
+        program, names = kernel.program(params), kernel.kernel_names()
+        entry = self._cache / content_key("\0".join((self._fingerprint, program, *names, *_launch_lines(kernel))))
+        result = _load(entry)
+        if result is None:
+            result = self._judge(self._ask(program, names), kernel)
+            if _deterministic(result):
+                _save(entry, result)
+        return replace(result, seconds=time.monotonic() - started)
+
+    def close(self) -> None:
+        """Ends the server; a later compile starts another."""
+        with self._turn:
+            self._server.close()
+
+    def _ask(self, program: str, names: tuple[str, ...]) -> Message:
+        request = {"op": "compile", "program": program, "names": names, "limits": asdict(self.limits)}
+        patience_s = self.limits.seconds + _SERVER_START_S
+        with self._turn:
+            try:
+                return _checked(self._server.request(request, patience_s))
+            except WorkerLimitError:
+                # A candidate ends in its own fork, so something from outside killed the server: once is bad luck.
+                return _checked(self._server.request(request, patience_s))
+
+    def _judge(self, answer: Message, kernel: KernelFile) -> CompileResult:
+        if answer["limit"] or answer.get("code") == OUT_OF_MEMORY:
+            return CompileResult(Status.COMPILE_LIMIT, message=_limit_message(answer, self.limits))
+        if "code" not in answer:
+            return _crashed(answer, self.limits)
+        log = _shortened(answer["log"])
+        diagnostics = fold(log, kernel)
+        if answer["code"] != SUCCESS:
+            return _failed(Status.COMPILE_ERROR, diagnostics, log)
+        if answer["log_bytes"] > self.limits.log_bytes:
+            message = (
+                f"the compiler wrote {answer['log_bytes'] / 1e6:.1f} MB of messages; "
+                f"at most {self.limits.log_bytes / 1e6:.1f} MB are allowed. The first ones are kept."
+            )
+            return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=message)
+        usages, lowered = ptxas.usages(log), answer["lowered"]
+        wrong = _not_kernels(kernel, lowered, usages)
+        if wrong:
+            return _failed(Status.COMPILE_ERROR, (*wrong, *diagnostics), log)
+        cubin = base64.b64decode(answer["cubin"])
+        try:
+            sass = disassembly.disassemble(cubin)
+        except WorkerLimitError as limit:
+            return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=f"{limit} Unroll less.")
+        kernels = _resources(lowered, usages, disassembly.by_kernel(sass))
+        return CompileResult(Status.PASSED, diagnostics, log, kernels, cubin, sass, lowered)
+
+
+def _checked(answer: Message) -> Message:
+    if "machine_error" in answer:
+        raise MachineError(answer["machine_error"])
+    return answer
+
+
+def _resources(
+    lowered: Mapping[str, str], usages: Mapping[str, ptxas.Usage], sass: Mapping[str, str]
+) -> tuple[KernelResources, ...]:
+    return tuple(
+        KernelResources(
+            kernel=name,
+            signature=demangle(mangled),
+            **usages[mangled]._asdict(),
+            instruction_mix=disassembly.instruction_mix(sass.get(mangled, "")),
+        )
+        for name, mangled in lowered.items()
+    )
+
+
+def _not_kernels(
+    kernel: KernelFile, lowered: Mapping[str, str], usages: Mapping[str, ptxas.Usage]
+) -> tuple[Diagnostic, ...]:
+    lines = {launch.kernel: launch.line for launch in kernel.launches}
+    found = []
+    for name, mangled in lowered.items():
+        if not mangled.startswith("_Z"):
+            text = f'kernel {name} is declared extern "C", which hides its parameter types: remove extern "C"'
+        elif mangled not in usages:
+            defined = ", ".join(global_functions(kernel.body)) or "none"
+            text = f"{name} is not a __global__ function; the kernels of this file: {defined}"
+        else:
+            continue
+        found.append(Diagnostic(lines.get(name, 0), "error", text, "nvrtc"))
+    return tuple(found)
+
+
+def _failed(status: Status, diagnostics: tuple[Diagnostic, ...], log: str, seconds: float = 0.0) -> CompileResult:
+    first = next((d for d in diagnostics if d.severity == "error"), None)
+    if first is None:
+        first = Diagnostic(0, "error", log.strip().splitlines()[-1] if log.strip() else "the compiler gave up", "nvrtc")
+        diagnostics = (first, *diagnostics)
+    message = f"line {first.line}: {first.message}" if first.line else first.message
+    return CompileResult(status, diagnostics, log, seconds=seconds, message=message)
+
+
+def _crashed(answer: Message, limits: Limits) -> CompileResult:
+    """A compiler that is refused memory aborts; with so much in use, that is what happened."""
+    if answer["peak_bytes"] > limits.memory_bytes / 2:
+        return CompileResult(Status.COMPILE_LIMIT, message=_limit_message({**answer, "limit": "memory"}, limits))
+    code = answer["exit_code"]
+    message = f"the compiler itself crashed on this file (exit code {code}): simplify the code it was last given"
+    return _failed(Status.COMPILE_ERROR, (Diagnostic(0, "error", message, "crash"),), "")
+
+
+def _limit_message(answer: Message, limits: Limits) -> str:
+    kind = answer["limit"] or "memory"
+    bound = f"{limits.seconds:g} s" if kind == "time" else f"{limits.memory_bytes / (1 << 30):.2g} GiB of memory"
+    return (
+        f"the compiler was stopped at its limit of {bound}, after {answer['seconds']:.1f} s and with "
+        f"{answer['peak_bytes'] / (1 << 30):.1f} GiB in use. Deep or exploding templates do this: "
+        "use smaller static shapes, or loops instead of recursion."
+    )
+
+
+def _shortened(log: str) -> str:
+    for folder in sorted(compile_server.include_dirs(), key=lambda f: -len(str(f))):
+        log = log.replace(f"{folder}/", "")
+    return _CONTROL.sub("", log)
+
+
+def _prelude_key() -> str:
+    files = sorted(p for p in compile_server.PRELUDE.rglob("*") if p.is_file())
+    return content_key("\0".join(p.name + "\0" + p.read_text() for p in files))
+
+
+def _launch_lines(kernel: KernelFile) -> list[str]:
+    """Part of the key: messages about a kernel's name point to the plan, which is not part of the program."""
+    return [f"{launch.kernel}@{launch.line}" for launch in kernel.launches]
+
+
+# -- the cache: one file an entry, a line of JSON and then the cubin --------------------------------------------------
+
+
+def _deterministic(result: CompileResult) -> bool:
+    return result.status is not Status.COMPILE_LIMIT and all(d.tool != "crash" for d in result.diagnostics)
+
+
+def _load(entry: Path) -> CompileResult | None:
+    try:
+        head, _, cubin = entry.read_bytes().partition(b"\n")
+        key, _, record = head.partition(b" ")
+        if content_key(record + cubin).encode() != key:
+            return None  # cut short by a full disk or a crash: made again
+        return replace(as_json.load(CompileResult, record), cubin=cubin, cached=True)
+    except (FileNotFoundError, StoreError):
+        return None
+
+
+def _save(entry: Path, result: CompileResult) -> None:
+    record = as_json.dump(replace(result, cubin=b"")).encode()
+    key = content_key(record + result.cubin).encode()
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=entry.parent)
+        with os.fdopen(fd, "wb") as file:
+            file.write(key + b" " + record + b"\n" + result.cubin)
+        os.replace(temporary, entry)
+    except OSError as error:
+        raise MachineError(f"cannot write the compile cache {entry.parent}: {error.strerror}.") from error

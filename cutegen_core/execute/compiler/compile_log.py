@@ -1,0 +1,180 @@
+"""The compilers' log, folded to the person's own lines.
+
+1. `fold` cuts NVRTC's log into blocks: a headline, its source line, and the stack of templates it arose in.
+2. An error inside a header is moved to the candidate's line that led there; headline and stack become notes.
+3. ptxas' lines follow: what it refuses, what it warns of, and its performance hints (C75xx).
+Errors come first, in the compiler's order; the raw log is kept beside this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cutegen_core.execute.compiler.demangle import demangle_all
+from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
+from cutegen_core.records.trial import Diagnostic
+
+NAME_MAP = "__nv_name_map"
+_MOST_NOTES = 24
+_LONGEST_TEXT = 600
+_MOST_DIAGNOSTICS = 50
+_RANK = {"error": 0, "warning": 1, "hint": 2}
+
+_HEADLINE = re.compile(
+    r"(?P<file>[^\s(][^()\n]*)\((?P<line>\d+)\): (?P<severity>(?:catastrophic )?error|warning|note|remark)"
+    r"(?: #(?P<number>[\w-]+))?: (?P<text>.*)"
+)
+_BARE = re.compile(r"(?:(?i:catastrophic) error|nvrtc: error|error): (?P<text>.*)")
+_FRAME = re.compile(r"(?:detected )?(?:during:?\s*)?(?P<what>.*?) ?at line (?P<line>\d+) of \"?(?P<file>[^\"]+?)\"?")
+_CARET = re.compile(r"\s*\^\s*")
+_EXPRESSION = re.compile(r'Input name expression was: "(.*)"')
+_PTXAS = re.compile(r"ptxas(?: (?P<where>[^;:]*);)?\s*(?P<severity>fatal|error|warning|info)\s*: (?P<text>.*)")
+_HINT = re.compile(r"\(C75\d\d\)|Potential Performance Loss")
+_GLOBAL_FUNCTION = re.compile(
+    r"__global__(?:\s|__\w+__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|void\b|static\b|inline\b)*(?P<name>\w+)\s*\("
+)
+
+
+class _Block(NamedTuple):
+    """One message of the front end with the lines that belong to it."""
+
+    file: str
+    line: int
+    severity: str
+    text: str
+    rest: tuple[str, ...]
+
+
+class _Frame(NamedTuple):
+    what: str
+    file: str
+    line: int
+
+
+def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
+    """Diagnostics of one compile, errors first, each with a line of the kernel file where there is one."""
+    blocks = list(_blocks(log))
+    found = [
+        *_name_errors([b for b in blocks if b.file == NAME_MAP], kernel),
+        *(_diagnostic(b) for b in blocks if b.file != NAME_MAP),
+        *_ptxas_messages(log, kernel),
+    ]
+    kept = [d for d in dict.fromkeys(found) if d.severity != "warning" or d.line or d.tool == "ptxas"]
+    return tuple(sorted(kept, key=lambda d: _RANK[d.severity])[:_MOST_DIAGNOSTICS])
+
+
+def global_functions(body: str) -> tuple[str, ...]:
+    """Names of the kernels a file defines, for messages."""
+    return tuple(dict.fromkeys(match["name"] for match in _GLOBAL_FUNCTION.finditer(body)))
+
+
+def _blocks(log: str) -> Iterator[_Block]:
+    current: _Block | None = None
+    for line in log.splitlines():
+        headline = _HEADLINE.match(line)
+        bare = None if headline else _BARE.match(line)
+        starts = bare or (headline and headline["severity"] not in ("note", "remark"))
+        if current and (starts or not line.strip()):
+            yield current
+            current = None
+        if headline and starts:
+            severity = "warning" if headline["severity"] == "warning" else "error"
+            current = _Block(headline["file"], int(headline["line"]), severity, headline["text"], ())
+        elif bare:
+            current = _Block("", 0, "error", bare["text"], ())
+        elif current:
+            current = current._replace(rest=(*current.rest, line))
+    if current:
+        yield current
+
+
+def _diagnostic(block: _Block) -> Diagnostic:
+    source, context, frames = _parts(block.rest)
+    text = block.text
+    condition = re.match(r"static_assert\s*\((.*)\)\s*;", source)
+    if text == "static assertion failed" and condition:
+        text = f"{text}: {condition[1]}"
+    if block.file == PROGRAM_NAME:
+        line = block.line
+    else:
+        line = next((f.line for f in frames if f.file == PROGRAM_NAME), 0)
+        text += f" ({block.file}:{block.line})" if block.file else ""
+    stack = (f"in {f.what} ({f.file}:{f.line})" for f in frames if f.what)
+    notes = (*([source] if source else []), *context, *stack)
+    return Diagnostic(line, block.severity, _cut(text), "nvrtc", tuple(_cut(n) for n in notes[:_MOST_NOTES]))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
+
+
+def _parts(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
+    """The source line under the headline, what explains it, and the template stack, innermost first."""
+    source, context, frames, in_stack = "", [], [], False
+    for index, line in enumerate(lines):
+        note = _HEADLINE.match(line)
+        in_stack = in_stack or line.strip().startswith("detected during")
+        frame = _FRAME.fullmatch(line.strip()) if in_stack else None
+        before_caret = index + 1 < len(lines) and _CARET.fullmatch(lines[index + 1])
+        if frame:
+            frames.append(_Frame(frame["what"].strip(), frame["file"], int(frame["line"])))
+        elif note:
+            context.append(f"{note['text']} ({note['file']}:{note['line']})")
+        elif before_caret and not source:
+            source = line.strip()
+        elif not before_caret and not in_stack and not _CARET.fullmatch(line):
+            context.append(line.strip())
+    return source, context, frames
+
+
+def _name_errors(blocks: Sequence[_Block], kernel: KernelFile) -> Iterator[Diagnostic]:
+    """NVRTC complains about the plan's kernel names in a pseudo file; the launch that says the name is meant."""
+    defined = ", ".join(global_functions(kernel.body)) or "no __global__ function"
+    reason = ""
+    for block in blocks:
+        expression = _EXPRESSION.search(block.text)
+        if expression is None:
+            reason = reason or block.text
+            continue
+        launch = next((x for x in kernel.launches if _squeezed(x.kernel) == _squeezed(expression[1])), None)
+        name = launch.kernel if launch else expression[1].strip()
+        reason = reason or block.text[: expression.start()].strip(" .")
+        if re.match(r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member', reason):
+            text = f"unknown kernel {name}: the file defines {defined}"
+        else:
+            text = f"kernel {name} cannot be made from what the file defines ({defined}): {reason}"
+        yield Diagnostic(launch.line if launch else 0, "error", text, "nvrtc", (reason,))
+        reason = ""
+
+
+def _squeezed(expression: str) -> str:
+    return re.sub(r"\s", "", expression)
+
+
+def _ptxas_messages(log: str, kernel: KernelFile) -> Iterator[Diagnostic]:
+    for line in log.splitlines():
+        match = _PTXAS.match(line.strip())
+        if match is None or "assembly aborted" in line:
+            continue
+        text = re.sub(r"0x[0-9a-f]+", lambda m: str(int(m[0], 16)), demangle_all(match["text"]))
+        if match["severity"] in ("fatal", "error"):
+            yield Diagnostic(_line_meant(text, kernel), "error", text, "ptxas")
+        elif _HINT.search(text):
+            yield Diagnostic(_line_meant(text, kernel), "hint", text, "ptxas")
+        elif match["severity"] == "warning":
+            yield Diagnostic(_line_meant(text, kernel), "warning", text, "ptxas")
+
+
+def _line_meant(text: str, kernel: KernelFile) -> int:
+    """ptxas counts lines of generated code; but what it quotes is a kernel, or stands on just one line of the file."""
+    defined = {m["name"]: m.start("name") for m in _GLOBAL_FUNCTION.finditer(kernel.body)}
+    for quoted in re.findall(r"'([^']+)'", text):
+        name = re.search(r"(\w+)\s*(?:<.*>)?\(", quoted)
+        if name and name[1] in defined:
+            return kernel.body_line + kernel.body.count("\n", 0, defined[name[1]])
+        lines = [i for i, line in enumerate(kernel.body.splitlines()) if quoted in line]
+        if len(lines) == 1:
+            return kernel.body_line + lines[0]
+    return 0

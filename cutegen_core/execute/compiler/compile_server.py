@@ -1,0 +1,254 @@
+"""The compile server: a process that loads NVRTC, precompiles the headers, and forks once per candidate.
+
+1. At the first request the prelude is precompiled; the result is valid in this process and its forks only.
+2. Each candidate is compiled in a fork that has already been shut in (`sandbox`): it can read the toolchain's headers
+   and nothing else, write one temporary folder, start nothing, and has its own limits of time and memory.
+3. The fork sends log, lowered names and cubin back through a pipe and ends; whatever happens to it, the server lives.
+
+One candidate at a time: the front end already uses a core, and each fork may need gigabytes. The precompiled prelude is
+used but for tensor-core kernels: its heap is a file in memory, and their template instantiation (2 GB) takes half again
+as long in it (26 against 16 s); small kernels gain most (benchmarks/compile.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cutegen_core.execute.compiler import nvrtc
+from cutegen_core.machine import toolchain
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.worker import Message, serve
+from cutegen_core.records.errors import MachineError
+
+PRELUDE = Path(__file__).parent / "prelude"
+PROLOGUE = "#include <cutegen_prelude.cuh>\n"
+PROGRAM_NAME = "cutegen_parameters.cu"
+
+_PCH_HEAP_BYTES = 400 << 20
+_POLL_S = 0.05
+_SHARED_MEMORY, _TEMPORARY = Path("/dev/shm"), "cutegen-compile-"
+_TENSOR_CORES = re.compile(r"\b(?:MMA_Atom|TiledMMA|make_tiled_mma)\b")
+_LARGEST_ANSWER_BYTES = 256 << 20
+_ADDRESS_SPACE_SLACK_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one candidate may use.
+
+    Attributes:
+        memory_bytes: resident memory beyond the server's own.
+        log_bytes: how much of the compiler's log is kept.
+    """
+
+    seconds: float = 120.0
+    memory_bytes: int = 4 << 30
+    log_bytes: int = 1 << 20
+
+
+def include_dirs() -> tuple[Path, ...]:
+    """The only folders a candidate may include from; the prelude's own come first."""
+    return (PRELUDE, PRELUDE / "std", *toolchain.include_dirs())
+
+
+def options(arch: str) -> tuple[str, ...]:
+    """The compiler options of every candidate; a precompiled header is valid with exactly these only."""
+    return (
+        "-std=c++17", f"-arch={arch}", "-default-device", "-lineinfo", "-Xptxas=-v", "-pch-messages=false",
+        *(f"-I{folder}" for folder in include_dirs()),
+    )  # fmt: skip
+
+
+class Server:
+    """Answers {"op": "warm"} and {"op": "compile", "program", "names", "limits"}."""
+
+    def __init__(self, arch: str, folder: Path) -> None:
+        _remove_leftovers(folder)
+        self._folder = folder / str(os.getpid())
+        self._folder.mkdir(parents=True)
+        self._pch = self._folder / "prelude.pch"
+        self._options = options(arch)
+        self._nvrtc = nvrtc.Nvrtc(toolchain.nvrtc_library(), toolchain.nvrtc_builtins())
+        self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
+
+    def handle(self, request: Message) -> Message:
+        if not self._pch.exists():
+            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch)
+        if request["op"] == "warm":
+            return {"nvrtc": self._nvrtc.version()}
+        return self._compile(request["program"], request["names"], Limits(**request["limits"]))
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _compile(self, program: str, names: Sequence[str], limits: Limits) -> Message:
+        started = time.monotonic()
+        base_bytes = _resident_bytes(os.getpid())
+        temporary = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_roomy(limits, self._folder)))
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            self._be_the_fork(program, names, limits, writing, temporary)
+        os.close(writing)
+        try:
+            answer, limit = _read_answer(reading, pid, started + limits.seconds, base_bytes + limits.memory_bytes)
+        finally:
+            os.close(reading)
+            sandbox.kill_group(pid)
+            os.kill(pid, signal.SIGKILL)  # it may not have made its group yet
+            _, status, usage = os.wait4(pid, 0)
+            shutil.rmtree(temporary, ignore_errors=True)
+        seconds, peak_bytes = time.monotonic() - started, usage.ru_maxrss * 1024 - base_bytes
+        spent: Message = {"seconds": seconds, "peak_bytes": max(0, peak_bytes)}
+        if not limit and answer:
+            return spent | _decoded(answer)
+        return spent | _ended_badly(limit, os.waitstatus_to_exitcode(status))
+
+    def _be_the_fork(self, program: str, names: Sequence[str], limits: Limits, writing: int, temporary: Path) -> None:
+        """Never returns."""
+        try:
+            os.setpgid(0, 0)
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: die with the server
+            os.environ["TMPDIR"] = str(temporary)
+            os.chdir(temporary)
+            _close_all_but(writing)
+            level = sandbox.apply(self._policy(limits, temporary))
+            precompiled = () if _TENSOR_CORES.search(program) else (f"-use-pch={self._pch}",)
+            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, [*self._options, *precompiled], names)
+            _send(writing, done, level, limits.log_bytes)
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - a fork must not fall back into the server's loop
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _policy(self, limits: Limits, temporary: Path) -> sandbox.Policy:
+        return sandbox.Policy(
+            read=(PRELUDE, *toolchain.include_dirs(), self._pch),
+            write=(temporary,),
+            memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
+            cpu_seconds=int(limits.seconds) + 1,
+            file_bytes=limits.memory_bytes,  # the compiler's heap is such a file, and grows
+        )
+
+
+def _send(fd: int, done: nvrtc.Compiled, level: sandbox.Level, log_bytes: int) -> None:
+    log = done.log.encode()
+    head: dict[str, Any] = {
+        "code": done.code,
+        "log": log[:log_bytes].decode(errors="replace"),
+        "log_bytes": len(log),
+        "lowered": dict(done.lowered),
+        "sandbox": level,
+    }
+    with os.fdopen(fd, "wb") as pipe:
+        pipe.write(json.dumps(head).encode() + b"\n" + done.cubin)
+
+
+def _decoded(answer: bytes) -> Message:
+    head, _, cubin = answer.partition(b"\n")
+    fields: Message = json.loads(head)
+    return fields | {"limit": "", "cubin": base64.b64encode(cubin).decode()}
+
+
+def _ended_badly(limit: str, exit_code: int) -> Message:
+    if not limit and -exit_code == signal.SIGXCPU:
+        limit = "time"
+    if not limit and -exit_code == signal.SIGKILL:
+        limit = "memory"  # the system's own out-of-memory killer: the only one left that does this
+    return {"limit": limit, "exit_code": exit_code}
+
+
+def _read_answer(fd: int, pid: int, deadline: float, memory_bytes: int) -> tuple[bytes, str]:
+    """What the fork sent before it ended, and the limit it ran into ("", "time", "memory" or "output")."""
+    answer = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        while True:
+            if time.monotonic() > deadline:
+                return b"", "time"
+            if _resident_bytes(pid) > memory_bytes:
+                return b"", "memory"
+            if not selector.select(_POLL_S):
+                continue
+            chunk = os.read(fd, 1 << 20)
+            if not chunk:
+                return bytes(answer), ""
+            answer += chunk
+            if len(answer) > _LARGEST_ANSWER_BYTES:
+                return b"", "output"
+
+
+def _close_all_but(kept: int) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd != kept:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing itself
+
+
+def _resident_bytes(pid: int) -> int:
+    return _statm(pid, 1)
+
+
+def _address_space_bytes() -> int:
+    return _statm(os.getpid(), 0)
+
+
+def _roomy(limits: Limits, folder: Path) -> Path:
+    """Where a compiler's heap may grow to its limit: in memory where that much is free, else on the disk.
+
+    A process that fills a file on a disk with gigabytes can be killed only when they have been written.
+    """
+    there = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
+    return _SHARED_MEMORY if there and shutil.disk_usage(_SHARED_MEMORY).free > limits.memory_bytes else folder
+
+
+def _statm(pid: int, field: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Precompiled headers (283 MB each) and heaps of servers that were killed."""
+    old = [(path, path.name) for path in folder.glob("[0-9]*")]
+    old += [(path, path.name.removeprefix(_TEMPORARY).split("-")[0]) for path in _SHARED_MEMORY.glob(f"{_TEMPORARY}*")]
+    for path, pid in old:
+        if not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def main() -> None:
+    """`python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER`, started by `compilation.Compiler`."""
+    server = Server(sys.argv[1], Path(sys.argv[2]))
+
+    def answer(request: Message) -> Message:
+        try:
+            return server.handle(request)
+        except MachineError as error:
+            return {"machine_error": str(error)}
+
+    try:
+        serve(answer)
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()

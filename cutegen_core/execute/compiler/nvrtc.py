@@ -1,0 +1,99 @@
+"""NVRTC, NVIDIA's runtime compiler, through ctypes: only what the compile server needs.
+
+Loaded from an explicit path and in the compile server's process only: another NVRTC (torch's) cannot clash there.
+Reference: https://docs.nvidia.com/cuda/nvrtc/.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutegen_core.records.errors import MachineError
+
+SUCCESS, OUT_OF_MEMORY, COMPILATION = 0, 1, 6
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One program through the compiler.
+
+    Attributes:
+        code: nvrtcResult; SUCCESS, COMPILATION (the program's fault), OUT_OF_MEMORY, or something else.
+        lowered: name expression -> mangled name; empty unless successful.
+    """
+
+    code: int
+    log: str
+    cubin: bytes
+    lowered: Mapping[str, str]
+
+
+class Nvrtc:
+    """The library, loaded."""
+
+    def __init__(self, library: Path, builtins: Path) -> None:
+        ctypes.CDLL(str(builtins))
+        self._library = ctypes.CDLL(str(library))
+        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+
+    def version(self) -> str:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        return f"{major.value}.{minor.value}"
+
+    def set_pch_heap(self, size_bytes: int) -> None:
+        """Room for precompiled headers; must come before the first compile."""
+        self._call("nvrtcSetPCHHeapSize", ctypes.c_size_t(size_bytes))
+
+    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> Compiled:
+        """Compiles one program to a cubin. A faulty program is a value; MachineError when NVRTC itself misbehaves."""
+        with self._program(source, name) as program:
+            for expression in names:
+                self._call("nvrtcAddNameExpression", program, expression.encode())
+            encoded = [option.encode() for option in options]
+            array = (ctypes.c_char_p * len(encoded))(*encoded)
+            code = self._library.nvrtcCompileProgram(program, len(encoded), array)
+            log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+            if code != SUCCESS:
+                return Compiled(code, log, b"", {})
+            lowered = {expression: self._lowered(program, expression) for expression in names}
+            return Compiled(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
+
+    def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path) -> None:
+        """Precompiles headers into `pch`, valid in this process and its forks, with the same options only."""
+        made = self.compile(source, name, [*options, f"-create-pch={pch}"])
+        if made.code != SUCCESS or not pch.exists():
+            raise MachineError(
+                f"the headers could not be precompiled (NVRTC result {made.code}). The packages of the toolchain may "
+                f"not belong together; `cutegen doctor` lists them.\n{made.log[:4000]}"
+            )
+
+    @contextmanager
+    def _program(self, source: str, name: str) -> Iterator[ctypes.c_void_p]:
+        program = ctypes.c_void_p()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+        try:
+            yield program
+        finally:
+            self._call("nvrtcDestroyProgram", ctypes.byref(program))
+
+    def _lowered(self, program: ctypes.c_void_p, expression: str) -> str:
+        name = ctypes.c_char_p()
+        self._call("nvrtcGetLoweredName", program, expression.encode(), ctypes.byref(name))
+        return (name.value or b"").decode()
+
+    def _bytes(self, getter: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"{getter}Size", program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._call(getter, program, buffer)
+        return buffer.raw
+
+    def _call(self, function: str, *arguments: object) -> None:
+        code = getattr(self._library, function)(*arguments)
+        if code != SUCCESS:
+            raise MachineError(f"{function} failed: {self._library.nvrtcGetErrorString(code).decode()}")

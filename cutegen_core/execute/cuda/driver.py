@@ -1,0 +1,161 @@
+"""The CUDA driver through `cuda.bindings.driver`: plain ints in and out, one exception for everything that fails.
+
+Works with cuda-bindings 13.0 to 13.4. Nothing here runs at import; `start` is the first call a process makes. All
+addresses, streams, events and functions are ints, so that they can be stored, compared and sent.
+Reference: https://docs.nvidia.com/cuda/cuda-driver-api/.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Any
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.records.errors import MachineError
+
+_SPIN_S = 0.002
+_NAP_S = 0.0005
+
+
+class DriverError(MachineError):
+    """A driver call failed. Whether the candidate or the machine is to blame is for the caller to say.
+
+    Attributes:
+        name: the CUresult's name, "CUDA_ERROR_ILLEGAL_ADDRESS".
+        call: the function that returned it; for an asynchronous error, the one that noticed.
+        text: the driver's own description.
+    """
+
+    def __init__(self, name: str, call: str, text: str) -> None:
+        super().__init__(f"{call} failed with {name}: {text}.")
+        self.name, self.call, self.text = name, call, text
+
+
+class Unfinished(Exception):  # noqa: N818 - an outcome, not a fault
+    """The device was still working at the deadline."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The device a process works on.
+
+    Attributes:
+        handle: CUdevice.
+        uuid: "GPU-..." as nvidia-smi writes it.
+        driver: newest CUDA version the driver serves, "13.0".
+    """
+
+    handle: int
+    name: str
+    uuid: str
+    driver: str
+    sm_count: int
+    l2_bytes: int
+    memory_bytes: int
+
+
+def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:  # noqa: ANN401 - the bindings have no types
+    """Calls a driver function; its result, a tuple of several, or None.
+
+    Raises:
+        DriverError: it returned anything but CUDA_SUCCESS.
+    """
+    code, *results = function(*arguments)
+    if code != cuda.CUresult.CUDA_SUCCESS:
+        raise _error(code, function.__name__)
+    return results[0] if len(results) == 1 else tuple(results) or None
+
+
+def start(ordinal: int = 0) -> Gpu:
+    """Initialises the driver and makes the device's primary context current in this thread.
+
+    Raises:
+        MachineError: there is no driver, or no such device.
+    """
+    try:
+        call(cuda.cuInit, 0)
+    except RuntimeError as error:  # the bindings' way to say that libcuda is not there
+        raise MachineError(f"the NVIDIA driver is not installed here: {error}") from error
+    device = call(cuda.cuDeviceGet, ordinal)
+    call(cuda.cuCtxSetCurrent, call(cuda.cuDevicePrimaryCtxRetain, device))
+    version = call(cuda.cuDriverGetVersion)
+    attribute = cuda.CUdevice_attribute
+    return Gpu(
+        handle=int(device),
+        name=call(cuda.cuDeviceGetName, 256, device).split(b"\0", 1)[0].decode(),
+        uuid=f"GPU-{uuid.UUID(bytes=bytes(call(cuda.cuDeviceGetUuid, device).bytes))}",
+        driver=f"{version // 1000}.{version % 1000 // 10}",
+        sm_count=call(cuda.cuDeviceGetAttribute, attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+        l2_bytes=call(cuda.cuDeviceGetAttribute, attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device),
+        memory_bytes=call(cuda.cuDeviceTotalMem, device),
+    )
+
+
+def create_stream() -> int:
+    """A stream that does not wait for the default one."""
+    return int(call(cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+
+def finish(stream: int, deadline: float) -> None:
+    """Waits for everything on a stream, by asking, so that an endless kernel does not hold this process.
+
+    Args:
+        deadline: on `time.monotonic`'s clock.
+
+    Raises:
+        Unfinished: the device is still at it.
+        DriverError: something on the stream failed.
+    """
+    started = time.monotonic()
+    while not finished(stream):
+        now = time.monotonic()
+        if now > deadline:
+            raise Unfinished
+        if now - started > _SPIN_S:
+            time.sleep(_NAP_S)
+
+
+def finished(stream: int) -> bool:
+    """Whether nothing is left to do on a stream; DriverError when something on it failed."""
+    (code,) = cuda.cuStreamQuery(stream)
+    if code == cuda.CUresult.CUDA_ERROR_NOT_READY:
+        return False
+    if code != cuda.CUresult.CUDA_SUCCESS:
+        raise _error(code, "cuStreamQuery")
+    return True
+
+
+def fill(address: int, byte: int, nbytes: int, stream: int) -> None:
+    """Sets device memory to one byte value, in the stream's order."""
+    if nbytes:
+        call(cuda.cuMemsetD8Async, address, byte, nbytes, stream)
+
+
+def copy_in(address: int, data: bytes | bytearray | mmap) -> None:
+    """Host to device, done when this returns."""
+    if len(data):
+        call(cuda.cuMemcpyHtoD, address, data, len(data))
+
+
+def copy_out(address: int, nbytes: int) -> bytearray:
+    """Device to host, done when this returns."""
+    data = bytearray(nbytes)
+    if nbytes:
+        call(cuda.cuMemcpyDtoH, data, address, nbytes)
+    return data
+
+
+def free_memory_bytes() -> int:
+    """Memory of the device that nobody holds."""
+    free: int = call(cuda.cuMemGetInfo)[0]
+    return free
+
+
+def _error(code: Any, name: str) -> DriverError:  # noqa: ANN401 - CUresult
+    text = cuda.cuGetErrorString(code)[1] or b"no description"
+    return DriverError(code.name if hasattr(code, "name") else str(code), name, text.decode())

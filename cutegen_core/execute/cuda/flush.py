@@ -1,0 +1,89 @@
+"""Empties the L2 of a device between two samples.
+
+It writes twice the L2's size and then reads another buffer of that size: after the write alone the cache is full of
+dirty lines, and their write-back would be charged to whoever runs next. Torch-free; the reading kernel is PTX, so that
+a process without a compiler can do it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.execute.cuda import driver
+from cutegen_core.execute.cuda.driver import call
+
+_FACTOR = 2
+_BLOCK, _GRID = 512, 528
+_PTX = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry cutegen_read(.param .u64 first, .param .u64 count, .param .u64 sink)
+{
+  .reg .u64 %p, %n, %s, %i, %step, %at;
+  .reg .u32 %t, %b, %d, %g, %acc, %v<4>;
+  .reg .pred %done, %odd;
+  ld.param.u64 %p, [first];
+  ld.param.u64 %n, [count];
+  ld.param.u64 %s, [sink];
+  mov.u32 %t, %tid.x;
+  mov.u32 %b, %ctaid.x;
+  mov.u32 %d, %ntid.x;
+  mov.u32 %g, %nctaid.x;
+  mad.lo.u32 %t, %b, %d, %t;
+  mul.lo.u32 %d, %d, %g;
+  cvt.u64.u32 %i, %t;
+  cvt.u64.u32 %step, %d;
+  mov.u32 %acc, 0;
+loop:
+  setp.ge.u64 %done, %i, %n;
+  @%done bra end;
+  shl.b64 %at, %i, 4;
+  add.u64 %at, %at, %p;
+  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%at];
+  xor.b32 %acc, %acc, %v0;
+  xor.b32 %acc, %acc, %v1;
+  xor.b32 %acc, %acc, %v2;
+  xor.b32 %acc, %acc, %v3;
+  add.u64 %i, %i, %step;
+  bra loop;
+end:
+  setp.eq.u32 %odd, %acc, 305419896;
+  @%odd st.global.u32 [%s], %acc;
+  ret;
+}
+\0"""
+"""Reads `count` 16-byte words; writes only if they XOR to a value that zeros never give."""
+
+
+class Flush:
+    """Two buffers and a kernel in the current context.
+
+    Attributes:
+        nbytes: written, and then read, each time.
+        reader: the kernel (first byte, number of 16-byte words, where it would write).
+    """
+
+    def __init__(self, l2_bytes: int) -> None:
+        self.nbytes = _FACTOR * l2_bytes
+        self._written = int(call(cuda.cuMemAlloc, self.nbytes))
+        self._read = int(call(cuda.cuMemAlloc, self.nbytes))
+        call(cuda.cuMemsetD8, self._read, 0, self.nbytes)
+        module = call(cuda.cuModuleLoadData, _PTX)
+        self.reader = call(cuda.cuModuleGetFunction, module, b"cutegen_read")
+        self._arguments = tuple(ctypes.c_uint64(v) for v in (self._read, self.nbytes // 16, self._written))
+        self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in self._arguments))
+
+    def enqueue(self, stream: int) -> None:
+        """Leaves the L2 full of clean lines of nobody's data."""
+        call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
+        pointers = ctypes.addressof(self._pointers)
+        call(cuda.cuLaunchKernel, self.reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
+
+
+if __name__ == "__main__":  # a kernel for a profiler to be tried out on
+    driver.start()
+    Flush(1 << 20).enqueue(0)
+    call(cuda.cuCtxSynchronize)

@@ -1,0 +1,252 @@
+"""A program loaded and ready to be launched over buffer sets: functions, packed arguments, launch configurations.
+
+Everything is prepared once, so that `Loaded.run` only enqueues, and may be captured into a graph. What cannot be
+launched is found here, before anything runs, with a sentence: the driver itself crashes on too few arguments and
+accepts wrong ones. `Loaded` is a `measuring.Work`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.execute.cuda import driver
+from cutegen_core.execute.cuda.driver import DriverError, call
+from cutegen_core.execute.cuda.program import Descriptor, Passed, Program, Step
+from cutegen_core.records.launch import TENSOR_MAP_BYTES
+
+_INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
+_FLOATS = {4: "f", 8: "d"}
+_PORTABLE_CLUSTER = 8
+
+
+class LaunchRefused(Exception):  # noqa: N818 - a verdict, not a fault
+    """The plan does not fit the compiled kernel or the device; the text is for the person."""
+
+
+class Place(NamedTuple):
+    """A tensor in this process."""
+
+    address: int
+    nbytes: int
+    output: bool
+
+
+Places = Mapping[str, Place]
+"""One buffer set: inputs and outputs by name."""
+
+
+@dataclass
+class _Prepared:
+    """One launch with all it points to, which must live as long as the launch may run."""
+
+    function: Any
+    config: Any
+    pointers: ctypes.Array[ctypes.c_void_p]
+    storage: list[Any]
+
+
+class Loaded:
+    """A module with its launches for each buffer set; `unload` ends it, and with it the module's global variables.
+
+    Args:
+        scratch: addresses by name; shared by all sets, whose runs follow one another.
+
+    Raises:
+        LaunchRefused: arguments, shared memory, cluster or a tensor map do not fit.
+        DriverError: the cubin cannot be loaded.
+    """
+
+    def __init__(self, cubin: bytes, program: Program, sets: Sequence[Places], scratch: Mapping[str, int]) -> None:
+        self._program, self._sets, self._scratch = program, sets, scratch
+        self._module = call(cuda.cuModuleLoadData, cubin)
+        try:
+            self._functions = {step.function: self._function(step) for step in program.steps}
+            self._launches = [list(self._prepare(places)) for places in sets]
+        except BaseException:
+            cuda.cuModuleUnload(self._module)
+            raise
+
+    def run(self, stream: int, index: int) -> None:
+        """Enqueues the zeroing of scratch and every launch of the plan on one buffer set.
+
+        Raises:
+            LaunchRefused: the driver refuses a launch.
+        """
+        for space in self._program.scratch:
+            if space.zero:
+                driver.fill(self._scratch[space.name], 0, space.nbytes, stream)
+        for step, launch in self._launches[index]:
+            launch.config.hStream = cuda.CUstream(stream)
+            try:
+                call(cuda.cuLaunchKernelEx, launch.config, launch.function, ctypes.addressof(launch.pointers), 0)
+            except DriverError as error:
+                if error.name not in _REFUSALS:
+                    raise  # of an earlier launch, or of a capture
+                raise LaunchRefused(_refusal(step, error)) from error
+
+    def poison(self, stream: int, index: int, byte: int = 0xFF) -> None:
+        """Enqueues filling the set's outputs, and scratch that is not zeroed, with a byte."""
+        for place in self._sets[index].values():
+            if place.output:
+                driver.fill(place.address, byte, place.nbytes, stream)
+        for space in self._program.scratch:
+            if not space.zero:
+                driver.fill(self._scratch[space.name], byte, space.nbytes, stream)
+
+    def unload(self) -> None:
+        """Unloads the module; the device must be idle."""
+        call(cuda.cuModuleUnload, self._module)
+
+    def _function(self, step: Step) -> Any:  # noqa: ANN401 - CUfunction
+        function = call(cuda.cuModuleGetFunction, self._module, step.function.encode())
+        most = max(s.smem_bytes for s in self._program.steps if s.function == step.function)
+        attribute = cuda.CUfunction_attribute
+        try:
+            call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
+        except DriverError as error:
+            static = call(cuda.cuFuncGetAttribute, attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)
+            raise LaunchRefused(
+                f"{step.kernel}: {most} bytes of dynamic and {static} of static shared memory are more than a block "
+                "of this device can have; the plan can ask for smem_max"
+            ) from error
+        if max(_volume(s.cluster) for s in self._program.steps) > _PORTABLE_CLUSTER:
+            call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+        return function
+
+    def _prepare(self, places: Places) -> Iterator[tuple[Step, _Prepared]]:
+        outputs = [place for place in places.values() if place.output]
+        if outputs and not any(place.nbytes for place in outputs):
+            return  # nothing is wanted: a host program returns before it launches
+        addresses = {name: place.address for name, place in places.items()} | dict(self._scratch)
+        maps = {each.name: each for each in self._program.maps}
+        for step in self._program.steps:
+            if not step.empty:
+                yield step, self._pack(step, addresses, maps)
+
+    def _pack(self, step: Step, addresses: Mapping[str, int], maps: Mapping[str, Descriptor]) -> _Prepared:
+        function = self._functions[step.function]
+        sizes = parameter_sizes(function)
+        if len(sizes) != len(step.passed):
+            given = len(step.passed)
+            raise LaunchRefused(f"{step.kernel} takes {len(sizes)} parameters, the plan gives {given} arguments")
+        storage: list[Any] = []
+        for number, (passed, size) in enumerate(zip(step.passed, sizes, strict=True), 1):
+            where = f"{step.kernel}, argument {number}"
+            if passed.kind == "map":
+                storage.append(_encoded(maps[str(passed.value)], addresses, size, where))
+                continue
+            value = Passed("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
+            storage.append(ctypes.create_string_buffer(pack(value, size, where), size))
+        pointers = (ctypes.c_void_p * max(1, len(storage)))(*(_address(each) for each in storage))
+        return _Prepared(function, _configuration(step), pointers, storage)
+
+
+def pack(passed: Passed, size: int, where: str) -> bytes:
+    """A pointer or number as the kernel's parameter of `size` bytes; beyond float's range is infinite, as in C.
+
+    Raises:
+        LaunchRefused: no such number has that size, or the value does not fit.
+    """
+    formats = {"tensor": {8: "Q"}, "int": _INTEGERS, "float": _FLOATS}[passed.kind]
+    if size not in formats:
+        wanted = " or ".join(map(str, formats))
+        raise LaunchRefused(f"{where}: the parameter has {size} bytes, a {_NOUNS[passed.kind]} has {wanted}")
+    if passed.kind != "int":
+        return struct.pack(formats[size], passed.value)
+    value, bits = int(passed.value), 8 * size
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise LaunchRefused(f"{where}: {value} does not fit into the {size} bytes of the parameter")
+    return (value & ((1 << bits) - 1)).to_bytes(size, "little")
+
+
+_NOUNS = {"tensor": "pointer", "int": "whole number", "float": "floating-point number"}
+
+
+def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
+    """Bytes of each parameter of a loaded kernel."""
+    sizes: list[int] = []
+    while True:
+        code, _, size = cuda.cuFuncGetParamInfo(function, len(sizes))
+        if code != cuda.CUresult.CUDA_SUCCESS:
+            return sizes
+        sizes.append(int(size))
+
+
+def _encoded(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
+    if size != TENSOR_MAP_BYTES:
+        raise LaunchRefused(
+            f"{where}: the parameter has {size} bytes, a tensor map has {TENSOR_MAP_BYTES} and is passed by value"
+        )
+    data_type, interleave, swizzle, promotion, fill = each.codes
+    wide, narrow = cuda.cuuint64_t, cuda.cuuint32_t
+    try:
+        return call(
+            cuda.cuTensorMapEncodeTiled, cuda.CUtensorMapDataType(data_type), len(each.dims),
+            addresses[each.tensor] + each.offset_bytes, [wide(d) for d in each.dims],
+            [wide(s) for s in each.strides_bytes or (16,)], [narrow(b) for b in each.box],
+            [narrow(s) for s in each.element_strides], cuda.CUtensorMapInterleave(interleave),
+            cuda.CUtensorMapSwizzle(swizzle), cuda.CUtensorMapL2promotion(promotion),
+            cuda.CUtensorMapFloatOOBfill(fill),
+        )  # fmt: skip
+    except DriverError as error:
+        raise LaunchRefused(f"{where}: the driver refuses the tensor map {each.name}: {error}") from error
+
+
+def _address(storage: Any) -> int:  # noqa: ANN401 - a ctypes buffer or a CUtensorMap
+    return int(storage.getPtr()) if isinstance(storage, cuda.CUtensorMap) else ctypes.addressof(storage)
+
+
+def _configuration(step: Step) -> Any:  # noqa: ANN401 - CUlaunchConfig
+    config = cuda.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = step.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = step.block
+    config.sharedMemBytes = step.smem_bytes
+    attributes = []
+    if step.cluster != (1, 1, 1):
+        cluster = cuda.CUlaunchAttribute()
+        cluster.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = step.cluster
+        attributes.append(cluster)
+    if step.cooperative:
+        cooperative = cuda.CUlaunchAttribute()
+        cooperative.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        cooperative.value.cooperative = 1
+        attributes.append(cooperative)
+    config.attrs, config.numAttrs = attributes, len(attributes)
+    return config
+
+
+def _volume(extents: Sequence[int]) -> int:
+    x, y, z = extents
+    return x * y * z
+
+
+_REFUSALS = {
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "a cooperative launch needs all its blocks on the device at once; launch fewer, such as device.sm_count times "
+        "what fits on one SM"
+    ),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
+        "a block needs more registers or shared memory than an SM has; use smaller blocks or __launch_bounds__"
+    ),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": (
+        "the cluster does not fit; the grid must be a multiple of it, and more than 8 blocks are not portable"
+    ),
+    "CUDA_ERROR_INVALID_VALUE": (
+        "an extent of grid, block or cluster is beyond the device's limits, or the block is larger than the kernel's "
+        "__launch_bounds__"
+    ),
+    "CUDA_ERROR_NOT_SUPPORTED": "the device does not have what the launch asks for",
+}
+
+
+def _refusal(step: Step, error: DriverError) -> str:
+    cluster = f", cluster {step.cluster}" if step.cluster != (1, 1, 1) else ""
+    shape = f"grid {step.grid}, block {step.block}{cluster}, {step.smem_bytes} bytes of shared memory"
+    return f"line {step.line}: {step.kernel} cannot be launched ({shape}): {_REFUSALS[error.name]} ({error.name})"

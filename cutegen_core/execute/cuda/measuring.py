@@ -1,0 +1,159 @@
+"""Device time of a few kernels, cold and without launch overhead; used by the runner and by the judge alike.
+
+One *round* takes each buffer set once, so nothing a kernel keeps from one sample helps it with the next:
+
+1. warm-up on a set that is never timed, so that clocks and instruction caches are awake;
+2. per timed set: outputs poisoned, L2 flushed, an event, the work's kernels, an event.
+
+A round is captured into one CUDA graph and replayed: launches cost no host time, and the event-record nodes stand
+around the kernels only. Work that cannot be captured is put on the stream directly ("events"); there the flush before
+each sample is what the host's launches hide behind. Persisting L2 lines are reset before each round.
+
+Torch-free. https://docs.nvidia.com/cuda/cuda-driver-api/ (cuEventRecordWithFlags, cuCtxResetPersistingL2Cache)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.execute.cuda.driver import DriverError, call, finish
+from cutegen_core.execute.cuda.flush import Flush
+
+GRAPH, EVENTS = "graph replay", "events"
+MOST_SETS = 32
+_EXTERNAL = cuda.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+_THREAD_LOCAL = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+
+class Work(Protocol):
+    """What is timed. Both methods only enqueue; while the stream is being captured nothing runs."""
+
+    def run(self, stream: int, index: int) -> None:
+        """The kernels (and the zeroing of scratch) of one buffer set."""
+
+    def poison(self, stream: int, index: int) -> None:
+        """Fills the set's outputs and unzeroed scratch with bytes that are never right; not timed."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round does.
+
+    Attributes:
+        order: sets to time, each at most once, at most MOST_SETS.
+        warm: the set of the warm-up, not in `order`.
+        warm_runs: how often that runs first.
+    """
+
+    order: tuple[int, ...]
+    warm: int = 0
+    warm_runs: int = 2
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Device time in µs of each set of a round, in its order; `method` is GRAPH or EVENTS."""
+
+    us: tuple[float, ...]
+    method: str
+
+
+class Meter:
+    """Flush buffers and events in the current context; one thread at a time.
+
+    Args:
+        stream: not the legacy default stream, which cannot be captured.
+        l2_bytes: of the device.
+
+    Raises:
+        DriverError: from here and every method, when the driver refuses or a kernel failed.
+    """
+
+    def __init__(self, stream: int, l2_bytes: int) -> None:
+        self.stream = stream
+        self.flush = Flush(l2_bytes)
+        self._begins = [call(cuda.cuEventCreate, 0) for _ in range(MOST_SETS)]
+        self._ends = [call(cuda.cuEventCreate, 0) for _ in range(MOST_SETS)]
+
+    def measure(self, work: Work, steps: Round, deadline: float) -> Samples:
+        """One round, through a graph where the work can be captured.
+
+        Args:
+            deadline: on `time.monotonic`'s clock; gpu.driver.Unfinished when the device is still busy then.
+        """
+        graph = self.capture(lambda: self.enqueue(work, steps, captured=True))
+        if graph is None:
+            return self.measure_directly(work, steps, deadline)
+        try:
+            return self.replay(graph.executable, steps, deadline)
+        finally:
+            graph.close()
+
+    def measure_directly(self, work: Work, steps: Round, deadline: float) -> Samples:
+        """One round of direct launches."""
+        self.reset()
+        self.enqueue(work, steps, captured=False)
+        return Samples(self.elapsed(steps, deadline), EVENTS)
+
+    def replay(self, executable: int, steps: Round, deadline: float) -> Samples:
+        """One replay of a graph that holds the round."""
+        self.reset()
+        call(cuda.cuGraphLaunch, executable, self.stream)
+        return Samples(self.elapsed(steps, deadline), GRAPH)
+
+    def enqueue(self, work: Work, steps: Round, *, captured: bool) -> None:
+        """Puts a whole round on the stream; by itself for a capture that somebody else began, such as torch's."""
+        for _ in range(steps.warm_runs):
+            work.run(self.stream, steps.warm)
+        for slot, index in enumerate(steps.order):
+            work.poison(self.stream, index)
+            self.flush.enqueue(self.stream)
+            self._record(self._begins[slot], captured)
+            work.run(self.stream, index)
+            self._record(self._ends[slot], captured)
+
+    def elapsed(self, steps: Round, deadline: float) -> tuple[float, ...]:
+        """Waits for a round and reads its events."""
+        finish(self.stream, deadline)
+        pairs = zip(self._begins, self._ends, steps.order, strict=False)
+        return tuple(1000.0 * call(cuda.cuEventElapsedTime, begin, end) for begin, end, _ in pairs)
+
+    def reset(self) -> None:
+        """Takes away L2 lines that a kernel has asked to persist; before each round."""
+        call(cuda.cuCtxResetPersistingL2Cache)
+
+    def capture(self, enqueue: Callable[[], None]) -> Graph | None:
+        """Records what `enqueue` puts on the stream; None where something in it cannot be captured."""
+        call(cuda.cuStreamBeginCapture, self.stream, _THREAD_LOCAL)
+        try:
+            enqueue()
+        except DriverError:
+            cuda.cuStreamEndCapture(self.stream)
+            return None
+        code, graph = cuda.cuStreamEndCapture(self.stream)
+        return Graph(graph) if code == cuda.CUresult.CUDA_SUCCESS else None
+
+    def _record(self, event: Any, captured: bool) -> None:  # noqa: ANN401 - CUevent
+        # captured: a node of its own that stamps the time at every replay
+        call(cuda.cuEventRecordWithFlags, event, self.stream, _EXTERNAL if captured else 0)
+
+
+class Graph:
+    """A captured round, ready to be replayed; `close` while the stream is idle."""
+
+    def __init__(self, graph: Any) -> None:  # noqa: ANN401 - CUgraph
+        self._graph = graph
+        self.executable = int(call(cuda.cuGraphInstantiate, graph, 0))
+
+    def close(self) -> None:
+        call(cuda.cuGraphExecDestroy, self.executable)
+        call(cuda.cuGraphDestroy, self._graph)
+
+
+def each(sets: int, first: int = 0) -> Sequence[int]:
+    """The timed sets (1 .. sets), starting after `first` of them, so that rounds begin with different ones."""
+    return [1 + (first + k) % sets for k in range(sets)]

@@ -1,0 +1,172 @@
+"""Device memory that two processes can share, one mapping a tensor, with nothing mapped behind its last byte.
+
+    reserved:  |<------------------ mapped, a multiple of 2 MiB ------------------>|<-- never mapped -->|
+               | guard pattern ................. | tensor ............... | tail |
+
+1. The owner allocates (`Buffer.allocate`) and offers a file descriptor (`share`); it may read and write.
+2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
+3. Mappings lie at random addresses, in each process others.
+4. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
+   leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
+
+Virtual memory management: CUDA Driver API, chapters "Virtual Memory Management".
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+
+from cuda.bindings import driver as cuda
+
+from cutegen_core.execute.cuda import driver
+from cutegen_core.execute.cuda.driver import call
+from cutegen_core.execute.cuda.layout import ALIGNMENT, Layout, Shared
+
+GUARD = 0xA5
+"""The byte around tensors."""
+
+_HOLE_BYTES = 64 << 20
+_WINDOW_AT, _WINDOW_BYTES, _SLOT_BYTES = 1 << 44, 512 << 30, 32 << 20  # the driver rounds hints to 32 MiB
+_FD = cuda.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Guard bytes somebody wrote over.
+
+    Attributes:
+        where: "in front of" or "behind" the tensor.
+        distance: bytes from the tensor to the nearest of them, 1 for the neighbour.
+    """
+
+    where: str
+    distance: int
+
+    def sentence(self, tensor: str) -> str:
+        """What happened to `tensor`, for the person."""
+        return f"the kernel writes {self.where} {tensor}, {self.distance} bytes away from it"
+
+
+class Buffer:
+    """One tensor's memory, mapped in this process. `address` is the tensor's, `nbytes` its size; `free` ends it."""
+
+    def __init__(self, layout: Layout, handle: int, access: int) -> None:
+        self.layout = layout
+        self._handle = handle
+        self._reserved = layout.mapped + _HOLE_BYTES
+        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _somewhere(), 0))
+        self._mapped = False
+        try:
+            call(cuda.cuMemMap, self._base, layout.mapped, 0, handle, 0)
+            self._mapped = True
+            call(cuda.cuMemSetAccess, self._base, layout.mapped, [_access(access)], 1)
+        except driver.DriverError:
+            self.free()
+            raise
+
+    @classmethod
+    def allocate(cls, nbytes: int, alignment: int = ALIGNMENT) -> Buffer:
+        """Fresh memory on the current device, guards written, the tensor itself undefined.
+
+        Raises:
+            DriverError: CUDA_ERROR_OUT_OF_MEMORY and its kin.
+        """
+        layout = Layout.of(nbytes, granularity(), alignment)
+        buffer = cls(layout, int(call(cuda.cuMemCreate, layout.mapped, _properties(), 0)), _READ_WRITE)
+        buffer.guard()
+        return buffer
+
+    @classmethod
+    def imported(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
+        """Somebody else's memory; the descriptor is closed. A write to a read-only one is an illegal address."""
+        try:
+            handle = int(call(cuda.cuMemImportFromShareableHandle, fd, _FD))
+        finally:
+            os.close(fd)
+        return cls(layout, handle, _READ_WRITE if writable else _READ)
+
+    @property
+    def address(self) -> int:
+        return self._base + self.layout.offset
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.nbytes
+
+    def share(self, name: str, *, output: bool) -> Shared:
+        """The memory as a runner can map it, under a tensor's name; the caller closes the descriptor."""
+        return Shared(name, int(call(cuda.cuMemExportToShareableHandle, self._handle, _FD, 0)), self.layout, output)
+
+    def fill(self, byte: int) -> None:
+        """Sets the tensor, not the guards, and waits."""
+        if self.nbytes:
+            call(cuda.cuMemsetD8, self.address, byte, self.nbytes)
+            call(cuda.cuCtxSynchronize)
+
+    def guard(self) -> None:
+        """Writes the pattern around the tensor and waits."""
+        call(cuda.cuMemsetD8, self._base, GUARD, self.layout.offset)
+        if self.layout.tail:
+            call(cuda.cuMemsetD8, self.address + self.nbytes, GUARD, self.layout.tail)
+        call(cuda.cuCtxSynchronize)
+
+    def damage(self) -> Damage | None:
+        """What became of the guards; call when no kernel runs."""
+        behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)
+        if behind.strip(_PATTERN):
+            return Damage("behind", len(behind) - len(behind.lstrip(_PATTERN)) + 1)
+        front = driver.copy_out(self._base, self.layout.offset)
+        clean = len(front) - len(front.rstrip(_PATTERN))
+        return Damage("in front of", clean + 1) if clean < len(front) else None
+
+    def free(self) -> None:
+        """Gives the memory back; safe to call twice, and after the context is lost it does what still can be done."""
+        if self._mapped:
+            cuda.cuMemUnmap(self._base, self.layout.mapped)
+            self._mapped = False
+        if self._base:
+            cuda.cuMemAddressFree(self._base, self._reserved)
+            cuda.cuMemRelease(self._handle)
+            self._base = 0
+
+
+def _somewhere() -> int:
+    """A random address: where one tensor lies says nothing about the others, which a kernel could otherwise reach
+    before its time. All in a window that one page directory covers, so that it costs no longer walks."""
+    return _WINDOW_AT + secrets.randbelow(_WINDOW_BYTES // _SLOT_BYTES) * _SLOT_BYTES
+
+
+def granularity() -> int:
+    """What the size of a mapping must be a multiple of, in bytes."""
+    minimum = cuda.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    size: int = call(cuda.cuMemGetAllocationGranularity, _properties(), minimum)
+    return size
+
+
+_PATTERN = bytes([GUARD])
+_READ = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
+_READ_WRITE = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+def _location() -> cuda.CUmemLocation:
+    location = cuda.CUmemLocation()
+    location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    location.id = int(call(cuda.cuCtxGetDevice))
+    return location
+
+
+def _properties() -> cuda.CUmemAllocationProp:
+    properties = cuda.CUmemAllocationProp()
+    properties.type = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.requestedHandleTypes = _FD
+    properties.location = _location()
+    return properties
+
+
+def _access(flags: int) -> cuda.CUmemAccessDesc:
+    access = cuda.CUmemAccessDesc()
+    access.location = _location()
+    access.flags = flags
+    return access

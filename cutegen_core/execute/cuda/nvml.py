@@ -1,0 +1,223 @@
+"""The GPU's state while something is measured: clocks, heat, power, why it slows down, who else uses it.
+
+Through NVML (nvidia-ml-py), which needs no CUDA context. `Monitor` asks every few milliseconds in a thread; `Period`
+says what it saw between two moments.
+
+What drops a sample: slowdown by heat and by hardware protection (HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown,
+SwThermalSlowdown); they come and go and say nothing about a kernel. The software power cap does not: a large matrix
+product holds an H200 at its power limit all the time, so that is the speed it has there; it hits everything measured in
+the same rounds, and is recorded. https://docs.nvidia.com/deploy/nvml-api/ (nvmlClocksEventReasons)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pynvml
+
+from cutegen_core.records.errors import MachineError
+
+_REASONS = {
+    0x1: "idle", 0x2: "clocks set by the administrator", 0x4: "power cap", 0x8: "hardware slowdown",
+    0x10: "sync boost", 0x20: "heat (software)", 0x40: "heat (hardware)", 0x80: "power brake", 0x100: "display clocks",
+    1 << 62: "slowdowns are not reported by this GPU",
+}  # fmt: skip
+_UNREPORTED = 1 << 62
+_DROPPING = 0x8 | 0x20 | 0x40 | 0x80
+_SILENT = 0x1
+_INTERVAL_S = 0.01
+_HOLDERS = (b"cutegen_core.execute.cuda.", b"cutegen_core.judge.gpu.")
+
+
+@dataclass(frozen=True)
+class State:
+    """One look at the device.
+
+    Attributes:
+        at: on `time.monotonic`'s clock.
+        power_w: 0 where the GPU does not say.
+        reasons: NVML's bits for why clocks are lower than they could be.
+    """
+
+    at: float
+    sm_clock_mhz: int
+    memory_clock_mhz: int
+    temperature_c: int
+    power_w: float
+    reasons: int
+
+    @property
+    def throttled(self) -> bool:
+        """Slowed down by heat or by the hardware's protection: what is measured now says nothing."""
+        return bool(self.reasons & _DROPPING)
+
+
+class Gpu:
+    """One device by its UUID.
+
+    Raises:
+        MachineError: from every method, when the driver does not answer.
+    """
+
+    def __init__(self, uuid: str | None = None) -> None:
+        """The device of that UUID ("GPU-..."), by default the first."""
+        _call(pynvml.nvmlInit)
+        if uuid is None:
+            self._handle = _call(pynvml.nvmlDeviceGetHandleByIndex, 0)
+        else:
+            self._handle = _call(pynvml.nvmlDeviceGetHandleByUUID, uuid)
+
+    @property
+    def name(self) -> str:
+        return str(_call(pynvml.nvmlDeviceGetName, self._handle))
+
+    @property
+    def uuid(self) -> str:
+        return str(_call(pynvml.nvmlDeviceGetUUID, self._handle))
+
+    @property
+    def driver(self) -> str:
+        return str(_call(pynvml.nvmlSystemGetDriverVersion))
+
+    def state(self) -> State:
+        """How it is now."""
+        handle = self._handle
+        return State(
+            at=time.monotonic(),
+            sm_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
+            memory_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
+            temperature_c=int(_call(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),
+            power_w=_reported(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
+            reasons=_reported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
+        )
+
+    def other_processes(self) -> int:
+        """Programs that compute on it beside the workbench's own.
+
+        In a container the driver may number processes differently: then as many as ours are taken off.
+        """
+        listed = [int(p.pid) for p in _call(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle)]
+        own = _own_processes()
+        known = [pid for pid in listed if pid in own]
+        return len(listed) - len(known) if known else max(0, len(listed) - len(own))
+
+    def memory_used_bytes(self) -> int:
+        """Memory of the device that somebody holds, the driver included."""
+        return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).used)
+
+    def memory_total_bytes(self) -> int:
+        """Memory of the device."""
+        return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).total)
+
+    def power_limit_w(self) -> float:
+        """What the driver keeps its power under."""
+        return float(_call(pynvml.nvmlDeviceGetEnforcedPowerLimit, self._handle)) / 1000.0
+
+    def close(self) -> None:
+        """Lets go of the driver's library."""
+        _call(pynvml.nvmlShutdown)
+
+
+@dataclass(frozen=True)
+class Period:
+    """All that was seen between two moments; at least one state."""
+
+    states: tuple[State, ...]
+
+    @property
+    def throttled(self) -> bool:
+        return any(state.throttled for state in self.states)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What slowed it down, in words; nothing when it did not."""
+        seen = 0
+        for state in self.states:
+            seen |= state.reasons
+        return tuple(text for bit, text in _REASONS.items() if seen & bit & ~_SILENT)
+
+    @property
+    def sm_clock_mhz(self) -> tuple[int, int]:
+        return _range([s.sm_clock_mhz for s in self.states])
+
+    @property
+    def temperature_c(self) -> tuple[int, int]:
+        return _range([s.temperature_c for s in self.states])
+
+    @property
+    def power_w(self) -> tuple[float, float]:
+        watts = [s.power_w for s in self.states]
+        return min(watts), max(watts)
+
+
+class Monitor:
+    """Looks at a device from a thread until it is left.
+
+    with Monitor(gpu) as monitor:
+        begun = time.monotonic()
+        ...
+        monitor.since(begun).throttled
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._states: list[State] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def since(self, begun: float) -> Period:
+        """What was seen from that moment until now; it looks once more itself, so there is always something."""
+        self._states.append(self._gpu.state())
+        return Period(tuple(state for state in self._states if state.at >= begun))
+
+    def __enter__(self) -> Monitor:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_INTERVAL_S):
+            self._states.append(self._gpu.state())
+
+
+def _own_processes() -> set[int]:
+    """Processes of the workbench that may hold a device."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it ended meanwhile, or belongs to somebody else
+        if any(module in command for module in _HOLDERS):
+            found.add(int(folder.name))
+    return found
+
+
+def _range(values: Sequence[int]) -> tuple[int, int]:
+    return min(values), max(values)
+
+
+def _reported(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
+    """A number that not every GPU gives."""
+    try:
+        return int(function(handle))
+    except pynvml.NVMLError_NotSupported:
+        return otherwise
+    except pynvml.NVMLError as error:
+        raise MachineError(f"the NVIDIA driver did not answer {function.__name__}: {error}.") from error
+
+
+def _call(function: Any, *arguments: Any) -> Any:  # noqa: ANN401 - the library has no types
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        raise MachineError(f"the NVIDIA driver did not answer {function.__name__}: {error}.") from error

@@ -1,0 +1,179 @@
+"""What a runner launches: a launch plan joined with what was compiled, as plain data that travels as JSON.
+
+`program` makes it out of a resolved plan, the mangled names and the kernels' parameter types. A number's C width comes
+from the loaded kernel; whether it is stored as an integer or as floating point only its declared type can tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+from cutegen_core.execute.port import Built
+from cutegen_core.kernel.check_arguments import parameter_types
+from cutegen_core.records.launch import Argument, Dim3, Launch, LaunchPlan, ScalarArgument, TensorArgument, TensorMap
+from cutegen_core.records.problem import ITEMSIZE
+
+FUNCTIONS = "functions.json"
+"""Beside a built cubin: name expression -> `Function`."""
+
+_FLOATING = ("float", "double")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A compiled kernel.
+
+    Attributes:
+        mangled: its name in the cubin.
+        signature: the same demangled, "relu(float const*, float*, int)".
+    """
+
+    mangled: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One argument as it is passed.
+
+    Attributes:
+        kind: "tensor" and "map" (by name), "int" and "float" (a number).
+    """
+
+    kind: str
+    value: str | int | float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel launch.
+
+    Attributes:
+        kernel: the plan's name expression, for messages.
+        function: the name in the cubin.
+        line: of the plan, 1-based.
+    """
+
+    kernel: str
+    function: str
+    grid: Dim3
+    block: Dim3
+    smem_bytes: int
+    cluster: Dim3
+    cooperative: bool
+    line: int
+    passed: tuple[Passed, ...]
+
+    @property
+    def empty(self) -> bool:
+        """There is no block to run: the driver would refuse it, a host program would leave it out."""
+        return 0 in self.grid
+
+
+@dataclass(frozen=True)
+class Space:
+    """Scratch the runner allocates; zeroed before each run of the plan, or poisoned once."""
+
+    name: str
+    nbytes: int
+    zero: bool
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor map, as numbers for cuTensorMapEncodeTiled; `codes` in the order of `launch.TensorMapCodes`."""
+
+    name: str
+    tensor: str
+    offset_bytes: int
+    dims: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    codes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """All launches of one workload, in order on one stream."""
+
+    steps: tuple[Step, ...]
+    scratch: tuple[Space, ...] = ()
+    maps: tuple[Descriptor, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values; `Program.read` takes them back."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Program:
+        """The inverse of `plain`, after a journey through JSON."""
+        return cls(
+            steps=tuple(_step(step) for step in plain["steps"]),
+            scratch=tuple(Space(**space) for space in plain["scratch"]),
+            maps=tuple(Descriptor(**{k: _tupled(v) for k, v in each.items()}) for each in plain["maps"]),
+        )
+
+
+def program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
+    """Joins a plan with the compiled kernels.
+
+    Args:
+        functions: by name expression; a kernel that is missing is a KeyError, the plan was checked before.
+    """
+    return Program(
+        steps=tuple(_joined(launch, functions[launch.kernel]) for launch in plan.launches),
+        scratch=tuple(Space(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
+        maps=tuple(_descriptor(each) for each in plan.tensor_maps),
+    )
+
+
+def program_of(built: Built, plan: LaunchPlan) -> Program:
+    """The program of a candidate that the GPU executor built; `built.path` is the cubin."""
+    assert built.path is not None
+    functions = json.loads((built.path.parent / FUNCTIONS).read_text())
+    return program(plan, {name: Function(**function) for name, function in functions.items()})
+
+
+def _joined(launch: Launch, function: Function) -> Step:
+    types = parameter_types(function.signature)
+    floating = [types[i].base in _FLOATING if i < len(types) else False for i in range(len(launch.args))]
+    return Step(
+        kernel=launch.kernel,
+        function=function.mangled,
+        grid=launch.grid,
+        block=launch.block,
+        smem_bytes=launch.smem_bytes,
+        cluster=launch.cluster,
+        cooperative=launch.cooperative,
+        line=launch.line,
+        passed=tuple(_passed(a, f) for a, f in zip(launch.args, floating, strict=True)),
+    )
+
+
+def _passed(argument: Argument, floating: bool) -> Passed:
+    if isinstance(argument, TensorArgument):
+        return Passed("tensor", argument.name)
+    if isinstance(argument, ScalarArgument):
+        return Passed("float", float(argument.value)) if floating else Passed("int", argument.value)
+    return Passed("map", argument.name)
+
+
+def _descriptor(tensor_map: TensorMap) -> Descriptor:
+    return Descriptor(
+        tensor_map.name, tensor_map.tensor, tensor_map.offset_bytes, tensor_map.dims, tensor_map.strides_bytes,
+        tensor_map.box, tensor_map.element_strides, tuple(tensor_map.codes),
+    )  # fmt: skip
+
+
+def _step(plain: Mapping[str, Any]) -> Step:
+    passed = tuple(Passed(**each) for each in plain["passed"])
+    return Step(**{k: _tupled(v) for k, v in plain.items() if k != "passed"}, passed=passed)
+
+
+def _tupled(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return tuple(value) if isinstance(value, list) else value

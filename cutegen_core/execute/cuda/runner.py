@@ -1,0 +1,168 @@
+"""The process that runs one candidate, over memory somebody else owns; torch-free. `runner_process` starts it.
+
+1. Before the candidate is known: driver, context, stream, what measuring needs. Then it shuts itself in
+   (`sandbox.seal`: no file, socket or program can be opened any more; importing memory and loading modules need none).
+2. `load`: imports a program's buffer sets, inputs read-only, outputs read-write, each ending at unmapped addresses,
+   and allocates the scratch.
+3. `run`, `measure`: load the module afresh, so that no global variable outlives a phase, launch, and ask the stream
+   until a deadline instead of waiting for it.
+4. The first fault, a closed channel or a word ends the process; an endless kernel ends with it.
+
+Whatever a kernel prints goes to stdout, a file of the owner. Answers go over the inherited socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cutegen_core.execute.cuda import driver
+from cutegen_core.execute.cuda.driver import DriverError, Unfinished
+from cutegen_core.execute.cuda.launching import LaunchRefused, Loaded, Place
+from cutegen_core.execute.cuda.layout import Layout
+from cutegen_core.execute.cuda.measuring import Meter, Round
+from cutegen_core.execute.cuda.memory import Buffer
+from cutegen_core.execute.cuda.program import Program
+from cutegen_core.execute.cuda.shared_memory import SharedMemory
+from cutegen_core.execute.cuda.wire import Channel, Message, end_with
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records.errors import MachineError
+
+_LOG_BYTES = 1 << 20
+_SCRATCH_ALIGNMENT = 256
+
+
+@dataclass
+class Runner:
+    """What is loaded now, and what was made ready before."""
+
+    stream: int
+    shared: SharedMemory
+    meter: Meter | None
+    cubin: bytes = b""
+    program: Program = field(default_factory=lambda: Program(()))
+    sets: list[dict[str, Buffer]] = field(default_factory=list)
+    places: list[dict[str, Place]] = field(default_factory=list)
+    scratch: dict[str, Buffer] = field(default_factory=dict)
+
+    def load(self, message: Message, fds: list[int]) -> Message:
+        """Takes the memory of a program, in place of what was there."""
+        self._free()
+        self.cubin = _read(fds[0])
+        self.program = Program.read(message["program"])
+        waiting = iter(fds[1:])
+        for described in message["sets"]:
+            self.sets.append({})
+            for tensor in described:
+                layout, writable = Layout(**tensor["layout"]), tensor["output"] or message["inputs_writable"]
+                self.sets[-1][tensor["name"]] = Buffer.imported(next(waiting), layout, writable=writable)
+            self.places.append({t["name"]: self._place(t["name"], t["output"]) for t in described})
+        for space in self.program.scratch:
+            self.scratch[space.name] = Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT)
+        return {}
+
+    def run(self, message: Message) -> Message:
+        """The plan on one set, as many calls in a row as asked for; its scratch must be intact afterwards.
+
+        The outputs are those of the last call: what an earlier one left in the module must not keep it from its work.
+        """
+        deadline = time.monotonic() + message["timeout_s"]
+        with self._loaded() as loaded:
+            for _ in range(message["calls"]):
+                loaded.poison(self.stream, message["set"], message["poison"])
+                self.shared.fill(message["poison"], self.stream)
+                loaded.run(self.stream, message["set"])
+                driver.finish(self.stream, deadline)
+        for name, buffer in self.scratch.items():
+            if damage := buffer.damage():
+                raise ScratchDamaged(name, damage.sentence(f"scratch {name}"))
+        return {}
+
+    def measure(self, message: Message) -> Message:
+        """Device time of sets; needs a runner started for it."""
+        if self.meter is None:
+            raise MachineError("this GPU runner was not started to measure.")
+        steps = Round(tuple(message["order"]), message["warm"], message["warm_runs"])
+        with self._loaded() as loaded:
+            samples = self.meter.measure(loaded, steps, time.monotonic() + message["timeout_s"])
+        return {"us": samples.us, "method": samples.method}
+
+    @contextlib.contextmanager
+    def _loaded(self) -> Iterator[Loaded]:
+        # on a fault the context is lost and the process ends: nothing is unloaded then
+        loaded = Loaded(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
+        yield loaded
+        loaded.unload()
+
+    def _place(self, name: str, output: bool) -> Place:
+        buffer = self.sets[-1][name]
+        return Place(buffer.address, buffer.nbytes, output)
+
+    def _free(self) -> None:
+        for buffer in (*(b for each in self.sets for b in each.values()), *self.scratch.values()):
+            buffer.free()
+        self.sets, self.places, self.scratch = [], [], {}
+
+
+class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
+    """A kernel wrote past a scratch buffer."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def main() -> None:
+    """Serves the socket named by CUTEGEN_CHANNEL until the first fault or the owner's end."""
+    channel = Channel(socket.socket(fileno=int(os.environ.pop("CUTEGEN_CHANNEL"))))
+    end_with(channel.socket.fileno())
+    try:
+        gpu = driver.start()
+        stream = driver.create_stream()
+        runner = Runner(stream, SharedMemory(gpu), Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
+        driver.finish(stream, time.monotonic() + 10.0)
+        channel.send({"sandbox": sandbox.seal(_LOG_BYTES)})
+    except MachineError as error:
+        channel.send({"machine_error": str(error)})
+        return
+    while True:
+        message, fds = channel.receive()
+        answer = _answer(runner, message, fds)
+        channel.send(answer)
+        if answer.get("ended") != "well":
+            os._exit(0)  # the context may be lost or busy: the kernel takes everything back
+
+
+def _answer(runner: Runner, message: Message, fds: list[int]) -> Message:
+    actions: Mapping[str, Callable[[], Message]] = {
+        "load": lambda: runner.load(message, fds),
+        "run": lambda: runner.run(message),
+        "measure": lambda: runner.measure(message),
+    }
+    try:
+        return {"ended": "well", "result": actions[message["op"]]()}
+    except LaunchRefused as refused:
+        return {"ended": "refused", "message": str(refused)}
+    except ScratchDamaged as damaged:
+        return {"ended": "damaged", "scratch": damaged.name, "message": str(damaged)}
+    except Unfinished:
+        return {"ended": "unfinished"}
+    except DriverError as error:
+        return {"ended": "fault", "name": error.name, "call": error.call, "text": error.text}
+    except MachineError as error:
+        return {"machine_error": str(error)}
+
+
+def _read(fd: int) -> bytes:
+    with open(fd, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+if __name__ == "__main__":
+    main()

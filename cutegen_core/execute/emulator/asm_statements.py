@@ -1,0 +1,131 @@
+"""Inline assembly into calls of the PTX interpreter.
+
+`asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators
+and constraints are replaced, so preprocessor lines inside a statement and line numbers stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cutegen_core.execute.emulator.lexer import (
+    Token,
+    TokenKind,
+    is_blank,
+    matching,
+    next_solid,
+    text_of,
+    tokens_until_closed,
+)
+
+_SKIPPED_OR_ASM = re.compile(
+    r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)"
+    r'|R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)'
+    r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\''
+    r"|(?P<asm>\b(?:asm|__asm__|__asm)\b)",
+    re.DOTALL,
+)
+_HEAD = re.compile(
+    r"(?:asm|__asm__|__asm)(?:\s|\\\n|/\*.*?\*/|//[^\n]*)*(?:\b(?:volatile|__volatile__|__volatile)\b\s*)*(?=\()",
+    re.DOTALL,
+)
+_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the letters PTX has; those of a host are others
+_CLOBBERS = 3
+
+
+class AsmError(Exception):
+    """A statement that is not in the form inline PTX takes; carries its line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Rewritten(NamedTuple):
+    """The new text and how many statements were replaced in it."""
+
+    text: str
+    statements: int
+
+
+def rewrite_asm(text: str) -> Rewritten:
+    """Replaces every inline assembly statement of `text`.
+
+    Raises:
+        AsmError: a statement with operand names, `asm goto`, or a constraint PTX does not have.
+    """
+    parts: list[str] = []
+    position = statements = 0
+    for match in _SKIPPED_OR_ASM.finditer(text):
+        if match["asm"] is None or match.start() < position:
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        head = _HEAD.match(text, match.start())
+        if head is None:
+            raise AsmError("`asm` that is not a PTX statement", line)
+        statement = tokens_until_closed(text, head.end())
+        if not statement:
+            raise AsmError("inline assembly whose parenthesis stays open", line)
+        parts += [text[position : match.start()], "emu::ptx(", "\n" * head[0].count("\n")]
+        parts += [*_arguments(statement[1:-1], line), ")"]
+        position = head.end() + sum(len(token.text) for token in statement)
+        statements += 1
+    return Rewritten("".join([*parts, text[position:]]), statements)
+
+
+def _arguments(body: Sequence[Token], line: int) -> list[str]:
+    """What stands between the parentheses; sections are the PTX text, outputs, inputs, clobbers."""
+    section = index = 0
+    conditions: list[int] = []  # the section at each open #if: every branch starts from it
+    parts: list[str] = []
+    while index < len(body):
+        token = body[index]
+        if token.text == "#":
+            index, text = _directive(body, index)
+            section = _branch(text, section, conditions)
+            parts.append(text)
+            continue
+        if token.text in (":", "::"):
+            section += len(token.text)
+            if section > _CLOBBERS:
+                raise AsmError("inline assembly with labels (`asm goto`)", line)
+        elif section in (0, _CLOBBERS) or is_blank(token):
+            parts.append(token.text if section == 0 or is_blank(token) else "")
+        elif token.text != ",":
+            index, text = _operand(body, index, line)
+            parts.append(text)
+            continue
+        index += 1
+    return parts
+
+
+def _directive(body: Sequence[Token], index: int) -> tuple[int, str]:
+    end = index + 1
+    while end < len(body) and "\n" not in body[end].text:
+        end += 1
+    return end, text_of(body[index:end])
+
+
+def _branch(directive: str, section: int, conditions: list[int]) -> int:
+    word = directive[1:].split()[0]
+    if word in ("if", "ifdef", "ifndef"):
+        conditions.append(section)
+    elif word in ("else", "elif"):
+        return conditions[-1]
+    elif word == "endif":
+        conditions.pop()
+    return section
+
+
+def _operand(body: Sequence[Token], index: int, line: int) -> tuple[int, str]:
+    token = body[index]
+    constraint = _CONSTRAINT.fullmatch(token.text) if token.kind is TokenKind.STRING else None
+    opening = next_solid(body, index + 1)
+    if constraint is None or opening == len(body) or body[opening].text != "(":
+        raise AsmError(f"an operand the emulator cannot read: {token.text}", line)
+    closing = matching(body, opening)
+    way = {"=": "out", "+": "inout", "": "in"}[constraint[1]]
+    between = text_of(body[index + 1 : opening])
+    return closing + 1, f", {between}emu::{way}<'{constraint[2]}'>{text_of(body[opening : closing + 1])}"

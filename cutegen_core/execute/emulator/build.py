@@ -1,0 +1,178 @@
+"""A candidate into a shared object, kept by content: screened, translated, compiled and linked inside the sandbox."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cutegen_core.execute.emulator import host_compiler
+from cutegen_core.execute.emulator.candidate_source import PLAN_FILE, SourceError, translate
+from cutegen_core.execute.emulator.installation import Installation, runtime_sources
+from cutegen_core.execute.port import Built
+from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
+from cutegen_core.machine import toolchain
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.trial import Diagnostic, Status
+
+IMAGE = "candidate.so"
+_MEMORY_BYTES = 4 << 30
+_FILE_BYTES = 512 << 20
+_LOG_BYTES = 1 << 20
+_MOST_DIAGNOSTICS = 30
+_STALE = re.compile(r"^(?:fatal )?error: .*(?:precompiled header|PCH file|AST file)", re.MULTILINE)
+_MESSAGE = re.compile(
+    r"^(?:(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? )?(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
+)
+
+
+def build(
+    installed: Installation,
+    cache: Path,
+    kernel: KernelFile,
+    params: Mapping[str, int | float],
+    *,
+    checked: bool,
+    timeout_s: float,
+) -> Built:
+    """Builds a candidate, or answers from the cache.
+
+    Args:
+        timeout_s: wall-clock limit of the compiler, and of the linker.
+
+    Raises:
+        MachineError: the compiler cannot be run in its sandbox.
+    """
+    started = time.monotonic()
+    names = kernel.kernel_names()
+    try:
+        source = translate(kernel.program(params), names, toolchain.include_dirs())
+    except SourceError as error:
+        return _failed(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
+    folder = cache / "builds" / _key(installed, source, checked)
+    image = folder / IMAGE
+    if image.exists():
+        return Built(Status.PASSED, image, checked, time.monotonic() - started, cached=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix="build-", dir=folder.parent))
+    try:
+        return _compile(installed, source, names, scratch, folder, checked, started, timeout_s)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _key(installed: Installation, source: str, checked: bool) -> str:
+    return hashlib.sha256(f"{installed.headers.name} {checked}\n{source}".encode()).hexdigest()
+
+
+def _compile(
+    installed: Installation,
+    source: str,
+    names: Sequence[str],
+    scratch: Path,
+    folder: Path,
+    checked: bool,
+    started: float,
+    timeout_s: float,
+) -> Built:
+    (scratch / "candidate.cpp").write_text(source)
+    compiler = installed.compiler
+    command = [
+        *compiler.compile, *compiler.candidate_flags(checked=checked), *installed.include_flags,
+        "-include-pch", str(installed.prelude(checked=checked)), "-c", "candidate.cpp", "-o", "candidate.o",
+    ]  # fmt: skip
+    done = _sandboxed(installed, command, scratch, timeout_s)
+    if done.limit:
+        return _failed(Status.COMPILE_LIMIT, checked, started, (), _limit_message(done.limit, timeout_s), done.output)
+    if done.returncode != 0:
+        _check_prelude(done.output, installed)
+        found = diagnostics(done.output, names)
+        text = found[0].message if found else "the emulator's compiler failed without a message"
+        return _failed(Status.COMPILE_ERROR, checked, started, found, text, done.output)
+    linked = _sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
+    if linked.limit:
+        return _failed(
+            Status.COMPILE_LIMIT, checked, started, (), _limit_message(linked.limit, timeout_s), linked.output
+        )
+    if linked.returncode != 0:
+        return _failed(Status.COMPILE_ERROR, checked, started, (), "the kernel does not link", linked.output)
+    (scratch / "kernels").write_text("\n".join(names) + "\n")
+    _keep(scratch, folder)
+    return Built(Status.PASSED, folder / IMAGE, checked, time.monotonic() - started, log=done.output)
+
+
+def _check_prelude(log: str, installed: Installation) -> None:
+    """A prelude that no longer fits its headers is this machine's fault, never the candidate's."""
+    if _STALE.search(log):
+        raise MachineError(
+            f"the headers of the emulator changed after its prelude was built. Remove {installed.headers} and restart."
+        )
+
+
+def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float) -> sandbox.Completed:
+    reads = (installed.headers, runtime_sources(), *installed.compiler.reads, *(p for p in toolchain.include_dirs()))
+    policy = sandbox.Policy(
+        read=tuple(dict.fromkeys(reads)), write=(scratch,), memory_bytes=_MEMORY_BYTES,
+        cpu_seconds=math.ceil(timeout_s), file_bytes=_FILE_BYTES,
+    )  # fmt: skip
+    return sandbox.run(
+        command, policy, cwd=scratch, env=host_compiler.environment(scratch), timeout_s=timeout_s,
+        output_limit_bytes=_LOG_BYTES,
+    )  # fmt: skip
+
+
+def _keep(scratch: Path, folder: Path) -> None:
+    """Moves the finished build to its place; another process may have been faster with the same content."""
+    (scratch / "candidate.o").unlink()
+    try:
+        os.rename(scratch, folder)
+    except OSError:
+        if not (folder / IMAGE).exists():
+            raise
+
+
+def _failed(
+    status: Status, checked: bool, started: float, found: tuple[Diagnostic, ...], message: str, log: str = ""
+) -> Built:
+    seconds = time.monotonic() - started
+    return Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
+
+
+def _limit_message(limit: str, timeout_s: float) -> str:
+    reasons = {
+        "time": f"took more than {timeout_s:g} s", "memory": f"needed more than {_MEMORY_BYTES >> 30} GiB",
+        "output": f"printed more than {_LOG_BYTES >> 20} MiB of messages",
+    }  # fmt: skip
+    return f"compiling for the emulator {reasons[limit]} and was stopped"
+
+
+def diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """The compiler's errors with lines of the kernel file; what it says about headers is folded into the line that
+    led there."""
+    blocks: list[list[re.Match[str]]] = []
+    for line in log.splitlines():
+        match = _MESSAGE.match(line)
+        if match is None:
+            continue
+        if match["severity"] != "note" or not blocks:
+            blocks.append([])
+        blocks[-1].append(match)
+    errors = [b for b in blocks if "error" in b[0]["severity"]]
+    return tuple(_diagnostic(block, names) for block in errors[:_MOST_DIAGNOSTICS])
+
+
+def _diagnostic(block: Sequence[re.Match[str]], names: Sequence[str]) -> Diagnostic:
+    head = block[0]
+    notes = tuple(f"{m['file']}:{m['line']}: {m['text']}" for m in block[1:])
+    if head["file"] == PLAN_FILE:
+        name = names[min(int(head["line"]), len(names)) - 1]
+        return Diagnostic(0, "error", f"kernel {name!r} of the plan: {head['text']}", "emulator", notes)
+    line = next((int(m["line"]) for m in block if m["file"] == PROGRAM_NAME), 0)
+    return Diagnostic(line, "error", head["text"], "emulator", notes)

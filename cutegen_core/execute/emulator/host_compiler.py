@@ -1,0 +1,126 @@
+"""The compiler that builds candidates and the runner: the clang in the ziglang wheel, or an installed one by setting.
+
+`CUTEGEN_HOST_CXX=/path/to/clang++` chooses another (g++ is refused: the shared-variable layout needs clang). It is a
+setting, never a fallback: results belong to the compiler that is named with them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutegen_core.machine import toolchain
+from cutegen_core.records.errors import MachineError
+
+SETTING = "CUTEGEN_HOST_CXX"
+GLIBC = "2.28"
+
+CHECKS = (
+    "-fsanitize=thread,alignment,bounds", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-mllvm", "-tsan-distinguish-volatile", "-DEMU_CHECKED",
+)  # fmt: skip
+_CANDIDATE = (
+    "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls", "-ffp-contract=off", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
+)  # fmt: skip
+_CLANG_ONLY = ("-fno-gnu-inline-asm",)
+_RUNNER = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector")
+_LIBCXX = (
+    "_LIBCPP_ABI_VERSION=1", "_LIBCPP_ABI_NAMESPACE=__1", "_LIBCPP_HAS_THREADS=1", "_LIBCPP_HAS_MONOTONIC_CLOCK",
+    "_LIBCPP_HAS_TERMINAL", "_LIBCPP_HAS_MUSL_LIBC=0", "_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS",
+    "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0", "_LIBCPP_HAS_FILESYSTEM=1", "_LIBCPP_HAS_RANDOM_DEVICE",
+    "_LIBCPP_HAS_LOCALIZATION", "_LIBCPP_HAS_UNICODE", "_LIBCPP_HAS_WIDE_CHARACTERS", "_LIBCPP_HAS_NO_STD_MODULES",
+    "_LIBCPP_HAS_TIME_ZONE_DATABASE", "_LIBCPP_PSTL_BACKEND_SERIAL",
+    "_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_NONE",
+    "_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE", "__GLIBC_MINOR__=28",
+)  # fmt: skip
+_ZIG_INCLUDES = (
+    "libcxx/include", "include", "libc/include/x86-linux-gnu", "libc/include/generic-glibc",
+    "libc/include/x86-linux-any", "libc/include/any-linux-any",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """Command lines of one compiler.
+
+    Attributes:
+        compile: what begins every compile of C++.
+        link_runner: what begins the link of the runner; objects and `-o` follow.
+        link_candidate: what begins the link of a candidate's shared object.
+        reads: folders and files the compiler itself must be able to read.
+        version: one line for messages and cache keys.
+    """
+
+    compile: tuple[str, ...]
+    link_runner: tuple[str, ...]
+    link_candidate: tuple[str, ...]
+    reads: tuple[Path, ...]
+    version: str
+    is_clang: bool = True
+
+    def candidate_flags(self, *, checked: bool) -> tuple[str, ...]:
+        return (*_CANDIDATE, *(_CLANG_ONLY if self.is_clang else ()), *(CHECKS if checked else ()))
+
+    def runner_flags(self) -> tuple[str, ...]:
+        return _RUNNER
+
+
+def find() -> HostCompiler:
+    """The compiler in use.
+
+    Raises:
+        MachineError: the ziglang wheel is missing, or what the setting names cannot be run.
+    """
+    chosen = os.environ.get(SETTING)
+    return _installed(Path(chosen)) if chosen else _zig()
+
+
+def flags_digest() -> str:
+    """Changes when the options of any compile do."""
+    return repr((_CANDIDATE, _CLANG_ONLY, CHECKS, _RUNNER))
+
+
+def environment(cache: Path) -> Mapping[str, str]:
+    """Environment of every compile: nothing of the user's, zig's own caches inside ours."""
+    return {
+        "PATH": os.environ.get("PATH", ""), "HOME": str(cache), "TMPDIR": str(cache),
+        "ZIG_GLOBAL_CACHE_DIR": str(cache / "zig"), "ZIG_LOCAL_CACHE_DIR": str(cache / "zig"),
+    }  # fmt: skip
+
+
+def _zig() -> HostCompiler:
+    zig = Path(toolchain.zig()[0])
+    library = zig.parent / "lib"
+    system = [word for name in _ZIG_INCLUDES for word in ("-isystem", str(library / name))]
+    defines = [f"-D{name}" for name in _LIBCXX]
+    return HostCompiler(
+        compile=(str(zig), "clang", "--target=x86_64-linux-gnu", "-nostdinc", "-nostdinc++", *system, *defines),
+        link_runner=(str(zig), "cc", "-target", f"x86_64-linux-gnu.{GLIBC}", "-O2", "-fno-sanitize=all", "-lm"),
+        link_candidate=(str(zig), "ld.lld", "-shared", "-Bsymbolic", "--hash-style=sysv",
+                        "--unresolved-symbols=ignore-all"),
+        reads=(zig.parent,),
+        version=f"clang of ziglang {toolchain.installed_version('ziglang')}",
+    )  # fmt: skip
+
+
+def _installed(path: Path) -> HostCompiler:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MachineError(f"{SETTING}={path} cannot be run: {error}. Name a clang++, or unset it.") from error
+    if "clang" not in said:
+        raise MachineError(
+            f"{SETTING}={path} is not clang; the instrumented build needs its sanitizers. Name a clang++, or unset it "
+            "to use the clang of the ziglang wheel."
+        )
+    return HostCompiler(
+        compile=(str(path),),
+        link_runner=(str(path), "-lm"),
+        link_candidate=(str(path), "-shared", "-nostdlib", "-Wl,-Bsymbolic,--hash-style=sysv,-z,undefs"),
+        reads=(Path("/usr"), path.resolve().parent.parent),
+        version=said.splitlines()[0],
+    )

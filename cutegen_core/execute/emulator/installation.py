@@ -1,0 +1,160 @@
+"""What the emulator builds once a machine: the header overlay, two precompiled preludes, the runner. ninja builds it.
+
+The folders' names are digests of everything that goes in (sources here, compiler, wheel versions), so an upgrade builds
+anew and an interrupted build is picked up where it stopped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from cutegen_core import PACKAGE
+from cutegen_core.execute.emulator import host_compiler
+from cutegen_core.execute.emulator.host_compiler import HostCompiler
+from cutegen_core.execute.port import Progress
+from cutegen_core.machine import toolchain
+from cutegen_core.records.errors import MachineError
+
+_TIMEOUT_S = 900.0
+# Headers may be copied or checked out anew: what counts is their content, and that is in the folder's name.
+_NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
+_PLAIN, _CHECKED, _COMPLETE = "plain.pch", "checked.pch", "complete"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where everything is that a candidate is built and run with.
+
+    Attributes:
+        compiler: what built it.
+        headers: folder of the overlay and of both precompiled preludes; part of its name is a digest of their sources.
+        runner: the program that executes candidates.
+        include_flags: `-isystem` options: overlay first, then the wheels.
+    """
+
+    compiler: HostCompiler
+    headers: Path
+    runner: Path
+    include_flags: tuple[str, ...]
+
+    def prelude(self, *, checked: bool) -> Path:
+        return self.headers / (_CHECKED if checked else _PLAIN)
+
+
+def install(cache: Path, progress: Progress) -> Installation:
+    """Builds what is missing below `cache` and returns where it is; safe to call from several processes.
+
+    Raises:
+        MachineError: a wheel is missing, CUTLASS is another version, or the compiler fails.
+    """
+    compiler = host_compiler.find()
+    # A precompiled prelude names its headers by absolute path: a moved workspace or program builds its own.
+    known = repr((compiler, sorted(toolchain.versions().items()), cache.absolute(), runtime_sources()))
+    headers = cache / f"headers-{_digest(known, _header_sources())}"
+    runner = cache / f"runner-{_digest(known, _runner_sources())}"
+    includes = (headers / "overlay", *dict.fromkeys(toolchain.include_dirs()), *_cccl())
+    flags = tuple(word for path in includes for word in ("-isystem", str(path)))
+    _make(headers, cache, _header_edges(compiler, flags), progress, "header overlay and preludes (once, half a minute)")
+    _make(runner, cache, _runner_edges(compiler), progress, "runner (once, a few seconds)")
+    return Installation(compiler, headers, runner / "runner", flags)
+
+
+def runtime_sources() -> Path:
+    """Folder of the C++ sources of prelude and runner."""
+    return Path(str(resources.files("cutegen_core.execute.emulator").joinpath("runtime")))
+
+
+def _header_sources() -> list[Path]:
+    package = runtime_sources().parent
+    makers = [package / name for name in ("lexer.py", "asm_statements.py", "overlay.py", "asm_counts.json")]
+    return [*makers, *sorted(runtime_sources().glob("*.hpp")), runtime_sources() / "abi.h"]
+
+
+def _runner_sources() -> list[Path]:
+    return sorted([*runtime_sources().glob("*.cpp"), *runtime_sources().glob("*.h")])
+
+
+def _cccl() -> tuple[Path, ...]:
+    return tuple(d / "cccl" for d in toolchain.include_dirs() if (d / "cccl").is_dir())
+
+
+def _digest(known: str, sources: Sequence[Path]) -> str:
+    digest = hashlib.sha256(f"{known} {host_compiler.flags_digest()} {_NO_TIMES}".encode())
+    for path in sources:
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, what: str) -> None:
+    """Runs ninja in `folder` unless it is complete; a second process waits for the first."""
+    if (folder / _COMPLETE).exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _COMPLETE).exists():
+            progress(f"building the emulator: {what}")
+            _ninja(folder, cache, edges)
+            (folder / _COMPLETE).touch()
+
+
+def _ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
+    (folder / "build.ninja").write_text("rule run\n  command = $line\n  description = $out\n\n" + "\n".join(edges))
+    # `timeout` ends the whole group even when we die first: zig spins for ever in a workspace that was deleted.
+    limit = ["timeout", "--kill-after=5", str(_TIMEOUT_S)] if shutil.which("timeout") else []
+    command = [*limit, sys.executable, "-m", "ninja", "-C", str(folder)]
+    paths = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
+    environment = dict(host_compiler.environment(cache)) | {"PYTHONPATH": paths}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+    except subprocess.TimeoutExpired as error:
+        raise MachineError(
+            f"building the emulator took more than {_TIMEOUT_S:g} s; is the machine overloaded?"
+        ) from error
+    if done.returncode != 0:
+        raise MachineError(f"the emulator cannot be built in {folder}:\n{done.stdout[-4000:]}{done.stderr[-1000:]}")
+
+
+def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[str]:
+    overlay = [
+        sys.executable,
+        "-m",
+        "cutegen_core.execute.emulator.overlay",
+        *map(str, toolchain.include_dirs()[:2]),
+        "overlay",
+    ]
+    edges = [_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
+    prelude = str(runtime_sources() / "prelude.hpp")
+    for name in (_PLAIN, _CHECKED):
+        flags = [*compiler.candidate_flags(checked=name == _CHECKED), *include_flags, "-x", "c++-header", *_NO_TIMES]
+        edges.append(_edge(name, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", name]))
+    return edges
+
+
+def _runner_edges(compiler: HostCompiler) -> list[str]:
+    units = sorted(path.stem for path in runtime_sources().glob("*.cpp"))
+    objects = [f"{unit}.o" for unit in units]
+    edges = [_edge("runner", objects, [*compiler.link_runner, *objects, "-o", "runner"])]
+    for unit, target in zip(units, objects, strict=True):
+        source = str(runtime_sources() / f"{unit}.cpp")
+        edges.append(_edge(target, [], [*compiler.compile, *compiler.runner_flags(), "-c", source, "-o", target]))
+    return edges
+
+
+def _edge(target: str, needs: Sequence[str], command: Sequence[str]) -> str:
+    line = " ".join(word if word == "&&" else _quoted(word) for word in command)
+    return f"build {target}: run {' '.join(needs)}\n  line = {line}\n"
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("$", "$$")
+    return f"'{escaped}'" if any(c in ' ()&;<>"' for c in word) else escaped

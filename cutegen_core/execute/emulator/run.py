@@ -1,0 +1,261 @@
+"""One execution: a spec for the runner, the runner in its own process group, its answer as a verdict.
+
+Threads of a GPU run in no order, and asynchronous copies arrive at any time. A plain execution picks one thread order;
+copies arrive as late as possible, in reverse order at once. An instrumented one whose threads did anything together is
+repeated in reverse order with copies that arrive at once, and the first defect of both is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from cutegen_core.execute.emulator.installation import Installation
+from cutegen_core.execute.emulator.symbolise import Symboliser
+from cutegen_core.execute.port import Executed, Execution
+from cutegen_core.kernel.kernel_file import PROGRAM_NAME
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.launch import Argument, Launch, TensorArgument, TensorMap, TensorMapArgument
+from cutegen_core.records.problem import ITEMSIZE
+from cutegen_core.records.trial import Finding, Status
+
+_MOST_BYTES = 4 << 30
+_GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
+_ORDERS = {"forward": 0, "reverse": 1, "random": 2}
+_ROLES = {"input": 0, "output": 1, "scratch": 2}
+# The rewriter's typedef of a shared array, in the words of the bounds checker.
+_SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
+Answer = dict[str, list[str]]
+
+
+class _Setting(NamedTuple):
+    """In which order threads are picked, and whether asynchronous copies arrive at once."""
+
+    order: str
+    eager: bool
+
+    def __str__(self) -> str:
+        return f"thread order {self.order}, asynchronous copies arriving {'at once' if self.eager else 'late'}"
+
+
+def execute(installed: Installation, execution: Execution) -> Executed:
+    """Runs a built candidate on one workload.
+
+    Raises:
+        MachineError: the runner itself failed.
+    """
+    started = time.monotonic()
+    unsupported = _unsupported(execution)
+    if unsupported:
+        return Executed(Status.UNSUPPORTED, 0.0, unsupported)
+    first = _Setting(execution.order, eager=execution.order == "reverse")
+    answer = _run_once(installed, execution, first)
+    ran = _executed(answer, execution)
+    if execution.built.checked and ran.status is Status.PASSED and answer["met"] == ["1"]:
+        second = _Setting("forward" if first.order == "reverse" else "reverse", eager=not first.eager)
+        ran = _with_second(ran, _executed(_run_once(installed, execution, second), execution), second)
+    return replace(ran, seconds=time.monotonic() - started)
+
+
+def _run_once(installed: Installation, execution: Execution, setting: _Setting) -> Answer:
+    with tempfile.TemporaryDirectory(prefix="cutegen-run-") as folder:
+        spec, result = Path(folder) / "spec", Path(folder) / "result"
+        spec.write_text("\n".join(_spec(execution, setting)) + "\n")
+        printed = _run([str(installed.runner), str(spec), str(result)], execution.timeout_s + _GRACE_S)
+        answer = _read_answer(result)
+    if not answer:
+        raise MachineError(f"the emulator's runner died without an answer. Its output: {printed[-500:] or '(none)'}")
+    return answer
+
+
+def _with_second(first: Executed, second: Executed, setting: _Setting) -> Executed:
+    """A defect that only the second setting shows says so; warnings of either stay."""
+    if second.status is Status.PASSED:
+        return first if first.findings else second
+    return replace(second, message=f"{second.message} (seen with {setting})")
+
+
+def _unsupported(execution: Execution) -> str:
+    for tensor_map in execution.plan.tensor_maps:
+        if tensor_map.interleave != "none":
+            return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
+    for launch in execution.plan.launches:
+        if launch.cluster != (1, 1, 1):
+            return f"{launch.kernel}: the emulator has no thread block clusters"
+    needed = sum(size for _, _, size, _, _, _ in _buffers(execution))
+    if needed > _MOST_BYTES:
+        most = f"the emulator gives {_MOST_BYTES / (1 << 30):g} GiB"
+        return f"tensors and scratch need {needed / (1 << 30):.1f} GiB; {most}"
+    return ""
+
+
+# -- what the runner reads --------------------------------------------------------------------------------------------
+
+
+def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
+    assert execution.built.path is not None
+    yield f"image {_word(execution.built.path)}"
+    yield f"checked {int(execution.built.checked)}"
+    yield f"order {_ORDERS[setting.order]}"
+    yield f"eager {int(setting.eager)}"
+    yield f"seed {execution.seed}"
+    yield f"timeout_ms {int(execution.timeout_s * 1000)}"
+    yield f"workers {len(os.sched_getaffinity(0))}"
+    yield f"poison {execution.poison}"
+    yield f"open_walls {int(sandbox.available() is sandbox.Level.NONE)}"
+    numbers: dict[str, int] = {}
+    for role, name, size, item, zero, path in _buffers(execution):
+        numbers[name] = len(numbers)
+        yield f"buffer {_ROLES[role]} {name} {size} {item} {int(zero)} {path}"
+    maps = {tensor_map.name: number for number, tensor_map in enumerate(execution.plan.tensor_maps)}
+    for tensor_map in execution.plan.tensor_maps:
+        yield _tensor_map(tensor_map, numbers)
+    kernels = {name: number for number, name in enumerate(_kernel_order(execution))}
+    for launch in execution.plan.launches:
+        yield _launch(launch, kernels, numbers, maps)
+
+
+def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, str]]:
+    for role, tensors in (("input", execution.inputs), ("output", execution.outputs)):
+        for tensor, path in tensors.items():
+            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, _word(path)
+    for scratch in execution.plan.scratch:
+        size = ITEMSIZE[scratch.dtype]
+        for extent in scratch.shape:
+            size *= extent
+        yield "scratch", scratch.name, size, ITEMSIZE[scratch.dtype], scratch.zero, "-"
+
+
+def _word(path: Path) -> str:
+    """A path without spaces and line breaks."""
+    return re.sub(r"[%\s]", lambda match: f"%{ord(match[0]):02x}", str(path), flags=re.ASCII)
+
+
+def _kernel_order(execution: Execution) -> list[str]:
+    assert execution.built.path is not None
+    return (execution.built.path.parent / "kernels").read_text().splitlines()
+
+
+def _tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
+    codes = tensor_map.codes
+    head = (tensor_map.name, buffers[tensor_map.tensor], tensor_map.offset_bytes, ITEMSIZE[tensor_map.dtype])
+    lists = (*tensor_map.dims, *tensor_map.strides_bytes, *tensor_map.box)
+    words = ("tensormap", *head, codes.swizzle, codes.oob_fill, tensor_map.rank, *lists)
+    return " ".join(map(str, words))
+
+
+def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], maps: dict[str, int]) -> str:
+    words = [
+        kernels[launch.kernel],
+        int(launch.cooperative),
+        *launch.grid,
+        *launch.block,
+        launch.smem_bytes,
+        len(launch.args),
+    ]
+    return " ".join(["launch", *map(str, words), *(_argument(a, buffers, maps) for a in launch.args)])
+
+
+def _argument(argument: Argument, buffers: dict[str, int], maps: dict[str, int]) -> str:
+    if isinstance(argument, TensorArgument):
+        return f"p {buffers[argument.name]} {argument.dtype}"
+    if isinstance(argument, TensorMapArgument):
+        return f"m {maps[argument.name]}"
+    return f"f {argument.value!r}" if isinstance(argument.value, float) else f"i {int(argument.value)}"
+
+
+# -- the process ------------------------------------------------------------------------------------------------------
+
+
+def _run(command: list[str], timeout_s: float) -> str:
+    """Runs the runner with nothing of the user's environment; its whole group is killed afterwards, come what may."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
+        )
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            sandbox.kill_group(process.pid)
+            process.wait()
+        log.seek(0)
+        text = log.read(1 << 16).decode(errors="replace")
+    return text if process.returncode == 0 else f"{text}\n(ended with {_ending(process.returncode)})"
+
+
+def _ending(returncode: int) -> str:
+    return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"code {returncode}"
+
+
+# -- what the runner answers ------------------------------------------------------------------------------------------
+
+
+def _read_answer(path: Path) -> Answer:
+    answer: Answer = {}
+    if path.exists():
+        for line in path.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(" ")
+            answer.setdefault(key, []).append(value)
+    return answer
+
+
+def _executed(answer: Answer, execution: Execution) -> Executed:
+    status = answer["status"][0]
+    message = answer.get("message", [""])[0]
+    if status == "MACHINE_ERROR":
+        raise MachineError(f"the emulator's runner: {message}")
+    warnings = (_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
+    if status == "PASSED":
+        return Executed(Status.PASSED, 0.0, findings=warnings)
+    if status in ("UNRESOLVED", "REFUSED"):
+        text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
+        return Executed(Status.LAUNCH_ERROR, 0.0, text)
+    if not answer.get("kind", [""])[0]:
+        return Executed(Status(status), 0.0, message)
+    finding = _finding(answer, execution, "")
+    return Executed(Status(status), 0.0, _sentence(finding), (finding,))
+
+
+def _sentence(finding: Finding) -> str:
+    where = f"line {finding.line}: " if finding.line else ""
+    who = f" [block {finding.block}, thread {finding.thread}]" if finding.thread else ""
+    return f"{where}{finding.message}{who}"
+
+
+def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
+    def first(key: str) -> str:
+        return answer.get(prefix + key, [""])[0]
+
+    launch = int(first("launch") or -1)
+    line = int(first("line") or 0) if first("file") == PROGRAM_NAME else 0
+    if not line:
+        assert execution.built.path is not None
+        line = Symboliser(execution.built.path).line(int(frame) for frame in answer.get(prefix + "frame", []))
+    shared = _SHARED_TYPE.search(first("message"))
+    return Finding(
+        kind=first("kind"),
+        message=_SHARED_TYPE.sub(r"'\2'", first("message")),
+        variable=shared[1] if shared else first("variable"),
+        line=line,
+        kernel=execution.plan.launches[launch].kernel if launch >= 0 and execution.plan.launches else "",
+        block=_index(first("block")),
+        thread=_index(first("thread")),
+    )
+
+
+def _index(words: str) -> tuple[int, int, int] | None:
+    if not words:
+        return None
+    x, y, z = map(int, words.split())
+    return x, y, z

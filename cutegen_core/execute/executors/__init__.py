@@ -1,0 +1,1 @@
+"""The adapters of `execute.port`: the emulator (`cpu`) and the driver (`gpu`)."""

@@ -1,0 +1,1 @@
+"""NVIDIA's command-line tools: Nsight Compute and compute-sanitizer."""

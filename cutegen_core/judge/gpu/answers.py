@@ -1,0 +1,157 @@
+"""Expected answers on the GPU: one set judged whole, the timed ones at random positions that nobody else knows.
+
+The reference runs as in `expected` (as declared and on float64 copies, TF32 off). The error it makes itself is
+taken over all sets, which are as many seeds. Of a timed set only the values at the positions are kept.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from cutegen_core.judge.correctness import Precision
+from cutegen_core.judge.gpu import comparison
+from cutegen_core.judge.gpu.comparison import Elements, Rule
+from cutegen_core.judge.gpu.sets import BufferSet
+from cutegen_core.judge.reference_process.expected import Expected, expect
+from cutegen_core.judge.reference_process.live import Live
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.trial import Comparison
+
+_POSITIONS = 16384
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of the contract."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    tolerance: Tolerance
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What is kept of one output of one timed set.
+
+    Attributes:
+        positions: flat indices.
+        expected: at the positions; its `got` is empty.
+    """
+
+    positions: torch.Tensor
+    want: torch.Tensor
+    declared: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A timed output that was wrong where it was looked at."""
+
+    index: int
+    output: str
+    wrong: int
+    looked_at: int
+    got: float
+    want: float
+
+
+class Answers:
+    """Expected answers of all sets of one draw."""
+
+    def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[Output]) -> None:
+        self._live, self._sets, self._outputs = live, sets, outputs
+        self._samples: dict[tuple[int, str], _Sample] = {}
+        self._precision: dict[str, Precision] = {}
+        self._no_float64 = ""
+        self._device = next((t.device for t in live.tensors.values()), torch.device("cuda"))
+        self._generator = torch.Generator(self._device)
+        self._generator.manual_seed(secrets.randbits(62))
+
+    def compare_first(self, poison: int) -> tuple[Comparison, ...]:
+        """Judges what a candidate wrote into set 0; every expected value comes into being only now.
+
+        `no_float64` speaks of all sets: where float64 failed on one, that one's timed runs were judged without it.
+        """
+        for index in range(1, len(self._sets)):
+            for output, want, declared in self._expected(index):
+                self._samples[index, output.name] = self._sampled(want, declared)
+        found = [
+            comparison.compare(
+                output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
+            )
+            for output, want, declared in self._expected(0)
+        ]
+        torch.cuda.empty_cache()
+        return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
+
+    def slips(self, timed: set[int]) -> list[Slip]:
+        """Which of these sets' outputs are wrong at the positions."""
+        found = []
+        for (index, name), sample in self._samples.items():
+            if index not in timed:
+                continue
+            output = next(o for o in self._outputs if o.name == name)
+            got = _flat(self._sets[index].tensors[name])[sample.positions]
+            elements = Elements(got, sample.want, sample.declared)
+            wrong = comparison.wrong(elements, self._rule(output))
+            count = int(wrong.sum())
+            if count:
+                at = int(wrong.int().argmax())
+                values = float(got[at]), float(sample.want[at])
+                found.append(Slip(index, name, count, wrong.numel(), *values))
+        return found
+
+    def _expected(self, index: int) -> Iterator[tuple[Output, torch.Tensor, torch.Tensor | None]]:
+        """Flat expected values of one set, output by output; the own error is noted on the way."""
+        expected = self._run(self._sets[index])
+        for position, output in enumerate(self._outputs):
+            declared = expected.declared[position]
+            if tuple(declared.shape) != output.shape:
+                raise ProblemError(f"{output.name} is {output.shape}, but the reference gives {tuple(declared.shape)}.")
+            if expected.exact is None:
+                yield output, _flat(declared), None
+                continue
+            exact = expected.exact[position]
+            found = comparison.measure(exact, declared)
+            known = self._precision.get(output.name)
+            self._precision[output.name] = known.joined(found) if known else found
+            yield output, _flat(exact), _flat(declared)
+
+    def _run(self, one: BufferSet) -> Expected:
+        torch.backends.cudnn.allow_tf32 = False
+        expected = expect(replace(self._live, tensors=one.inputs(self._live)))
+        self._no_float64 = self._no_float64 or expected.why
+        return expected
+
+    def _sampled(self, want: torch.Tensor, declared: torch.Tensor | None) -> _Sample:
+        count = min(_POSITIONS, want.numel())
+        positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
+        if count:
+            positions[0], positions[-1] = 0, want.numel() - 1
+        return _Sample(positions, want[positions], None if declared is None else declared[positions])
+
+    def _elements(self, output: Output, index: int, want: torch.Tensor, declared: torch.Tensor | None) -> Elements:
+        return Elements(_flat(self._sets[index].tensors[output.name]), want, declared)
+
+    def _rule(self, output: Output) -> Rule:
+        return Rule(output.dtype, output.tolerance, self._precision.get(output.name))
+
+
+def outputs_of(plain: Sequence[Mapping[str, object]]) -> tuple[Output, ...]:
+    """Reads what the client wrote."""
+    return tuple(
+        Output(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
+        for o in plain
+    )
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """Bools as bytes: a byte that is neither 0 nor 1 is no bool."""
+    flat = tensor.reshape(-1)
+    return flat.view(torch.uint8) if flat.dtype is torch.bool else flat

@@ -1,0 +1,107 @@
+"""Baselines on the GPU: eager and torch.compile, measured exactly as a candidate is (`gpu.measuring`).
+
+A round of a baseline is captured once into a graph with its warm-up, and replayed as often as asked: host time of
+PyTorch is excluded for it as launches are for the candidate. What cannot be captured (a forward that waits for the
+GPU), or is slower as a graph (a large copy is: 396 against 254 µs for 512 MiB on an H200), is timed between events.
+TF32 and reduced-precision sums are off unless the problem allows them; cuDNN may look for its fastest algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+import torch
+
+from cutegen_core.execute.cuda.measuring import GRAPH, Meter, Round, Samples
+from cutegen_core.judge.gpu.sets import BufferSet
+from cutegen_core.judge.reference_process.live import Live
+
+Forward = Callable[[Mapping[str, torch.Tensor]], object]
+_TRIAL_RUNS = 3
+_SLOWER = 1.02
+
+
+class Baseline:
+    """One way to compute the reference; a `measuring.Work`."""
+
+    def __init__(self, forward: Forward, live: Live, sets: Sequence[BufferSet], allow: Sequence[str]) -> None:
+        self._forward, self._allow = forward, allow
+        self._inputs = [one.inputs(live) for one in sets]
+        self._graphs: dict[Round, torch.cuda.CUDAGraph | None] = {}
+
+    def run(self, stream: int, index: int) -> None:
+        self._forward(self._inputs[index])
+
+    def poison(self, stream: int, index: int) -> None:
+        """Its outputs are fresh memory each time."""
+
+    def measure(self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float) -> Samples:
+        """One round; `meter` works on `stream`."""
+        allow_precision(self._allow)
+        with torch.cuda.stream(stream):
+            if steps not in self._graphs:
+                self._graphs[steps] = self._chosen(meter, stream, steps, deadline)
+            graph = self._graphs[steps]
+            return (
+                meter.measure_directly(self, steps, deadline)
+                if graph is None
+                else _replayed(meter, graph, steps, deadline)
+            )
+
+    def _chosen(
+        self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float
+    ) -> torch.cuda.CUDAGraph | None:
+        """The round as a graph, None where it cannot be one or is slower as one."""
+        graph = self._captured(meter, stream, steps)
+        if graph is None:
+            return None
+        direct = meter.measure_directly(self, steps, deadline).us
+        replayed = _replayed(meter, graph, steps, deadline).us
+        return graph if median(replayed) <= _SLOWER * median(direct) else None
+
+    def _captured(self, meter: Meter, stream: torch.cuda.Stream, steps: Round) -> torch.cuda.CUDAGraph | None:
+        for _ in range(_TRIAL_RUNS):
+            self.run(stream.cuda_stream, steps.warm)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                meter.enqueue(self, steps, captured=True)
+        except Exception:  # noqa: BLE001 - any file's forward; timed between events instead, and the record says so
+            torch.cuda.synchronize()
+            return None
+        return graph
+
+
+def _replayed(meter: Meter, graph: torch.cuda.CUDAGraph, steps: Round, deadline: float) -> Samples:
+    meter.reset()
+    graph.replay()
+    return Samples(meter.elapsed(steps, deadline), GRAPH)
+
+
+def eager(live: Live) -> Forward:
+    """The reference as it stands."""
+    return live.call
+
+
+def compiled(live: Live) -> Forward:
+    """The reference through torch.compile with its default settings, as users write it; compiles at the first call."""
+    model = torch.compile(live.model, dynamic=False)
+
+    def forward(tensors: Mapping[str, torch.Tensor]) -> object:
+        for name, dotted in live.states.items():
+            owner, _, leaf = dotted.rpartition(".")
+            getattr(live.model.get_submodule(owner), leaf).data = tensors[name]
+        args, kwargs = live.arguments(tensors)
+        return model(*args, **kwargs)
+
+    return forward
+
+
+def allow_precision(allow: Sequence[str]) -> None:
+    """What the problem allows a kernel, its baselines may do, too; nothing else."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = "tf32" in allow
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = "fp16_accumulate" in allow
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = "bf16_accumulate" in allow
+    torch.backends.cudnn.benchmark = True

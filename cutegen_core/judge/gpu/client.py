@@ -1,0 +1,269 @@
+"""The judge on the GPU from outside: clients of its two processes; torch-free, without a CUDA context.
+
+`DeviceJudge` owns the buffer sets and judges; its descriptors are kept here and handed to every runner. `Compiler`
+times torch.compile over the same inputs. Both live as long as a problem is worked on, and start again when they died.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from cutegen_core.execute.cuda.layout import Layout, Shared
+from cutegen_core.judge.reference import comparison_from
+from cutegen_core.machine.worker import Message, Worker
+from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values
+from cutegen_core.records.trial import Comparison
+
+PROGRAM = "cutegen_core.judge.gpu.main"
+START_S = 180.0
+_PREPARE_S, _COMPARE_S, _QUICK_S = 180.0, 300.0, 60.0
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which values the sets hold.
+
+    Attributes:
+        source: the reference with the workload's sizes in place.
+    """
+
+    source: str
+    values: Values
+    seed: int
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What the judge has prepared.
+
+    Attributes:
+        shared: the tensors of each set, as runners map them; set 0 is for the warm-up and the first comparison.
+        flushed_bytes: written between two samples.
+    """
+
+    shared: tuple[tuple[Shared, ...], ...]
+    flushed_bytes: int
+
+    @property
+    def timed(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.shared)))
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """Why this GPU's memory does not suffice: for the sets, or for the reference beside them."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of a baseline: device time in µs of each set asked for, or why there is none."""
+
+    us: tuple[float, ...] = ()
+    method: str = ""
+    untimed: str = ""
+
+
+class Measures(Protocol):
+    """What can time a baseline."""
+
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round: ...
+
+
+class _Client:
+    """What both processes have in common."""
+
+    def __init__(self, problem: Problem, uuid: str, role: str, name: str) -> None:
+        self.problem = problem
+        self._worker = Worker(PROGRAM, [role, uuid], name=name, descriptors=True)
+        self.pid = 0
+        self.sandbox = ""
+
+    def start(self) -> None:
+        """Imports torch and makes the context now instead of at the first request; 4-10 s."""
+        if not self.pid:
+            hello = self._worker.request({"operation": "hello"}, START_S)
+            self.pid, self.sandbox = hello["pid"], hello["sandbox"]
+
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
+        """One round over the sets; a baseline that fails or takes too long is an answer."""
+        request = {
+            "operation": "measure", "order": list(order), "warm_runs": warm_runs, "seconds": seconds,
+            "allow": list(self.problem.allow),
+        }  # fmt: skip
+        try:
+            answer = self._ask(request, seconds + _GRACE_S)
+        except WorkerLimitError:
+            return Round(untimed=f"took longer than {seconds:g} s")
+        return Round(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
+
+    def close(self) -> None:
+        """Ends the process; its memory on the GPU goes back once no descriptor is open."""
+        self.pid = 0
+        self._worker.close()
+
+    def _drawn(self, drawing: Drawing, specs: Sequence[TensorSpec]) -> Message:
+        return {
+            "source": drawing.source, "origin": self.problem.origin, "values": drawing.values.value,
+            "seed": drawing.seed, "specs": [asdict(spec) for spec in specs],
+        }  # fmt: skip
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> Message:
+        """An answer. Memory that runs out is the machine's fault: the process has given up its sets, and ends."""
+        answer = self._ask_for_memory(request, seconds)
+        if isinstance(answer, Unfit):
+            self.close()
+            raise MachineError(
+                f"{self._worker.name} ran out of memory: {answer.reason}; close other programs on the GPU, or give the "
+                "problem smaller sizes."
+            )
+        return answer
+
+    def _ask_for_memory(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
+        """An answer, or that the memory does not suffice for it."""
+        self.start()
+        try:
+            answer = self._worker.request(request, seconds)
+        except MachineError:
+            self.close()
+            raise
+        if "problem" in answer:
+            raise ProblemError(answer["problem"])
+        if "machine" in answer:
+            self.close()  # a failed context stays failed
+            raise MachineError(answer["machine"])
+        return Unfit(answer["unfit"]) if "unfit" in answer else answer
+
+    @property
+    def _socket(self) -> socket.socket:
+        assert self._worker.descriptors is not None
+        return self._worker.descriptors
+
+
+class DeviceJudge(_Client):
+    """Owner of the buffer sets of one problem. ProblemError for the file's fault, MachineError for ours."""
+
+    def __init__(self, problem: Problem, uuid: str) -> None:
+        super().__init__(problem, uuid, "owner", "the judge on the GPU")
+        self._specs: tuple[TensorSpec, ...] = ()
+        self._sets = Sets((), 0)
+        self._source = ""
+
+    def prepare(self, drawing: Drawing, signature: Signature, sets: int) -> Sets | Unfit:
+        """Fresh values in up to `sets` timed buffer sets and one more; outputs poisoned.
+
+        Descriptors stay valid until another workload is prepared or the judge is closed.
+        """
+        specs = signature.tensors
+        if (self._source, self._specs) != (drawing.source, specs):
+            self._forget()  # first: memory stays taken while a descriptor is open
+        request = {"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}
+        answer = self._ask_for_memory(request, _PREPARE_S)
+        if isinstance(answer, Unfit):
+            self._forget()
+            return answer
+        if not answer["kept"]:
+            self._forget()
+        if not self._sets.shared:
+            self._export(answer["sets"], answer["flushed_bytes"], specs)
+            self._source, self._specs = drawing.source, specs
+        return self._sets
+
+    def compare(self) -> tuple[Comparison, ...] | Unfit:
+        """Judges set 0 whole. Expected values come into being only now: the candidate must have run.
+
+        Where memory runs out, the sets and what is in them stay: it can be asked again.
+        """
+        outputs = [
+            {
+                "name": s.name,
+                "dtype": s.dtype,
+                "shape": s.shape,
+                "tolerance": asdict(self.problem.tolerance_for(s.dtype)),
+            }
+            for s in self._specs
+            if s.role is TensorRole.OUTPUT
+        ]
+        answer = self._ask_for_memory({"operation": "compare", "outputs": outputs}, _COMPARE_S)
+        return answer if isinstance(answer, Unfit) else tuple(comparison_from(c) for c in answer["comparisons"])
+
+    def check(self, timed: Sequence[int]) -> str:
+        """Looks at random positions of these sets' outputs; what is wrong there in one line, "" when nothing is."""
+        slips = self._ask({"operation": "check", "timed": list(timed)}, _QUICK_S)["slips"]
+        if not slips:
+            return ""
+        first = slips[0]
+        where = f"{first['output']} in buffer set {first['index']}"
+        return (
+            f"a timed run was wrong although the first run was right: {first['wrong']} of {first['looked_at']} "
+            f"elements looked at of {where}, such as {first['got']:.7g} for {first['want']:.7g}"
+        )
+
+    def guards(self) -> str:
+        """Guard bytes around any tensor that somebody wrote over, in one line; "" when all are intact."""
+        damage = self._ask({"operation": "guards"}, _QUICK_S)["damage"]
+        if not damage:
+            return ""
+        first = damage[0]
+        return f"bytes {first['where']} {first['tensor']} were written over, {first['distance']} from it"
+
+    def close(self) -> None:
+        self._forget()
+        super().close()
+
+    def _export(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
+        """Takes descriptors of so many sets; `_sets` holds those that came, whatever happens on the way."""
+        for index in range(count):
+            self._sets = Sets((*self._sets.shared, self._exported(index, specs)), flushed_bytes)
+
+    def _exported(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
+        answer = self._ask({"operation": "export", "set": index}, _QUICK_S)
+        _, fds, _, _ = socket.recv_fds(self._socket, 1, len(specs), socket.MSG_CMSG_CLOEXEC)
+        return tuple(
+            Shared(spec.name, fd, Layout(**layout), spec.role is TensorRole.OUTPUT)
+            for spec, fd, layout in zip(specs, fds, answer["layouts"], strict=True)
+        )
+
+    def _forget(self) -> None:
+        for shared in self._sets.shared:
+            for each in shared:
+                os.close(each.fd)
+        self._sets, self._source, self._specs = Sets((), 0), "", ()
+
+
+class CompiledReference(_Client):
+    """Times torch.compile on the judge's inputs."""
+
+    def __init__(self, problem: Problem, uuid: str) -> None:
+        super().__init__(problem, uuid, "compiler", "torch.compile")
+        self._adopted: Sets | None = None
+
+    def adopt(self, drawing: Drawing, signature: Signature, sets: Sets) -> None:
+        """Maps the inputs; nothing to do when the sets are those of the last time, drawn anew."""
+        self.start()
+        if sets is self._adopted:
+            return
+        self._adopted = None
+        specs = signature.tensors
+        for index, shared in enumerate(sets.shared):
+            socket.send_fds(self._socket, [b"."], [each.fd for each in shared])
+            self._ask({"operation": "adopt", "set": index, **self._drawn(drawing, specs)}, _PREPARE_S)
+        self._adopted = sets
+
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
+        """As for any baseline; since nothing else depends on this process, its death only leaves it untimed."""
+        try:
+            return super().measure(order, warm_runs, seconds)
+        except MachineError as error:
+            return Round(untimed=str(error))
+
+    def close(self) -> None:
+        self._adopted = None
+        super().close()

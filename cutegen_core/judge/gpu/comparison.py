@@ -1,0 +1,234 @@
+"""`correctness`'s rule on the GPU: the same formula, in chunks, for outputs of gigabytes.
+
+What is allowed per element, and what a NaN or an Inf means, is written down in `correctness`; the tests hold both
+against each other. A wrong output is described by that module's own words, on as much of it as the CPU looks at
+quickly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import EPSILON, Answer, Precision
+from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.trial import Comparison, Mismatch
+
+_CHUNK = 1 << 24
+_LOOKED_AT = 1 << 22
+_FIRST = 8
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Some elements of one output, flat, four times.
+
+    Attributes:
+        got: what the kernel wrote.
+        want: the reference in float64 (integers: as that run gave them).
+        declared: the reference at the declared precision; None when `want` could only be computed there.
+    """
+
+    got: torch.Tensor
+    want: torch.Tensor
+    declared: torch.Tensor | None
+
+    def part(self, where: slice | torch.Tensor) -> Elements:
+        return Elements(self.got[where], self.want[where], None if self.declared is None else self.declared[where])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an output of one dtype is judged by; `precision` None: not measured."""
+
+    dtype: str
+    tolerance: Tolerance
+    precision: Precision | None
+
+
+@dataclass
+class _Sums:
+    """Added up over chunks."""
+
+    wrong: int = 0
+    max_abs_error: float = 0.0
+    error_ratio: float = 0.0
+    nan: int = 0
+    inf: int = 0
+    poison: int = 0
+
+
+def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
+    """`correctness.measure`: the reference's own error and scale."""
+    own = scale = 0.0
+    for at in range(0, want.numel(), _CHUNK):
+        exact, rounded = (t.reshape(-1)[at : at + _CHUNK].double() for t in (want, declared))
+        own = max(own, float(_finite_error(rounded, exact).max()))
+        scale = max(scale, float(_finite_or_zero(exact).abs().max()))
+    return Precision(own, scale)
+
+
+def wrong(elements: Elements, rule: Rule) -> torch.Tensor:
+    """Which elements are wrong."""
+    return ratio(elements, rule) > 1.0
+
+
+def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
+    """Error divided by what is allowed; infinite where a NaN or Inf, or an integer, is not what it must be."""
+    got, want, declared = elements.got, elements.want, elements.declared
+    if rule.dtype not in EPSILON:
+        same = got == want
+        if declared is not None:
+            same |= got == declared
+        return _zero_or_inf(same)
+    got, want = got.double(), want.double()
+    error = (_finite_or_zero(got) - _finite_or_zero(want)).abs()
+    quotient = torch.where(error == 0.0, 0.0, error / _allowed(want, rule))
+    special = ~(torch.isfinite(got) & torch.isfinite(want))
+    same = _same_special(got, want)
+    if declared is not None:
+        rounded = declared.double()
+        overflows = ~torch.isfinite(rounded) & torch.isfinite(want)
+        same |= overflows & _same_special(got, rounded)
+        same |= overflows & torch.isnan(rounded) & ~torch.isfinite(got)
+    return torch.where(special, _zero_or_inf(same), quotient)
+
+
+def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule, poison: int) -> Comparison:
+    """Judges a whole output.
+
+    Args:
+        poison: the byte that the output held before the kernel ran.
+    """
+    sums, total = _Sums(), elements.got.numel()
+    marked = torch.zeros(total, dtype=torch.bool, device=elements.got.device)
+    for at in range(0, total, _CHUNK):
+        _add(sums, marked[at : at + _CHUNK], elements.part(slice(at, at + _CHUNK)), rule, poison)
+    found = Comparison(
+        output=output, shape=shape, wrong=sums.wrong, total=total, max_abs_error=sums.max_abs_error,
+        error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
+        nan=sums.nan, inf=sums.inf, poison=sums.poison,
+    )  # fmt: skip
+    return _described(found, elements, marked, rule, poison) if sums.wrong else found
+
+
+def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, poison: int) -> None:
+    ratios = ratio(elements, rule)
+    bad = ratios > 1.0
+    marked.copy_(bad)
+    untouched = _untouched(elements.got, poison)
+    got = elements.got.double() if rule.dtype in EPSILON else elements.got
+    sums.wrong += int(bad.sum())
+    sums.error_ratio = max(sums.error_ratio, float(ratios.max()))
+    sums.max_abs_error = max(
+        sums.max_abs_error, float(_finite_error(elements.got.double(), elements.want.double()).max())
+    )
+    sums.poison += int((bad & untouched).sum())
+    sums.nan += int((bad & torch.isnan(got) & ~untouched).sum())
+    sums.inf += int((bad & torch.isinf(got)).sum())
+
+
+def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule: Rule, poison: int) -> Comparison:
+    """Adds where the wrong elements are and what they look like, from the part of the output around the first."""
+    columns = found.shape[-1] if len(found.shape) > 1 else found.total
+    first = _positions(marked)
+    seen, shape = _looked_at(first[0], columns, found)
+    part = elements.part(seen)
+    got, want = _array(part.got, shape), _array(part.want, shape)
+    bad, untouched = _array(marked[seen], shape), _array(_untouched(part.got, poison), shape)
+    text = correctness.described(Answer(got, want, None, untouched), bad, rule.tolerance)
+    whole = shape == found.shape
+    return replace(
+        found,
+        first=_first(first, elements, found.shape),
+        heatmap=_heatmap(marked.reshape(-1, columns)),
+        pattern=text if whole or not text else f"in the part looked at: {text}",
+    )
+
+
+def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
+    """At most `_LOOKED_AT` elements, with the wrong one at `first` among them, and their shape: the whole output, or
+    some of its rows, or a piece of one."""
+    if found.total <= _LOOKED_AT:
+        return slice(0, found.total), found.shape
+    if columns > _LOOKED_AT:
+        row, place = divmod(first, columns)
+        begin = row * columns + place // _LOOKED_AT * _LOOKED_AT
+        end = min(begin + _LOOKED_AT, (row + 1) * columns)
+        return slice(begin, end), (end - begin,)
+    rows = _LOOKED_AT // columns
+    begin = first // columns // rows * rows * columns
+    end = min(begin + rows * columns, found.total)
+    return slice(begin, end), ((end - begin) // columns, columns)
+
+
+def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
+    """`correctness.heatmap`, counted where the table is: only the cells' shares leave the device."""
+    down, across = (correctness.cells(extent).tolist() for extent in table.shape)
+    shares = [
+        table[top:bottom, left:right].mean(dtype=torch.float64)
+        for top, bottom in pairwise(down)
+        for left, right in pairwise(across)
+    ]
+    numbers = torch.stack(shares).reshape(len(down) - 1, len(across) - 1).tolist()
+    return tuple(tuple(row) for row in numbers)
+
+
+def _positions(marked: torch.Tensor) -> list[int]:
+    """The first few wrong elements; at least one is."""
+    for at in range(0, marked.numel(), _CHUNK):
+        part = marked[at : at + _CHUNK]
+        if part.any():
+            begin = int(part.int().argmax())
+            found = torch.nonzero(part[begin : begin + _LOOKED_AT]).reshape(-1)[:_FIRST]
+            return [at + begin + int(position) for position in found]
+    return []
+
+
+def _first(positions: list[int], elements: Elements, shape: tuple[int, ...]) -> tuple[Mismatch, ...]:
+    found = []
+    for position in positions:
+        index, rest = [], position
+        for extent in reversed(shape):
+            index.append(rest % extent)
+            rest //= extent
+        found.append(Mismatch(tuple(reversed(index)), float(elements.got[position]), float(elements.want[position])))
+    return tuple(found)
+
+
+def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - numpy array
+    return (flat.double() if flat.is_floating_point() else flat).reshape(shape).cpu().numpy()
+
+
+def _allowed(want: torch.Tensor, rule: Rule) -> torch.Tensor:
+    close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
+    if rule.precision is None or rule.dtype == "float64":
+        return close
+    least, most = correctness.bounds(rule.dtype, rule.tolerance, rule.precision)
+    return close.clamp(min=least).clamp(max=most)
+
+
+def _untouched(got: torch.Tensor, poison: int) -> torch.Tensor:
+    raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
+    return (raw == poison).all(dim=1)
+
+
+def _zero_or_inf(same: torch.Tensor) -> torch.Tensor:
+    return torch.where(same, 0.0, torch.inf).double()
+
+
+def _same_special(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return (torch.isnan(left) & torch.isnan(right)) | (torch.isinf(left) & (left == right))
+
+
+def _finite_or_zero(values: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isfinite(values), values, 0.0)
+
+
+def _finite_error(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    both = torch.isfinite(left) & torch.isfinite(right)
+    return torch.where(both, left - right, 0.0).abs()

@@ -1,0 +1,84 @@
+"""Program of the judge on the GPU: `python -m cutegen_core.judge.gpu.main owner|compiler GPU_UUID`.
+
+1. Imports torch and makes the CUDA context: the driver does not start below a file sandbox, and has threads already.
+2. Shuts itself in before any file's code runs. *owner*: no network, no other program, files only Python's, torch's, the
+   driver's and its own home's. *compiler*: the same, but it may start the programs of the system, since torch.compile
+   runs a C compiler and ptxas.
+3. Answers requests (`device_worker.Handler`).
+
+Landlock binds this thread and those it starts, which are all that run the file's code; the system-call filter binds the
+driver's threads, too.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+from cutegen_core import PACKAGE
+from cutegen_core.machine.sandbox import landlock, sandbox, syscall_filter
+from cutegen_core.machine.sandbox.sandbox import MAX_LEVEL_VARIABLE, Level
+from cutegen_core.machine.worker import inherited_descriptors, serve
+
+OWNER, COMPILER = "owner", "compiler"
+_READ = ("/usr", "/lib", "/lib64", "/opt", "/proc", "/sys", "/etc/ld.so.cache", "/etc/passwd", "/etc/localtime")
+_EXECUTE = ("/usr", "/bin", "/lib", "/lib64", "/opt")
+
+
+def main() -> None:
+    """Entry point."""
+    compiles = sys.argv[1] == COMPILER
+    home = Path(os.environ["HOME"])
+    os.environ |= {"CUDA_VISIBLE_DEVICES": sys.argv[2], "USER": "cutegen"}  # torch asks for a user's name
+    if compiles:
+        _keep_compilers_home(home)
+    descriptors = inherited_descriptors()
+    from cutegen_core.judge.gpu import worker  # torch
+
+    handler = worker.compiler(descriptors) if compiles else worker.eager(descriptors)
+    handler.sandbox = shut_in(home, programs=compiles)
+    serve(handler.handle)
+
+
+def shut_in(home: Path, *, programs: bool) -> Level:
+    """Narrows this process, whose driver threads run already; returns what is enforced."""
+    asked = os.environ.get(MAX_LEVEL_VARIABLE, "")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sandbox.give_up_privileges()
+    files = not asked and landlock.enter(
+        read=_existing([*_READ, *_python()]),
+        write=_existing([str(home), "/proc/self", "/dev/shm"]),
+        devices=_existing(["/dev"]),
+        execute=_existing([*_EXECUTE, *_python()]) if programs else (),
+    )
+    calls = asked != Level.NONE and syscall_filter.install(
+        files="write" if files else "read", processes=programs, may_exec=programs
+    )
+    return Level.NONE if not calls else Level.LANDLOCK_SECCOMP if files else Level.SECCOMP
+
+
+def _keep_compilers_home(home: Path) -> None:
+    """Caches of the compilers stay in the worker's own home, and compile in this process."""
+    os.environ |= {
+        "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"), "TRITON_CACHE_DIR": str(home / "triton"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }  # fmt: skip
+
+
+def _python() -> list[str]:
+    """Python, its packages and this package; not the folder it was started in."""
+    paths = [p for p in sys.path if p and Path(p).resolve() not in (PACKAGE.parent, Path.cwd())]
+    return [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix, *paths, str(PACKAGE)]
+
+
+def _existing(paths: list[str]) -> tuple[Path, ...]:
+    found = {Path(p).resolve() for p in paths}
+    return tuple(sorted(p for p in found if p.exists() and p != Path("/")))
+
+
+if __name__ == "__main__":
+    main()

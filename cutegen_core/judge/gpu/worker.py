@@ -1,0 +1,219 @@
+"""What the judge on the GPU answers; `device_main` starts it and shuts it in.
+
+As *owner*: `prepare` (buffer sets of fresh values), `export` (their descriptors), `compare` (the first set whole; all
+expected values come into being here), `check` (timed outputs at random positions), `guards`, `measure` (a round of
+eager), `release`.
+As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile). That process may start programs,
+since Triton needs a C compiler, and so it judges nothing.
+
+Sets stay where they are from one trial of a workload to the next and are only drawn anew: captured graphs and compiled
+code stay valid.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import torch
+
+from cutegen_core.execute.cuda.driver import Unfinished
+from cutegen_core.execute.cuda.measuring import Meter, Round
+from cutegen_core.judge.gpu import baselines, sets
+from cutegen_core.judge.gpu.answers import Answers, outputs_of
+from cutegen_core.judge.gpu.baselines import Baseline, Forward
+from cutegen_core.judge.gpu.sets import BufferSet, Draw
+from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory
+from cutegen_core.machine.worker import Message
+from cutegen_core.records.errors import MachineError, ProblemError
+from cutegen_core.records.problem import TensorRole, TensorSpec, Values
+
+POISON = 0xFF
+
+
+class Handler:
+    """Answers requests; one workload's sets at a time.
+
+    Args:
+        forward: how the reference is timed here.
+        keeps: remember that for each workload, since it took long to make.
+
+    Attributes:
+        sandbox: the level it was shut in to.
+    """
+
+    def __init__(self, forward: Callable[[Live], Forward], descriptors: socket.socket, *, keeps: bool = False) -> None:
+        torch.set_grad_enabled(False)
+        torch.set_default_device("cuda")
+        torch.zeros(1)  # makes the context
+        self.sandbox = ""
+        self._forward, self._descriptors = forward, descriptors
+        self._kept: dict[str, tuple[Live, Forward]] | None = {} if keeps else None
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._meter = Meter(self._stream.cuda_stream, torch.cuda.get_device_properties(0).L2_cache_size)
+        self._draw: Draw | None = None
+        self._live: Live | None = None
+        self._specs: tuple[TensorSpec, ...] = ()
+        self._sets: list[BufferSet] = []
+        self._answers: Answers | None = None
+        self._baseline: Baseline | None = None
+
+    def handle(self, request: Message) -> Message:
+        """One request; the file's faults and the machine's are answers."""
+        try:
+            answer: Message = getattr(self, f"_{request['operation']}")(request)
+            return answer
+        except ProblemError as error:
+            return {"problem": str(error)}
+        except Exception as error:  # noqa: BLE001 - the worker boundary
+            if not out_of_memory(error):
+                return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
+        self._release({})  # only here: the error holds what its operation had allocated
+        return {"unfit": "the reference needs more memory than is left"}
+
+    def _hello(self, request: Message) -> Message:
+        """The first request: answered when torch is imported and the context made."""
+        return {"sandbox": self.sandbox, "pid": os.getpid(), "torch": torch.__version__}
+
+    # ---- owner
+
+    def _prepare(self, request: Message) -> Message:
+        """Draws into the sets of the last time where they fit (`kept`), else into new ones."""
+        draw, specs = _draw(request), _specs(request)
+        self._answers = None
+        kept = self._draw is not None and (self._draw.source, self._specs) == (draw.source, specs)
+        if not kept:
+            self._release({})
+            fitting = sets.count(specs, request["sets"], torch.cuda.mem_get_info()[0])
+            if not fitting:
+                return {"unfit": _unfit(specs)}
+            self._sets = [sets.allocate(specs) for _ in range(fitting)]
+        self._draw, self._specs = draw, specs
+        for index, one in enumerate(self._sets):
+            live = sets.instantiate(draw, index)
+            sets.write(live, one)
+            sets.poison(one, specs, POISON)
+            if self._live is None:
+                self._live = live
+        torch.cuda.synchronize()
+        return {"sets": len(self._sets), "kept": kept, "flushed_bytes": self._meter.flush.nbytes}
+
+    def _export(self, request: Message) -> Message:
+        """Sends one descriptor a tensor of the set; the answer says how each is mapped."""
+        one = self._sets[request["set"]]
+        shared = [one.buffers[s.name].share(s.name, output=s.role is TensorRole.OUTPUT) for s in self._specs]
+        socket.send_fds(self._descriptors, [b"."], [s.fd for s in shared])
+        for each in shared:
+            os.close(each.fd)
+        return {"layouts": [asdict(each.layout) for each in shared]}
+
+    def _compare(self, request: Message) -> Message:
+        """Where memory runs out the sets stay, so that it can be asked again; captured graphs of eager go."""
+        try:
+            self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
+            return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        self._answers = self._baseline = None
+        torch.cuda.empty_cache()
+        return {"unfit": "the reference and its float64 copy need more memory than is left"}
+
+    def _check(self, request: Message) -> Message:
+        assert self._answers is not None
+        return {"slips": [asdict(slip) for slip in self._answers.slips(set(request["timed"]))]}
+
+    def _guards(self, request: Message) -> Message:
+        """Guard bytes that were written over, around any tensor of any set."""
+        found = []
+        for index, one in enumerate(self._sets):
+            for name, buffer in one.buffers.items():
+                damage = buffer.damage()
+                if damage is not None:
+                    found.append({"set": index, "tensor": name, **asdict(damage)})
+                    buffer.guard()
+        return {"damage": found}
+
+    # ---- compiler
+
+    def _adopt(self, request: Message) -> Message:
+        """Maps the inputs of one set; its descriptors were sent before the request. Set 0 begins anew."""
+        specs = _specs(request)
+        _, fds, _, _ = socket.recv_fds(self._descriptors, 1, len(specs))
+        if request["set"] == 0:
+            self._release({})
+            self._draw, self._specs = _draw(request), specs
+            known = self._kept and self._kept.get(self._draw.source)
+            self._live = known[0] if known else sets.instantiate(self._draw)
+        self._sets.append(sets.adopt(specs, fds))
+        return {}
+
+    # ---- both
+
+    def _measure(self, request: Message) -> Message:
+        if self._baseline is None:
+            self._baseline = Baseline(self._made(), self._loaded(), self._sets, request["allow"])
+        steps = Round(tuple(request["order"]), 0, request["warm_runs"])
+        try:
+            samples = self._baseline.measure(self._meter, self._stream, steps, time.monotonic() + request["seconds"])
+        except Unfinished:
+            return {"untimed": f"took longer than {request['seconds']:g} s"}
+        except MachineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the file's forward, or the compiler on it
+            if out_of_memory(error):
+                return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
+            return {"untimed": describe(error, self._loaded().origin)}
+        return {"us": list(samples.us), "method": samples.method}
+
+    def _release(self, request: Message) -> Message:
+        self._baseline = self._answers = self._live = self._draw = None
+        for one in self._sets:
+            one.free()
+        self._sets = []
+        torch.cuda.empty_cache()
+        return {}
+
+    def _made(self) -> Forward:
+        assert self._draw is not None
+        live = self._loaded()
+        if self._kept is None:
+            return self._forward(live)
+        if self._draw.source not in self._kept:
+            self._kept[self._draw.source] = live, self._forward(live)
+        return self._kept[self._draw.source][1]
+
+    def _loaded(self) -> Live:
+        if self._live is None:
+            raise MachineError("nothing is prepared")
+        return self._live
+
+
+def eager(descriptors: socket.socket) -> Handler:
+    """The owner."""
+    return Handler(baselines.eager, descriptors)
+
+
+def compiler(descriptors: socket.socket) -> Handler:
+    """The process that times torch.compile."""
+    return Handler(baselines.compiled, descriptors, keeps=True)
+
+
+def _draw(request: Message) -> Draw:
+    return Draw(request["source"], request["origin"], Values(request["values"]), request["seed"])
+
+
+def _specs(request: Message) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"]), TensorRole(s["role"])) for s in request["specs"])
+
+
+def _unfit(specs: Sequence[TensorSpec]) -> str:
+    free, total = torch.cuda.mem_get_info()
+    need = 2 * sum(spec.nbytes for spec in specs)
+    return (
+        f"two buffer sets need {need / 2**30:.1f} GiB and as much again for the reference in float64; "
+        f"the GPU has {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+    )

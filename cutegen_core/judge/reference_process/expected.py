@@ -1,0 +1,104 @@
+"""What the reference answers, at the declared precision and in float64.
+
+Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
+the file cannot run like that they are computed at the declared precision; the comparison and the lint say so. TF32 and
+reduced-precision reductions are off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory
+from cutegen_core.records.errors import ProblemError
+
+_NARROWER = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference answers.
+
+    Attributes:
+        declared: outputs at the declared precision.
+        exact: the same in float64, None where the file cannot run in it; `why` says so.
+    """
+
+    declared: tuple[torch.Tensor, ...]
+    exact: tuple[torch.Tensor, ...] | None
+    why: str = ""
+
+
+def expect(live: Live) -> Expected:
+    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type and in place of
+    every narrower type that it converts to.
+
+    Raises:
+        ProblemError: it cannot run as declared.
+        MemoryError, RuntimeError: memory ran out (`out_of_memory`) in either run.
+    """
+    try:
+        declared = run(live, {name: t.clone() for name, t in live.tensors.items()})
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        raise ProblemError(describe(error, live.origin)) from error
+    try:
+        torch.set_default_dtype(torch.float64)
+        with _Exact():
+            exact = run(live, {name: _upcast(t) for name, t in live.tensors.items()})
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        return Expected(declared, None, describe(error, live.origin))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    if [t.shape for t in exact] != [t.shape for t in declared]:
+        return Expected(declared, None, "its shapes depend on the precision")
+    return Expected(declared, exact)
+
+
+def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
+    """One call on these tensors; what the file's code raises comes as it is."""
+    torch.manual_seed(seed)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    return tuple(t.detach().contiguous() for t in live.call(tensors))
+
+
+def array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
+    """For comparisons: floats as float64, anything else as it is."""
+    array: np.ndarray[Any, np.dtype[Any]] = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    return array
+
+
+class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While this is on, whatever a reference makes in a narrower type, such as by `.float()`, it makes in float64: else
+    a file that converts would be compared with rounded values, and would seem to make no error of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        given = dict(kwargs or {})
+        if given.get("dtype") in _NARROWER:
+            given["dtype"] = torch.float64
+        return func(*args, **given)
+
+
+def _upcast(tensor: torch.Tensor) -> torch.Tensor:
+    """A float64 copy of a floating tensor, a plain copy of any other."""
+    return tensor.detach().to(torch.float64, copy=True) if tensor.is_floating_point() else tensor.detach().clone()

@@ -1,0 +1,89 @@
+"""What the values of a reference's inputs always look like: the roofline must count nothing an honest kernel may skip.
+
+A triangular or diagonal matrix drawn by `get_inputs`, a symmetric one, a mask of zeros and ones, an input that changes
+nothing or repeats another: none of these is visible in the traced graph. They are looked for at a small workload under
+two seeds. What looks special there by chance only lowers a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from cutegen_core.judge.reference_process.live import Live, describe, instantiate
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.graph import InputFacts
+
+_RARE = 64
+
+
+def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
+    """Facts by input name.
+
+    Args:
+        source: with the sizes of a small workload that is larger than 1 in every direction.
+
+    Raises:
+        ProblemError: the reference fails.
+    """
+    first, second = instantiate(source, origin, 0), instantiate(source, origin, 1)
+    if {n: t.shape for n, t in first.tensors.items()} != {n: t.shape for n, t in second.tensors.items()}:
+        return {}
+    base = _outputs(first, first.tensors)
+    facts: dict[str, InputFacts] = {}
+    for name, tensor in first.tensors.items():
+        pair = (tensor, second.tensors[name])
+        other = _outputs(first, {**first.tensors, name: pair[1]})
+        again = any(_repeats(pair, (first.tensors[n], second.tensors[n])) for n in facts)
+        nonzero = _nonzero(pair)
+        facts[name] = InputFacts(
+            nonzero=nonzero,
+            symmetric=all(_symmetric(t) for t in pair),
+            sparse=not nonzero and any(_sparse(t) for t in pair),
+            matters=not again and not _same(base, other),
+        )
+    return facts
+
+
+def _outputs(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    try:
+        return live.call({name: tensor.clone() for name, tensor in tensors.items()})
+    except Exception as error:
+        raise ProblemError(describe(error, live.origin)) from error
+
+
+def _same(first: tuple[torch.Tensor, ...], second: tuple[torch.Tensor, ...]) -> bool:
+    pairs = zip(first, second, strict=True)
+    return all(a.shape == b.shape and torch.equal(_bits(a), _bits(b)) for a, b in pairs)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Comparable: NaN equals NaN."""
+    return torch.nan_to_num(tensor.double(), nan=1.5e300) if tensor.is_floating_point() else tensor
+
+
+def _nonzero(pair: tuple[torch.Tensor, torch.Tensor]) -> str:
+    if any(t.dim() < 2 or min(t.shape[-2:]) < 2 or not bool(t.count_nonzero()) for t in pair):
+        return ""
+    upper = all(bool((t.triu() == t).all()) for t in pair)
+    lower = all(bool((t.tril() == t).all()) for t in pair)
+    return "diagonal" if upper and lower else "upper" if upper else "lower" if lower else ""
+
+
+def _sparse(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.bool or int((tensor == 0).sum()) > max(1, tensor.numel() // _RARE)
+
+
+def _repeats(pair: tuple[torch.Tensor, torch.Tensor], earlier: tuple[torch.Tensor, torch.Tensor]) -> bool:
+    """Equal to an earlier input, under both seeds."""
+    return all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(pair, earlier, strict=True)
+    )
+
+
+def _symmetric(tensor: torch.Tensor) -> bool:
+    if tensor.dim() < 2 or tensor.shape[-1] != tensor.shape[-2] or tensor.shape[-1] < 2:
+        return False
+    return bool((tensor == tensor.transpose(-1, -2)).all())

@@ -1,0 +1,210 @@
+"""What running a problem's reference shows to be doubtful: would answers that compute nothing pass?
+
+Numpy only; the reference worker runs the reference and hands in what came out. Whether an answer passes is asked of the
+comparison that judges kernels (`correctness.compare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import Answer
+from cutegen_core.records.problem import Tolerance
+
+Array = NDArray[Any]
+
+_MOSTLY = 0.95
+_NARROW = 1e-2
+
+
+class Found(NamedTuple):
+    """A rule that is broken, and how."""
+
+    rule: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output under everything that was tried; floats as float64.
+
+    Attributes:
+        dtype: as declared.
+        want: in float64; the declared one where the reference cannot run in it.
+        declared: at the declared precision, from the first call.
+        twice, fresh, reseeded: the same inputs in a second call; in a new module; under another state of the generator.
+        other: for the inputs of another seed.
+        rounded: for inputs rounded to half the precision; None where it means nothing.
+        without: by input name: for that one input of another seed.
+    """
+
+    name: str
+    dtype: str
+    want: Array
+    declared: Array
+    twice: Array
+    fresh: Array
+    reseeded: Array
+    other: Array
+    rounded: Array | None
+    without: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One tensor of the signature under two seeds.
+
+    Attributes:
+        drawn: it comes from get_inputs, and is no parameter or buffer.
+        again: the first seed's values, made once more.
+        changed: whether a call has written to it.
+    """
+
+    name: str
+    drawn: bool
+    first: Array
+    second: Array
+    again: Array
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen at one small workload.
+
+    Attributes:
+        layers: class names of the module and its children.
+        no_float64: why there are no float64 expectations, "" when there are.
+        relaxed: the problem allows a lower precision by name.
+    """
+
+    inputs: Sequence[Input]
+    outputs: Sequence[Output]
+    layers: frozenset[str]
+    no_float64: str
+    relaxed: bool
+
+
+def findings(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[Found]:
+    """All doubts. Without inputs or answers that can be made again, nothing else is asked."""
+    unseeded = [i.name for i in facts.inputs if not _same(i.first, i.again)]
+    if unseeded:
+        yield Found("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
+        return
+    for output in facts.outputs:
+        yield from _output(output, facts, tolerance.get(output.dtype, Tolerance(0.0, 0.0)))
+    for tensor in facts.inputs:
+        yield from _input(tensor)
+    yield from _layers(facts.layers)
+    if facts.no_float64:
+        yield Found(
+            "no-float64", f"expected values are computed at the declared precision: float64 fails ({facts.no_float64})."
+        )
+
+
+def _layers(layers: frozenset[str]) -> Iterator[Found]:
+    if any("Dropout" in layer for layer in layers):
+        yield Found("dropout-off", "dropout is switched off.")
+    if any("BatchNorm" in layer for layer in layers):
+        yield Found("batch-norm-training", "batch normalisation is in training mode.")
+
+
+def _output(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Found]:
+    unstable = _unstable(output)
+    if unstable:
+        yield unstable
+    elif output.want.size == 0:
+        yield Found("empty-output", f"{output.name} has no elements.")
+    elif not np.isfinite(output.declared).all():
+        share = 1 - np.isfinite(output.declared).mean()
+        yield Found("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
+    else:
+        yield from _cheats(output, facts, tolerance)
+
+
+def _unstable(output: Output) -> Found | None:
+    """Why there is no one answer."""
+    if not _same(output.declared, output.fresh):
+        return Found("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
+    if not _same(output.declared, output.twice):
+        return Found("stateful", f"{output.name}: a second call on the same inputs gives another answer.")
+    if not _same(output.declared, output.reseeded):
+        return Found("random-output", f"{output.name} is random: it depends on the state of the random generator.")
+    return None
+
+
+def _cheats(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Found]:
+    """Answers that should not pass and do."""
+
+    def passes(got: Array) -> bool:
+        return got.shape == output.want.shape and _passes(output, got, tolerance)
+
+    name, want = output.name, output.want
+    if passes(np.zeros_like(want)):
+        yield Found("zeros-pass", f"{name}: a kernel that writes zeros passes.")
+    elif want.size > 1 and (want == want.reshape(-1)[0]).all():
+        yield Found("constant-output", f"{name} is the same value everywhere.")
+    elif want.size > 1 and want.dtype.kind == "f" and passes(np.full_like(want, want.mean())):
+        yield Found("mean-passes", f"{name}: a kernel that writes the output's mean everywhere passes.")
+    elif want.size > 1 and _commonest(want) > _MOSTLY:
+        yield Found("mostly-one-value", f"{name}: {_commonest(want):.1%} of it is one and the same value.")
+    copied = next((i.name for i in facts.inputs if i.first.size == want.size and passes(_as(i.first, want))), "")
+    if copied:
+        yield Found("copy-passes", f"{name}: a kernel that copies {copied} passes.")
+    yield from _independence(output, facts, passes_other=passes(output.other), passes=passes)
+    if output.rounded is not None and not facts.relaxed and not copied and passes(output.rounded):
+        yield Found("half-passes", f"{name}: what it gives on inputs of half the bits passes as {output.dtype}.")
+
+
+def _independence(output: Output, facts: Facts, *, passes_other: bool, passes: Any) -> Iterator[Found]:  # noqa: ANN401
+    if passes_other:
+        yield Found("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
+        return
+    if len(facts.outputs) > 1:
+        return  # each output may have inputs of its own
+    varied = [i.name for i in facts.inputs if not _same(i.first, i.second)]
+    ignored = [name for name in varied if name in output.without and passes(output.without[name])]
+    if ignored:
+        what = f"{output.name} stays within the tolerance whatever {', '.join(ignored)} is."
+        yield Found("untested-input", what)
+
+
+def _input(tensor: Input) -> Iterator[Found]:
+    name, values = tensor.name, tensor.first
+    if tensor.changed:
+        yield Found("writes-inputs", f"forward writes to {name}.")
+    if not tensor.drawn or values.size < 2:
+        return
+    if _same(values, tensor.second):
+        yield Found("fixed-input", f"{name} has the same values for every seed.")
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return
+    low, high = float(values.min()), float(values.max())
+    if high - low <= _NARROW * max(abs(low), abs(high)):
+        yield Found("narrow-inputs", f"all of {name} lies between {low:.4g} and {high:.4g}.")
+    elif low >= 0 or high <= 0:
+        yield Found("one-sign", f"{name} is never {'negative' if low >= 0 else 'positive'} ({low:.3g} to {high:.3g}).")
+
+
+def _passes(output: Output, got: Array, tolerance: Tolerance) -> bool:
+    answer = Answer(got, output.want, output.declared, np.zeros(got.shape, dtype=bool))
+    return correctness.compare(output.name, output.dtype, tolerance, answer).wrong == 0
+
+
+def _as(given: Array, want: Array) -> Array:
+    return given.reshape(want.shape).astype(want.dtype)
+
+
+def _same(left: Array, right: Array) -> bool:
+    return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
+
+def _commonest(values: Array) -> float:
+    """Share of the most frequent value."""
+    return float(np.unique(values, return_counts=True)[1].max() / values.size)

@@ -1,0 +1,230 @@
+"""The reference made alive in the worker: its module, and its tensors by contract name.
+
+1. `instantiate` runs the source (under `FakeTensorMode` nothing is allocated) and calls `get_init_inputs`, `Model` and
+   `get_inputs` with the seed set before each, so that (source, seed) always gives the same values.
+2. Every tensor gets its contract name (`contract_names`): `forward` arguments, then parameters and buffers. Tensors
+   kept as plain attributes become buffers first.
+3. `Live.call` runs `forward` on any such set of tensors: drawn otherwise (`values.draw`), or their float64 copies.
+
+The module stays in training mode, as KernelBench runs it; only dropout layers are switched off, since no kernel can
+reproduce their mask. A parameter whose values are all equal (a norm's weight of ones) is moved off that value, so that
+a kernel which ignores it is found out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import random
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functional_call
+from torch.utils import _pytree as pytree
+
+from cutegen_core.judge.reference_process.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
+
+_MODULE_NAME = "cutegen_reference"
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "STATUS_ALLOC_FAILED")
+"""What torch, the CUDA runtime and its libraries say; they have no common type for it."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A reference ready to be called.
+
+    Attributes:
+        tensors: contract name -> value, in the signature's order: inputs, parameters, buffers.
+        roles: where each comes from.
+        states: contract name -> dotted name in the module, for parameters and buffers.
+        spec: structure of `get_inputs()`'s result, with the tensors' places held by their contract names.
+        scalars: plain numbers of the module and of `get_inputs`.
+    """
+
+    model: torch.nn.Module
+    tensors: Mapping[str, torch.Tensor]
+    roles: Mapping[str, TensorRole]
+    states: Mapping[str, str]
+    leaves: tuple[Any, ...]
+    spec: pytree.TreeSpec
+    scalars: Mapping[str, int | float | bool]
+    origin: str
+
+    def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """`forward` on these tensors; its tensor outputs in order. Errors of the file's code come as they are."""
+        args, kwargs = self.arguments(tensors)
+        state = {dotted: tensors[name] for name, dotted in self.states.items()}
+        result = functional_call(self.model, state, args, kwargs)
+        outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        if not outputs:
+            raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
+        return outputs
+
+    def arguments(self, tensors: Mapping[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What `forward` is called with: positional and keyword arguments, as `get_inputs` nests them."""
+        leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return args, kwargs
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The inputs of the signature."""
+        return tuple(tensor_spec(name, t, self.roles[name], self.origin) for name, t in self.tensors.items())
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Stands for a tensor among `get_inputs()`'s leaves."""
+
+    name: str
+
+
+def instantiate(source: str, origin: str, seed: int = 0) -> Live:
+    """Runs the source and builds its model and inputs; fake tensors when called under a `FakeTensorMode`.
+
+    Raises:
+        ProblemError: the file's own code raised; the text carries its line.
+    """
+    try:
+        module = _execute(source, origin)
+        init = list(getattr(module, "get_init_inputs", list)())
+        _seed(seed)
+        model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
+        _seed(seed + 1)
+        given = module.get_inputs()
+    except BaseException as error:
+        raise ProblemError(describe(error, origin)) from error
+    if not isinstance(model, torch.nn.Module):
+        raise ProblemError(f"{origin}: Model is not a torch.nn.Module.")
+    return _live(model, given, origin)
+
+
+def describe(error: BaseException, origin: str) -> str:
+    """What the file's code raised, with the file's line."""
+    if isinstance(error, ProblemError):
+        return str(error)
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == _code_name(origin)]
+    where = f"{origin}:{lines[-1]}" if lines else origin
+    text = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, ModuleNotFoundError):
+        return f"{where}: needs the module {error.name!r}, which is not installed here."
+    if out_of_memory(error):
+        return f"{where}: ran out of the memory a reference may use: {text or 'MemoryError'}."
+    return f"{where}: {type(error).__name__}: {text}"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on the CPU or on the GPU: then nothing is known about what the file can do."""
+    said = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
+    return said or isinstance(error, MemoryError | torch.OutOfMemoryError)
+
+
+def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) -> TensorSpec:
+    """The contract's record of a tensor; ProblemError for a dtype the contract does not carry."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
+        known = ", ".join(ITEMSIZE)
+        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.")
+    if tensor.device.type not in ("cpu", "meta"):
+        raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
+    return TensorSpec(name, dtype, tuple(int(d) for d in tensor.shape), role)
+
+
+def _execute(source: str, origin: str) -> ModuleType:
+    # inspect.getsource must work inside: some files look at their own code, and tracebacks show their lines
+    name = _code_name(origin)
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    module = ModuleType(_MODULE_NAME)
+    module.__file__ = name
+    sys.modules[_MODULE_NAME] = module
+    _seed(0)
+    exec(compile(source, name, "exec"), module.__dict__)
+    return module
+
+
+def _code_name(origin: str) -> str:
+    """Names no file: torch.compile opens the file of what it compiles when there is one, and here it may not."""
+    return f"problem {origin}"
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+
+
+def _is_keywords(init: Sequence[Any]) -> bool:
+    """KernelBench also allows `[args, kwargs]`."""
+    return len(init) == 2 and isinstance(init[0], list | tuple) and isinstance(init[1], dict)
+
+
+def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN401 - whatever the file returns
+    _settle(model)
+    arguments = _arguments(model, given, origin)
+    leaves, spec = pytree.tree_flatten(arguments)
+    names = Names()
+    tensors: dict[str, torch.Tensor] = {}
+    roles: dict[str, TensorRole] = {}
+    states: dict[str, str] = {}
+    scalars: dict[str, int | float | bool] = {}
+    placed: list[Any] = []
+    for wanted, leaf in zip(leaf_names(model, arguments), leaves, strict=True):
+        placed.append(leaf)
+        if isinstance(leaf, torch.Tensor):
+            name = names.take(wanted)
+            placed[-1] = _Place(name)
+            tensors[name], roles[name] = leaf.detach(), TensorRole.INPUT
+        elif isinstance(leaf, int | float):
+            scalars[names.take(wanted)] = leaf
+    for role, pairs in ((TensorRole.PARAMETER, model.named_parameters()), (TensorRole.BUFFER, model.named_buffers())):
+        for dotted, tensor in pairs:
+            name = names.take(dotted)
+            tensors[name], roles[name], states[name] = tensor.detach(), role, dotted
+    for wanted, value in module_numbers(model):
+        scalars.setdefault(names.free(wanted), value)
+    return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
+
+
+def _settle(model: torch.nn.Module) -> None:
+    """Dropout off, plain tensor attributes registered as buffers, constant parameters moved off their constant."""
+    for module in model.modules():
+        if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
+            module.eval()
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                delattr(module, name)
+                module.register_buffer(name, value.detach(), persistent=False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point() and _is_constant(parameter):
+                moved = torch.rand(parameter.shape, device=parameter.device) - 0.5
+                parameter.add_(moved.to(parameter.dtype), alpha=0.5)
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    if isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return False
+    return bool((tensor == tensor.reshape(-1)[0]).all())
+
+
+def _arguments(model: torch.nn.Module, given: Any, origin: str) -> tuple[tuple[Any, ...], dict[str, Any]]:  # noqa: ANN401
+    if isinstance(given, dict):
+        return (), dict(given)
+    if isinstance(given, torch.Tensor):
+        return (given,), {}
+    if not isinstance(given, list | tuple):
+        raise ProblemError(f"{origin}: get_inputs() returns a {type(given).__name__}, not a list of arguments.")
+    try:
+        inspect.signature(model.forward).bind(*given)
+    except TypeError as error:
+        raise ProblemError(f"{origin}: get_inputs() does not fit forward: {error}.") from error
+    return tuple(given), {}

@@ -1,0 +1,126 @@
+"""Program of the reference worker: `python -m cutegen_core.judge.reference_process.main SCRATCH MEMORY_BYTES [--fork]`.
+
+1. Shuts itself in: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This comes before torch
+   is imported, since threads that already run would stay free.
+2. Imports torch and answers requests (`reference_worker.Handler`).
+3. With `--fork` every request is answered by a forked child that may fork no further: the
+   files of a folder cannot touch one another, one that hangs is stopped alone, and torch is imported once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import site
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from cutegen_core import PACKAGE
+from cutegen_core.machine.sandbox import syscall_filter
+from cutegen_core.machine.sandbox.sandbox import Level, Policy, apply
+from cutegen_core.machine.worker import Message, serve
+
+_CPU_SECONDS = 24 * 3600
+_FILE_BYTES = 64 << 30
+_WARM_UP = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(1)]
+"""
+_SYSTEM = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime",
+    "/dev/null", "/dev/zero", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Entry point."""
+    scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
+    forks = "--fork" in sys.argv[3:]
+    os.environ.setdefault("USER", "cutegen")  # torch asks for a name, and /etc/passwd is closed
+    level = shut_in(scratch, memory_bytes, processes=forks)
+    from cutegen_core.judge.reference_process.worker import Handler  # torch comes only after the door is shut
+
+    handle = Handler().handle
+    if forks:
+        # torch imports 800 more modules at its first fake tensor (1 s): once here instead of in every child
+        handle({"operation": "graph", "source": _WARM_UP, "origin": "warm-up"})
+    serve(_forked(handle, filtered=level is not Level.NONE) if forks else handle)
+
+
+def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> Level:
+    """Narrows this process; the worker's private home stays writable for torch's temporary files."""
+    home = Path(os.environ["HOME"])
+    return apply(
+        Policy(
+            read=_readable(), write=(scratch, home), memory_bytes=memory_bytes, cpu_seconds=_CPU_SECONDS,
+            file_bytes=_FILE_BYTES, processes=processes,
+        )
+    )  # fmt: skip
+
+
+def _readable() -> tuple[Path, ...]:
+    """Python, its packages and this package; not the user's home, not the folder of the problem."""
+    installed = [p for p in sys.path if p and Path(p).resolve() not in (PACKAGE.parent, Path.cwd())]
+    python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib", *installed]
+    candidates = {Path(p).resolve() for p in [*python, *_SYSTEM]} | {PACKAGE}
+    return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
+
+
+def _forked(handle: Callable[[Message], Message], *, filtered: bool) -> Callable[[Message], Message]:
+    def answer(request: Message) -> Message:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _child(handle, request, writer, filtered=filtered)
+        os.close(writer)
+        return _collected(child, reader, float(request["seconds"]))
+
+    return answer
+
+
+def _child(handle: Callable[[Message], Message], request: Message, writer: int, *, filtered: bool) -> NoReturn:
+    """Answers one request and ends, whatever happens: the parent's loop must never run twice."""
+    try:
+        # files are narrowed already (Landlock passes to children); what is left to take away is forking
+        if filtered:
+            syscall_filter.install(files="write", processes=False, may_exec=False)
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(json.dumps(handle(request)).encode())
+    finally:
+        os._exit(0)
+
+
+def _collected(child: int, reader: int, seconds: float) -> Message:
+    """The child's answer; one that takes too long or dies is an answer, too."""
+    deadline, data, late = time.monotonic() + seconds, b"", False
+    while True:
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        chunk = os.read(reader, 1 << 16) if ready else b""
+        if not chunk:
+            late = not ready
+            break
+        data += chunk
+    os.close(reader)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if late:
+        return {"limit": f"ran past {seconds:g} s (an endless loop?)"}
+    if not data:
+        return {"limit": f"ended its process (status {os.waitstatus_to_exitcode(status)})"}
+    answer: Message = json.loads(data)
+    return answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+"""Small workloads for a file that brings none: its sizes shrunk until an emulator can run it, each try confirmed.
+
+1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
+2. All are shrunk together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios
+   such as hidden / heads, or all by one factor. Every number gets its own target first; then equal numbers share one.
+3. Where no joint step works (a convolution needs its extent, heads must divide), one number at a time, then two by the
+   same factor.
+4. A step counts only when `Probe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+
+Nothing here looks at names. No torch: the probe is given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import Values, Workload, WorkloadRole
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one forward costs.
+
+    Attributes:
+        elements: of all inputs, parameters and operation results together.
+        flops: of products and convolutions.
+    """
+
+    elements: int
+    flops: int
+
+    def within(self, other: Cost) -> bool:
+        return self.elements <= other.elements and self.flops <= other.flops
+
+
+class Probe(Protocol):
+    """Tries a reduced source; ProblemError when it does not run."""
+
+    def cost(self, source: str, origin: str) -> Cost:
+        """On fake tensors, whatever the size."""
+
+    def run(self, source: str, origin: str, values: Values) -> None:
+        """For real, on such inputs; the outputs must be finite."""
+
+
+EMULATOR = Cost(elements=120_000, flops=4_000_000)
+CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
+
+_KEEP = 8
+_SECONDS = 25.0
+_CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
+_SINGLE = (31, 61, 127, 17, 7, 3, 1)
+_ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Numbers that shrink together: (slot, position in a tuple or None) each."""
+
+    value: int
+    places: tuple[tuple[str, int | None], ...]
+
+
+_Targets = Mapping[_Group, int]
+_Style = Callable[[Sequence[_Group], int], _Targets]
+
+
+def derive(source: str, origin: str, probe: Probe) -> tuple[Workload, ...]:
+    """Emulator workloads, a middle-sized one for correctness, and the file's own sizes as benchmark.
+
+    Raises:
+        ProblemError: the file does not run, or no reduction of it is small enough; the text gives the reason.
+    """
+    return _Search(source, origin, probe).workloads()
+
+
+class _Search:
+    def __init__(self, source: str, origin: str, probe: Probe) -> None:
+        self._source, self._origin, self._probe = source, origin, probe
+        self._slots = problem_source.size_slots(problem_source.parse(source, origin))
+        self._deadline = time.monotonic() + _SECONDS
+        self._tried: dict[str, Cost | ProblemError] = {}
+
+    def workloads(self) -> tuple[Workload, ...]:
+        own = self._own()
+        if isinstance(own, Cost) and own.within(EMULATOR):
+            self._probe.run(self._source, self._origin, Values.GIVEN)
+            base: Mapping[str, SizeValue] = {}
+        else:
+            base = self._small(own)
+        found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
+        found += self._variants(base)
+        found += self._adversarial(base)
+        middle = self._joint(_ragged, CORRECTNESS)
+        if middle and middle not in [w.sizes for w in found]:
+            found.append(Workload("medium", WorkloadRole.CORRECTNESS, middle))
+        if isinstance(own, Cost):
+            found.append(Workload("benchmark", WorkloadRole.BENCHMARK))
+        return tuple(found)
+
+    def _own(self) -> Cost | ProblemError:
+        """The file at its own sizes; a file that only fails on fake tensors may still run small."""
+        try:
+            return self._cost({})
+        except ProblemError as error:
+            return error
+
+    def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
+        for style in (_ragged, _halved, _divided_alike):
+            joint = self._joint(style, EMULATOR)
+            if joint is not None:
+                return joint
+        single = self._descent(EMULATOR) if isinstance(own, Cost) else None
+        if single is not None:
+            return single
+        if isinstance(own, ProblemError):
+            raise own
+        raise self._too_large(own)
+
+    def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
+        """Powers of two, and as many ones as the file takes."""
+        found: list[Workload] = []
+        even = self._joint(_halved, EMULATOR)
+        smallest = self._ones(base)
+        for name, sizes in (("even", even), ("smallest", smallest)):
+            if sizes and sizes != base and sizes not in [w.sizes for w in found]:
+                found.append(Workload(name, WorkloadRole.EMULATOR, sizes))
+        return found
+
+    def _adversarial(self, base: Mapping[str, SizeValue]) -> list[Workload]:
+        return [
+            Workload(values.value, WorkloadRole.EMULATOR, base, values)
+            for values in _ADVERSARIAL
+            if self._runs(base, values)
+        ]
+
+    def _joint(self, style: _Style, budget: Cost) -> Mapping[str, SizeValue] | None:
+        """All numbers at once, under a falling cap."""
+        for groups in (self._groups(shared=False), self._groups(shared=True)):
+            for cap in _CAPS:
+                targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
+                if targets and self._fits(targets, budget):
+                    return self._sizes(targets)
+        return None
+
+    def _descent(self, budget: Cost) -> Mapping[str, SizeValue] | None:
+        """One number after the other, then pairs by the same factor; keeps every step that runs and costs less."""
+        groups = self._groups(shared=True)
+        targets: dict[_Group, int] = {}
+        for step in _steps(groups):
+            tried = {**targets, **(step(targets) if callable(step) else step)}
+            if tried == targets or not self._cheaper(tried, targets):
+                continue
+            targets = dict(tried)
+            if self._fits(targets, budget):
+                return self._sizes(targets)
+        return None
+
+    def _ones(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
+        targets: dict[_Group, int] = {}
+        start = dict(base)
+        for group in self._groups(shared=True):
+            tried = {**targets, group: 1}
+            if self._runs({**start, **self._sizes(tried)}, Values.GIVEN):
+                targets = tried
+        return {**start, **self._sizes(targets)} if targets else None
+
+    def _cheaper(self, targets: _Targets, than: _Targets) -> bool:
+        try:
+            new, old = self._cost(self._sizes(targets)), self._cost(self._sizes(than))
+        except ProblemError:
+            return False
+        return new.elements + new.flops < old.elements + old.flops
+
+    def _fits(self, targets: _Targets, budget: Cost) -> bool:
+        sizes = self._sizes(targets)
+        try:
+            return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
+        except ProblemError:
+            return False
+
+    def _runs(self, sizes: Mapping[str, SizeValue], values: Values) -> bool:
+        try:
+            self._cost(sizes)
+            self._probe.run(self._text(sizes), self._origin, values)
+        except ProblemError:
+            return False
+        return True
+
+    def _cost(self, sizes: Mapping[str, SizeValue]) -> Cost:
+        text = self._text(sizes)
+        if text not in self._tried:
+            if time.monotonic() > self._deadline:
+                raise ProblemError(f"{self._origin}: no small enough sizes found within {_SECONDS:g} s.")
+            try:
+                self._tried[text] = self._probe.cost(text, self._origin)
+            except ProblemError as error:
+                self._tried[text] = error
+        known = self._tried[text]
+        if isinstance(known, ProblemError):
+            raise known
+        return known
+
+    def _text(self, sizes: Mapping[str, SizeValue]) -> str:
+        return problem_source.with_sizes(self._source, self._slots, sizes)
+
+    def _groups(self, *, shared: bool) -> list[_Group]:
+        """Largest first; numbers in several places share a group when `shared` and equal."""
+        places = list(_shrinkable(self._slots))
+        if not shared:
+            return sorted((_Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
+        by_value: dict[int, list[tuple[str, int | None]]] = {}
+        for value, place in places:
+            by_value.setdefault(value, []).append(place)
+        return [_Group(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
+
+    def _sizes(self, targets: _Targets) -> dict[str, SizeValue]:
+        sizes: dict[str, SizeValue] = {}
+        for group, target in targets.items():
+            for name, position in group.places:
+                if position is None:
+                    sizes[name] = target
+                    continue
+                whole = sizes.get(name, self._slots[name].value)
+                assert isinstance(whole, tuple)
+                sizes[name] = (*whole[:position], target, *whole[position + 1 :])
+        return sizes
+
+    def _too_large(self, own: Cost) -> ProblemError:
+        costs = [c for c in self._tried.values() if isinstance(c, Cost)]
+        least = min(costs, key=lambda c: c.elements + c.flops, default=own)
+        return ProblemError(
+            f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has "
+            f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
+            f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes inside the model cannot be changed from outside: "
+            f"give the file a WORKLOADS, or take its sizes from module-level names."
+        )
+
+
+def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, tuple[str, int | None]]]:
+    one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
+    for slot in one_per_place.values():
+        if isinstance(slot.value, tuple):
+            yield from ((v, (slot.name, i)) for i, v in enumerate(slot.value) if v > _KEEP)
+        elif isinstance(slot.value, int) and slot.value > _KEEP:
+            yield slot.value, (slot.name, None)
+
+
+def _ragged(groups: Sequence[_Group], cap: int) -> _Targets:
+    """Distinct primes from the cap down, the largest for the largest."""
+    primes = [p for p in range(cap, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1))] or [1]
+    return {g: min(g.value, primes[min(rank, len(primes) - 1)]) for rank, g in enumerate(groups)}
+
+
+def _halved(groups: Sequence[_Group], cap: int) -> _Targets:
+    """Halved until at most the cap, rounded up to a power of two: odd factors and most ratios survive."""
+    limit = 1 << (cap - 1).bit_length()
+    return {g: _halve(g.value, limit) for g in groups}
+
+
+def _divided_alike(groups: Sequence[_Group], cap: int) -> _Targets:
+    """All by the same power of two, as far as each divides: sums and products of sizes keep their relations."""
+    factor = 1 << max(0, groups[0].value // cap).bit_length() if groups else 1
+    targets = {}
+    for group in groups:
+        own = factor
+        while group.value % own:
+            own //= 2
+        targets[group] = group.value // own
+    return targets
+
+
+def _halve(value: int, limit: int) -> int:
+    while value > limit and value % 2 == 0:
+        value //= 2
+    return min(value, limit)
+
+
+_Step = Mapping[_Group, int] | Callable[[_Targets], _Targets]
+
+
+def _steps(groups: Sequence[_Group]) -> Iterator[_Step]:
+    for ladder in (_SINGLE[:3], _SINGLE[3:5], _SINGLE[5:]):
+        for group in groups:
+            for target in ladder:
+                yield from ({group: t} for t in (target, _halve(group.value, target + 1)) if t < group.value)
+    for factor in (16, 4, 2):
+        for pair in combinations(groups, 2):
+            yield _divided(pair, factor)
+
+
+def _divided(pair: Sequence[_Group], factor: int) -> Callable[[_Targets], _Targets]:
+    def step(targets: _Targets) -> _Targets:
+        now = {g: targets.get(g, g.value) for g in pair}
+        return {g: v // factor for g, v in now.items()} if all(v % factor == 0 for v in now.values()) else {}
+
+    return step

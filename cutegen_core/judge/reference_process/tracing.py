@@ -1,0 +1,201 @@
+"""Signature and graph of a reference on fake tensors: nothing is allocated, however large the sizes are.
+
+The graph is traced before dispatch, so operations stay at the level at which the reference wrote them. What the
+recognisers meet (`op` without overload; operands are positional as traced, defaults left out):
+
+* elementwise: aten.relu, aten.gelu (kwarg approximate="tanh"), aten.silu, aten.sigmoid, aten.tanh, aten.softplus,
+  aten.hardtanh, aten.leaky_relu(x, slope), aten.elu, aten.clamp(x, lo, hi), aten.abs, aten.exp, aten.log, aten.sqrt,
+  aten.rsqrt, aten.neg, aten.erf, aten.pow, aten.add / sub / mul / div (second operand a Ref or a number; add and sub
+  may carry kwarg alpha), aten.rsub, aten.maximum, aten.minimum, aten.where, aten.to / aten._to_copy (casts)
+* rows: aten.softmax(x, dim), aten.log_softmax(x, dim), aten.layer_norm(x, [shape], w, b, eps), aten.rms_norm,
+  aten.group_norm, aten.batch_norm, aten.sum(x, [dim], keepdim), aten.mean, aten.amax, aten.amin, aten.logsumexp,
+  aten.max(x, dim) / aten.min (two results: "getitem" nodes with args (Ref, 0) and (Ref, 1)), aten.var, aten.norm
+* products: aten.matmul, aten.mm, aten.bmm, aten.addmm, aten.linear(x, w, b), aten.einsum, aten.mv, aten.dot
+* views: aten.t, aten.transpose(x, a, b), aten.numpy_T, aten.permute, aten.view, aten.reshape, aten.flatten,
+  aten.unsqueeze, aten.squeeze, aten.expand, aten.slice, aten.select, aten.chunk / split (with "getitem")
+* rest: aten.conv2d ..., aten.max_pool2d, aten.embedding, aten.scaled_dot_product_attention, aten.triu, aten.ones, ...
+
+`F.gelu` and `nn.GELU` give the same aten.gelu; an in-place operation appears with its trailing underscore removed where
+nothing else sees the change. A constant tensor made inside `forward` is a "constant" node; one of a single element has
+its value in `Graph.constants`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from cutegen_core.judge.reference_process.live import Live, describe, instantiate, tensor_spec
+from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.graph import Graph, Node, Operand, Ref
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
+
+_WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,
+                   UnsupportedOperatorException)  # fmt: skip
+
+
+@contextlib.contextmanager
+def fake_tensors() -> Iterator[FakeTensorMode]:
+    """Everything made inside has a shape and a dtype and no memory."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        yield mode
+
+
+def signature_of(live: Live) -> Signature:
+    """The contract of one instantiated reference; call under `fake_tensors` for sizes that must not be allocated.
+
+    Raises:
+        ProblemError: `forward` failed, or takes or gives something that is no tensor of a known dtype.
+    """
+    try:
+        outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
+    except Exception as error:
+        raise ProblemError(describe(error, live.origin)) from error
+    return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
+
+
+def needs_values(error: ProblemError) -> bool:
+    """Whether `forward` failed only because fake tensors have no values; run for real it may do."""
+    cause = error.__cause__
+    return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
+
+
+def cost_of(live: Live) -> Cost:
+    """What one forward costs; ProblemError when it fails."""
+    elements = sum(t.numel() for t in live.tensors.values())
+    with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
+        signature_of(live)
+    return Cost(elements + counter.elements, int(flops.get_total_flops()))
+
+
+class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the elements of everything computed; views of old elements are no new ones."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+        return result
+
+
+def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:
+    """`out`, or `out0`, `out1`, ... for several."""
+    names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
+    return tuple(tensor_spec(n, o, TensorRole.OUTPUT, origin) for n, o in zip(names, outputs, strict=True))
+
+
+def trace(source: str, origin: str) -> Graph:
+    """The graph of a reference, or an empty one with the reason when it cannot be traced."""
+    with fake_tensors():
+        live = instantiate(source, origin)
+        names = list(live.tensors)
+
+        def forward(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return live.call(dict(zip(names, tensors, strict=True)))
+
+        try:
+            traced = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(
+                *live.tensors.values()
+            )
+        except Exception as error:  # noqa: BLE001 - what cannot be traced still loads; the reason is the answer
+            return Graph(reason=describe(error, origin))
+    return _Reader(names).read(traced)
+
+
+class _Reader:
+    """Turns a traced module into plain records."""
+
+    def __init__(self, inputs: list[str]) -> None:
+        self._inputs = inputs
+        self._names: dict[str, str] = {}
+
+    def read(self, traced: fx.GraphModule) -> Graph:
+        traced.graph.eliminate_dead_code()
+        placeholders = [n for n in traced.graph.nodes if n.op == "placeholder"]
+        self._names = {n.name: name for n, name in zip(placeholders, self._inputs, strict=True)}
+        taken = set(self._inputs)
+        nodes: list[Node] = []
+        outputs: tuple[str, ...] = ()
+        constants: dict[str, float] = {}
+        for fx_node in traced.graph.nodes:
+            if fx_node.op == "output":
+                outputs = tuple(self._names[n.name] for n in fx_node.args[0])
+                continue
+            if fx_node.target is torch._C._set_grad_enabled:
+                continue
+            if fx_node.op != "placeholder":
+                self._names[fx_node.name] = _fresh(fx_node.name, taken)
+            nodes.append(self._node(fx_node))
+            if fx_node.op == "get_attr":
+                value = getattr(traced, fx_node.target)
+                if isinstance(value, torch.Tensor) and value.numel() == 1:
+                    constants[self._names[fx_node.name]] = _value(value)
+        return Graph(tuple(nodes), outputs, "", constants)
+
+    def _node(self, node: fx.Node) -> Node:
+        shape, dtype = _result(node.meta.get("val"))
+        args = tuple(self._operand(a) for a in node.args)
+        kwargs = {k: self._operand(v) for k, v in node.kwargs.items() if k not in ("device", "pin_memory", "layout")}
+        return Node(self._names[node.name], _operation(node), args, kwargs, shape, dtype)
+
+    def _operand(self, value: Any) -> Operand:  # noqa: ANN401 - whatever fx records
+        if isinstance(value, fx.Node):
+            return Ref(self._names[value.name])
+        if isinstance(value, list | tuple):
+            return tuple(self._operand(v) for v in value)
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        return str(value).removeprefix("torch.")
+
+
+def _fresh(wanted: str, taken: set[str]) -> str:
+    name = wanted
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _operation(node: fx.Node) -> str:
+    if node.op == "placeholder":
+        return "input"
+    if node.op == "get_attr":
+        return "constant"
+    if node.target is operator.getitem:
+        return "getitem"
+    name = getattr(node.target, "overloadpacket", node.target)
+    return str(name)
+
+
+def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
+    if isinstance(value, torch.Tensor):
+        return tuple(int(d) for d in value.shape), str(value.dtype).removeprefix("torch.")
+    return (), type(value).__name__
+
+
+def _value(tensor: torch.Tensor) -> float:
+    constant = getattr(tensor, "constant", None)
+    return float((constant if constant is not None else tensor).reshape(-1)[0])

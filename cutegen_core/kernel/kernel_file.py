@@ -1,0 +1,285 @@
+"""The kernel file: one `.cu` of device code that opens with a comment holding its launch plan.
+
+1. `parse` takes the text apart: the comment's TOML (`plan_reading`) and the C++ below it.
+2. `KernelFile.program` is what a compiler gets: the parameters as constants, then the body under its own line numbers.
+3. `KernelFile.plan` gives the plan its values for one workload (`plan_resolve`).
+A file that cannot be read raises KernelFileError with the line; nothing here runs or compiles anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from cutegen_core.kernel.expressions import Number, nearest
+from cutegen_core.kernel.plan_read import read_plan
+from cutegen_core.kernel.plan_records import (
+    LaunchSpec,
+    Let,
+    Located,
+    Numerics,
+    Parameter,
+    PlanText,
+    ScratchSpec,
+    TensorMapSpec,
+)
+from cutegen_core.kernel.plan_resolve import DeviceNumbers, check_where, complete_params, resolve
+from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.problem import Signature
+
+__all__ = [
+    "DeviceNumbers",
+    "KernelFile",
+    "LaunchSpec",
+    "Numerics",
+    "Parameter",
+    "ScratchSpec",
+    "TensorMapSpec",
+    "decode",
+    "parse",
+]
+
+MAX_BYTES = 1 << 20
+PROGRAM_NAME = "candidate.cu"
+
+# Control characters, invisible ones and those that turn the direction of the text: what is seen is not what is compiled
+_HIDING = re.compile(
+    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
+)
+_OPENING = re.compile(r"\A\s*/\*[ \t]*cutegen\b")
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A parsed kernel file.
+
+    Attributes:
+        text: the whole file as it was given.
+        body: the C++ below the comment.
+        body_line: 1-based line of `text` on which `body` begins.
+    """
+
+    text: str
+    body: str
+    body_line: int
+    contents: PlanText = field(repr=False)
+
+    @property
+    def idea(self) -> str:
+        """What was tried, in one line; may be empty."""
+        return self.contents.idea
+
+    @property
+    def lets(self) -> tuple[Let, ...]:
+        return self.contents.lets
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        return self.contents.params
+
+    @property
+    def where(self) -> tuple[Located, ...]:
+        """Conditions every choice of parameters must meet."""
+        return self.contents.where
+
+    @property
+    def launches(self) -> tuple[LaunchSpec, ...]:
+        return self.contents.launches
+
+    @property
+    def scratch(self) -> tuple[ScratchSpec, ...]:
+        return self.contents.scratch
+
+    @property
+    def tensor_maps(self) -> tuple[TensorMapSpec, ...]:
+        return self.contents.tensor_maps
+
+    @property
+    def numerics(self) -> Numerics:
+        return self.contents.numerics
+
+    def defaults(self) -> dict[str, Number]:
+        """Every parameter at its default."""
+        return {p.name: p.default for p in self.params}
+
+    def kernel_names(self) -> tuple[str, ...]:
+        """The distinct name expressions of the plan, in order."""
+        return tuple(dict.fromkeys(launch.kernel for launch in self.launches))
+
+    def program(self, params: Mapping[str, Number] | None = None) -> str:
+        """The C++ for a compiler: one `constexpr` a parameter, then the body with the file's own line numbers.
+
+        Raises:
+            KernelFileError: `params` names a parameter that the file does not declare.
+        """
+        values = complete_params(self.params, params or {})
+        constants = "".join(_constant(name, value) for name, value in values.items())
+        return f'{constants}#line {self.body_line} "{PROGRAM_NAME}"\n{self.body}'
+
+    def plan(
+        self,
+        signature: Signature,
+        device: DeviceNumbers,
+        params: Mapping[str, Number] | None = None,
+        workload: str = "",
+    ) -> LaunchPlan:
+        """The launches of one workload, within the limits of `device`; `workload` is named in messages.
+
+        Raises:
+            KernelFileError: an unknown name, a size that is no whole number, a broken limit; with line and numbers.
+        """
+        return resolve(self.contents, signature, device, params or {}, workload)
+
+    def combinations(self, device: DeviceNumbers) -> Iterator[dict[str, Number]]:
+        """Every choice of parameter values that `where` allows on `device`, the default first."""
+        default = self.defaults()
+        choices = (dict(zip(default, values, strict=True)) for values in product(*(p.values for p in self.params)))
+        for chosen in (default, *(c for c in choices if c != default)):
+            try:
+                check_where(self.where, chosen, device)
+            except KernelFileError:
+                continue
+            yield chosen
+
+    def with_param(self, name: str, value: Number) -> str:
+        """The file's text with another default for one parameter (added to its `values` when it is not among them).
+
+        Raises:
+            KernelFileError: no such parameter, or it is not written on one line.
+        """
+        complete_params(self.params, {name: value})
+        parameter = next(p for p in self.params if p.name == name)
+        written = re.escape(name) + r"\s*=\s*"
+        if parameter.tunable:
+            values = parameter.values if value in parameter.values else (*parameter.values, value)
+            replacement = f"{{ default = {_toml(value)}, values = [{', '.join(map(_toml, values))}] }}"
+        else:
+            replacement = _toml(value)
+        pattern = rf"^(\s*{written})(\{{[^}}]*\}}|[^#\s]+)"
+        return self._with_line(parameter.line, pattern, replacement, f"parameter {name}")
+
+    def with_launch(self, index: int, key: str, toml: str) -> str:
+        """The file's text with another value for one field of one launch; `toml` is the value as TOML.
+
+        A field the launch does not have yet gets a line above its arguments.
+
+        Raises:
+            KernelFileError: no such launch, the field is not written on one line, or the plan cannot be read with it.
+        """
+        line = self.contents.lines.get(("launch", index, key), 0)
+        if not line:
+            return self._with_new_line(index, f"{key} = {toml}")
+        return self._with_line(line, rf"^(\s*{re.escape(key)}\s*=\s*)(\[[^\]]*\]|\"[^\"]*\"|[^#\s]+)", toml, key)
+
+    def _with_new_line(self, index: int, text: str) -> str:
+        before = self.contents.lines.get(("launch", index, "args"), 0)
+        if not before:
+            raise KernelFileError(f"there is no [[launch]] number {index + 1} to change")
+        lines = self.text.split("\n")
+        indent = re.match(r"\s*", lines[before - 1])
+        lines.insert(before - 1, (indent[0] if indent else "") + text)
+        return parse("\n".join(lines)).text
+
+    def with_idea(self, idea: str) -> str:
+        """The file's text with another idea.
+
+        Raises:
+            KernelFileError: the file has no idea on a line of its own.
+        """
+        line = self.contents.lines.get(("", 0, "idea"), 0)
+        if not line:
+            raise KernelFileError("the plan has no 'idea = \"...\"' to change", 1)
+        text = idea.replace("\\", "/").replace('"', "'")
+        return self._with_line(line, r"^(\s*idea\s*=\s*)(\"[^\"]*\"|'[^']*')", f'"{text}"', "idea")
+
+    def _with_line(self, line: int, pattern: str, replacement: str, what: str) -> str:
+        lines = self.text.split("\n")
+        changed, count = re.subn(pattern, lambda m: m[1] + replacement, lines[line - 1], count=1)
+        if not count:
+            raise KernelFileError(f"{what} is not written on one line: change it in the text", line)
+        lines[line - 1] = changed
+        return parse("\n".join(lines)).text
+
+
+def parse(text: str | bytes) -> KernelFile:
+    """Reads a kernel file.
+
+    Raises:
+        KernelFileError: it is not UTF-8 text of at most 1 MB, has no plan, or its plan is malformed; with the line.
+    """
+    source = decode(text)
+    opening = _OPENING.match(source)
+    if opening is None:
+        raise KernelFileError(_no_plan(source), 1)
+    end = source.find("*/", opening.end())
+    if end < 0:
+        raise KernelFileError("the comment that holds the launch plan is never closed: add */ below the plan", 1)
+    plan = read_plan(source[opening.end() : end], _line_of(source, opening.end()))
+    body_start = end + 2
+    kernel = KernelFile(source, source[body_start:], _line_of(source, body_start), plan)
+    _check_kernels_exist(kernel)
+    return kernel
+
+
+def decode(text: str | bytes) -> str:
+    """The text of a kernel file; KernelFileError when it is too long or not UTF-8 text."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if len(data) > MAX_BYTES:
+        megabytes, most = len(data) / 1e6, MAX_BYTES / 1e6
+        raise KernelFileError(f"the file has {megabytes:.1f} MB; a kernel file may have at most {most:.1f} MB")
+    try:
+        source = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise KernelFileError(
+            f"byte 0x{data[error.start]:02x} is not UTF-8 text: save the file as UTF-8", line
+        ) from error
+    if "\0" in source:
+        raise KernelFileError("there is a NUL byte in the file: it is not text", _line_of(source, source.index("\0")))
+    source = source.removeprefix("\ufeff")
+    hidden = _HIDING.search(source)
+    if hidden:
+        what = "a carriage return without a line feed" if hidden[0] == "\r" else f"the character U+{ord(hidden[0]):04X}"
+        text = f"{what} makes the file read differently than it is compiled: remove it"
+        raise KernelFileError(text, _line_of(source, hidden.start()))
+    return source
+
+
+def _no_plan(source: str) -> str:
+    if not source.strip():
+        return "the file is empty"
+    if re.search(r"/\*[ \t]*cutegen\b", source):
+        return "the comment '/* cutegen' must be the first thing in the file"
+    return "a kernel file opens with a comment '/* cutegen ... */' that holds its launch plan (TOML with [[launch]])"
+
+
+def _line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _check_kernels_exist(kernel: KernelFile) -> None:
+    """A name that occurs nowhere in the code can be answered here, with the names that do."""
+    if not kernel.body.strip():
+        raise KernelFileError("there is no code below the plan", kernel.body_line)
+    for index, launch in enumerate(kernel.launches):
+        if not re.search(rf"\b{launch.function}\b", kernel.body):
+            defined = re.findall(r"__global__[^;{}]*?\b(\w+)\s*\((?!\s*\()[^;{}()]*\)\s*\{", kernel.body)
+            line = kernel.contents.lines.get(("launch", index, "kernel"), launch.line)
+            hint = nearest(launch.function, defined)
+            raise KernelFileError(f"the plan launches '{launch.function}', which the code does not define{hint}", line)
+
+
+def _constant(name: str, value: Number) -> str:
+    if isinstance(value, bool):
+        return f"constexpr bool {name} = {'true' if value else 'false'};\n"
+    if isinstance(value, float):
+        return f"constexpr float {name} = {value!r}f;\n"
+    wide = not -(2**31) <= value < 2**31
+    return f"constexpr {'long long' if wide else 'int'} {name} = {value}{'LL' if wide else ''};\n"
+
+
+def _toml(value: Number) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,299 @@
+"""A plan's expressions given their values for one workload, and checked against what hardware can launch.
+
+1. Parameters are completed and checked (`complete_params`), `[let]` is evaluated in order.
+2. Scratch, the launches whose `when` holds and the tensor maps these use become plain numbers.
+3. Threads, grid, cluster and shared memory are compared with the device, tensor maps with the rules of the descriptor
+   (`tensor_map_rules`); the message carries both numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Protocol
+
+from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, nearest
+from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located, Parameter, PlanText, TensorMapSpec
+from cutegen_core.kernel.tensor_map_rules import broken_rule
+from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.launch import (
+    Argument,
+    Dim3,
+    Launch,
+    LaunchPlan,
+    ScalarArgument,
+    Scratch,
+    TensorArgument,
+    TensorMap,
+    TensorMapArgument,
+)
+from cutegen_core.records.problem import Signature, TensorSpec
+
+MAX_THREADS = 1024
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
+MAX_CLUSTER = 8
+MAX_SCRATCH_BYTES = 16 << 30
+TENSOR_MAP_ARCH = 90
+
+
+class DeviceNumbers(Protocol):
+    """What a plan may ask about the target (`device.Device` has it).
+
+    Attributes:
+        arch: "sm_90a"; an expression sees the number, 90.
+        smem_max: shared memory one block can have, in bytes.
+    """
+
+    @property
+    def arch(self) -> str: ...
+    @property
+    def sm_count(self) -> int: ...
+    @property
+    def smem_max(self) -> int: ...
+    @property
+    def warp_size(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class _Context:
+    scope: Scope
+    dtypes: Mapping[str, str]
+    device: DeviceNumbers
+    outputs_empty: bool
+    tensor_maps: Mapping[str, TensorMapSpec]
+
+
+def complete_params(params: tuple[Parameter, ...], chosen: Mapping[str, Number]) -> dict[str, Number]:
+    """Defaults overlaid with `chosen`. Raises KernelFileError for a name the file does not declare or a wrong kind."""
+    known = {p.name: p for p in params}
+    for name, value in chosen.items():
+        if name not in known:
+            raise KernelFileError(f"there is no parameter '{name}' in this file{nearest(name, known)}")
+        if isinstance(value, float) and not isinstance(known[name].default, float):
+            raise KernelFileError(f"parameter {name} is a whole number; {value} is not", known[name].line)
+    return {p.name: chosen.get(p.name, p.default) for p in params}
+
+
+def check_where(where: Iterable[Located], values: Mapping[str, Number], device: DeviceNumbers) -> None:
+    """Raises KernelFileError naming the first condition these parameters break."""
+    scope = Scope(numbers={**values, **_device_numbers(device)})
+    for condition in where:
+        if not _value(condition, scope, "where"):
+            shown = ", ".join(f"{n} = {scope.numbers[n]}" for n in sorted(condition.expression.names))
+            raise KernelFileError(
+                f'the parameters break where = "{condition.expression.text}" ({shown})', condition.line
+            )
+
+
+def resolve(
+    plan: PlanText, signature: Signature, device: DeviceNumbers, params: Mapping[str, Number], workload: str = ""
+) -> LaunchPlan:
+    """The launches and scratch of one workload.
+
+    Args:
+        workload: only for messages.
+
+    Raises:
+        KernelFileError: unknown name, non-integer size, or a limit of the device, with the line and the numbers.
+    """
+    try:
+        values = complete_params(plan.params, params)
+        check_where(plan.where, values, device)
+        context = _context(plan, signature, device, values)
+        scratch = tuple(_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
+        context = _with_scratch(context, scratch)
+        found = [_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
+        if not found and not context.outputs_empty:
+            raise KernelFileError("no [[launch]] applies: every 'when' is false", plan.launches[0].line)
+        launches = tuple(launch for launch in found if launch is not None)
+        return LaunchPlan(launches, scratch, _tensor_maps(launches, context))
+    except KernelFileError as error:
+        if not workload:
+            raise
+        text = re.sub(r"^line \d+: ", "", str(error))
+        raise KernelFileError(f"workload '{workload}': {text}", error.line) from error
+
+
+def _device_numbers(device: DeviceNumbers) -> dict[str, Number]:
+    digits = re.search(r"\d+", device.arch)
+    numbers = (device.sm_count, device.smem_max, device.warp_size, int(digits[0]) if digits else 0)
+    return dict(zip(DEVICE_NAMES, numbers, strict=True))
+
+
+def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values: Mapping[str, Number]) -> _Context:
+    tensors: dict[str, TensorFacts] = {t.name: t for t in signature.tensors}
+    own = [(p.name, p.line) for p in plan.params] + [(let.name, let.value.line) for let in plan.lets]
+    for name, line in own + [(m.name, m.line_of("name")) for m in plan.tensor_maps]:
+        if name in tensors or name in signature.scalars:
+            raise KernelFileError(f"'{name}' is a name of the problem's signature; give it another name here", line)
+    numbers = {**signature.scalars, **values, **_device_numbers(device)}
+    for let in plan.lets:
+        numbers[let.name] = _value(let.value, Scope(tensors, numbers), f"let {let.name}")
+    return _Context(
+        scope=Scope(tensors, numbers),
+        dtypes={t.name: t.dtype for t in signature.tensors},
+        device=device,
+        outputs_empty=all(t.numel == 0 for t in signature.outputs),
+        tensor_maps={m.name: m for m in plan.tensor_maps},
+    )
+
+
+def _with_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
+    tensors = {**context.scope.tensors, **{s.name: TensorSpec(s.name, s.dtype, s.shape) for s in scratch}}
+    dtypes = {**context.dtypes, **{s.name: s.dtype for s in scratch}}
+    return replace(context, scope=Scope(tensors, context.scope.numbers), dtypes=dtypes)
+
+
+def _scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
+    if name in scope.tensors:
+        raise KernelFileError(f"scratch '{name}' is a tensor of the problem already; give it another name", line)
+    extents = tuple(_integer(e, scope, f"shape of scratch {name}") for e in shape)
+    if min(extents, default=0) < 0:
+        raise KernelFileError(f"scratch {name} has a negative extent: {extents}", line)
+    size = TensorSpec(name, dtype, extents).nbytes
+    if size > MAX_SCRATCH_BYTES:
+        raise KernelFileError(
+            f"scratch {name} needs {_size_text(size)} (at most {_size_text(MAX_SCRATCH_BYTES)})", line
+        )
+    return Scratch(name, dtype, extents, zero)
+
+
+def _applies(spec: LaunchSpec, context: _Context) -> bool:
+    return spec.when is None or bool(_value(spec.when, context.scope, "when"))
+
+
+def _launch(spec: LaunchSpec, context: _Context) -> Launch | None:
+    """None when the grid is empty because there is nothing to write."""
+    grid, block = _dim3(spec.grid, context.scope, "grid"), _dim3(spec.block, context.scope, "block")
+    cluster = _dim3(spec.cluster, context.scope, "cluster") if spec.cluster else (1, 1, 1)
+    smem = _integer(spec.smem, context.scope, "smem") if spec.smem else 0
+    if prod(grid) == 0 and min(grid) == 0 and context.outputs_empty:
+        return None
+    _check_grid(grid, spec)
+    _check_block(block, spec)
+    _check_cluster(cluster, grid, spec)
+    _check_smem(smem, spec, context.device)
+    args = tuple(_argument(a, context) for a in spec.args)
+    return Launch(spec.kernel, grid, block, smem, args, cluster, spec.cooperative, spec.line)
+
+
+def _argument(located: Located, context: _Context) -> Argument:
+    tree, text = located.expression.tree, located.expression.text
+    if isinstance(tree, ast.Name) and tree.id in context.tensor_maps:
+        return TensorMapArgument(tree.id)
+    if isinstance(tree, ast.Name) and tree.id in context.dtypes and tree.id not in context.scope.numbers:
+        return TensorArgument(tree.id, context.dtypes[tree.id])
+    return ScalarArgument(_value(located, context.scope, f"argument '{text}'"), text)
+
+
+def _tensor_maps(launches: Iterable[Launch], context: _Context) -> tuple[TensorMap, ...]:
+    """The tensor maps these launches use. The others may not fit this workload: that is what `when` is for."""
+    used = {a.name for launch in launches for a in launch.args if isinstance(a, TensorMapArgument)}
+    return tuple(_tensor_map(spec, context) for name, spec in context.tensor_maps.items() if name in used)
+
+
+def _tensor_map(spec: TensorMapSpec, context: _Context) -> TensorMap:
+    if _device_numbers(context.device)["arch"] < TENSOR_MAP_ARCH:
+        text = f"tensor map {spec.name}: {context.device.arch} has no tensor maps, they begin with sm_90"
+        raise KernelFileError(f"{text}; load through CuTe copies, or give the launch a 'when'", spec.line)
+    if spec.tensor not in context.dtypes:
+        known = nearest(spec.tensor, context.dtypes)
+        raise KernelFileError(
+            f"tensor map {spec.name}: there is no tensor '{spec.tensor}'{known}", spec.line_of("tensor")
+        )
+    tensor, dtype = context.scope.tensors[spec.tensor], context.dtypes[spec.tensor]
+
+    def numbers(key: str, located: tuple[Located, ...] | None, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+        what = f"{key} of tensor map {spec.name}"
+        return otherwise if located is None else tuple(_integer(e, context.scope, what) for e in located)
+
+    dims = numbers("dims", spec.dims, tuple(reversed(tensor.shape)))
+    dense = tuple(prod(dims[: i + 1]) for i in range(len(dims) - 1))
+    made = TensorMap(
+        name=spec.name, tensor=spec.tensor, dtype=dtype, dims=dims,
+        offset_bytes=_integer(spec.offset, context.scope, "offset") * tensor.itemsize if spec.offset else 0,
+        strides_bytes=tuple(s * tensor.itemsize for s in numbers("strides", spec.strides, dense)),
+        box=numbers("box", spec.box, ()), element_strides=(1,) * len(dims), swizzle=spec.swizzle,
+        interleave=spec.interleave, l2_promotion=spec.l2_promotion, oob_fill=spec.oob_fill, line=spec.line,
+    )  # fmt: skip
+    if broken := broken_rule(made, tensor.numel, context.device.smem_max):
+        raise KernelFileError(f"tensor map {spec.name}: {broken.message}", spec.line_of(broken.key))
+    return made
+
+
+def _dim3(located: tuple[Located, ...], scope: Scope, what: str) -> Dim3:
+    x, y, z = (*(_integer(e, scope, what) for e in located), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _value(located: Located, scope: Scope, what: str) -> Number:
+    try:
+        return located.expression.evaluate(scope)
+    except ExpressionError as error:
+        raise KernelFileError(f"{what}: {error}", located.line) from error
+
+
+def _integer(located: Located, scope: Scope, what: str) -> int:
+    try:
+        return located.expression.integer(scope)
+    except ExpressionError as error:
+        raise KernelFileError(f"{what}: {error}", located.line) from error
+
+
+def _check_grid(grid: Dim3, spec: LaunchSpec) -> None:
+    line = spec.grid[0].line
+    if min(grid) < 1:
+        raise KernelFileError(
+            f"{spec.function}: grid {grid} launches nothing although there are elements to write; "
+            f"every grid entry must be at least 1 (a launch that does not always apply takes a 'when')", line
+        )  # fmt: skip
+    for axis, extent, most in zip("xyz", grid, MAX_GRID, strict=True):
+        if extent > most:
+            raise KernelFileError(f"{spec.function}: grid {axis} is {extent}; the limit is {most}", line)
+
+
+def _check_block(block: Dim3, spec: LaunchSpec) -> None:
+    line = spec.block[0].line
+    if min(block) < 1:
+        raise KernelFileError(f"{spec.function}: block {block}: every entry must be at least 1", line)
+    if prod(block) > MAX_THREADS:
+        raise KernelFileError(
+            f"{spec.function}: block {block} has {prod(block)} threads; the limit is {MAX_THREADS}", line
+        )
+    for axis, extent, most in zip("xyz", block, MAX_BLOCK, strict=True):
+        if extent > most:
+            raise KernelFileError(f"{spec.function}: block {axis} is {extent}; the limit is {most}", line)
+
+
+def _check_cluster(cluster: Dim3, grid: Dim3, spec: LaunchSpec) -> None:
+    if cluster == (1, 1, 1):
+        return
+    line = spec.cluster[0].line
+    if min(cluster) < 1 or prod(cluster) > MAX_CLUSTER:
+        raise KernelFileError(f"{spec.function}: cluster {cluster} must have 1 to {MAX_CLUSTER} blocks", line)
+    for axis, extent, blocks in zip("xyz", cluster, grid, strict=True):
+        if blocks % extent:
+            raise KernelFileError(
+                f"{spec.function}: grid {axis} ({blocks}) is not a multiple of cluster {axis} ({extent})", line
+            )
+
+
+def _check_smem(smem: int, spec: LaunchSpec, device: DeviceNumbers) -> None:
+    if smem < 0:
+        raise KernelFileError(f"{spec.function}: smem is {smem} bytes; it cannot be negative", spec.line)
+    if smem > device.smem_max:
+        line = spec.smem.line if spec.smem else spec.line
+        raise KernelFileError(
+            f"{spec.function}: a block asks for {smem} bytes of shared memory ({_size_text(smem)}); "
+            f"{device.arch} allows {device.smem_max} ({_size_text(device.smem_max)})", line
+        )  # fmt: skip
+
+
+def _size_text(size: int) -> str:
+    if size < 1 << 20:
+        return f"{size / (1 << 10):.1f} KiB"
+    return f"{size / (1 << 20):.1f} MiB" if size < 1 << 30 else f"{size / (1 << 30):.1f} GiB"

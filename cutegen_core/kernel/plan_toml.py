@@ -1,0 +1,144 @@
+"""TOML whose every complaint names a line: `KeyLines` finds where each key stands, as tomllib keeps no lines.
+
+Below it, what all sections of a plan are read with: tables, names, and expressions, which are only checked for form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import keyword
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cutegen_core.kernel.expressions import FUNCTIONS, ExpressionError, nearest, parse_expression
+from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
+from cutegen_core.records.errors import KernelFileError
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CPP_WORDS = frozenset(
+    """
+    alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do double
+    else enum explicit extern false float for friend goto half if inline int long main mutable namespace new nullptr
+    operator private protected public register return short signed sizeof static struct switch template this throw true
+    try typedef typename union unsigned using virtual void volatile while
+    """.split()  # noqa: SIM905 - a list of 66 quoted words is harder to read
+)
+_MAX_TABLES = {"launch": 64, "scratch": 32, "tensormap": 32}
+_MAX_NAME = 64
+
+
+class KeyLines:
+    """Lines of headers and keys, found by looking at line starts; tomllib keeps none."""
+
+    _HEADER = re.compile(r"\s*(\[\[?)\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(#.*)?$")
+    _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
+
+    def __init__(self, toml: str, first_line: int) -> None:
+        self.first_line = first_line
+        self.lines: dict[tuple[str, int, str], int] = {}
+        counts: dict[str, int] = {}
+        section, index = "", 0
+        for number, text in enumerate(toml.split("\n"), first_line):
+            if header := self._HEADER.match(text.rstrip("\r")):
+                section = header[2]
+                counts[section] = counts.get(section, -1) + 1
+                index = counts[section]
+                self.lines.setdefault((section, index, ""), number)
+            elif key := self._KEY.match(text):
+                self.lines.setdefault((section, index, key[1]), number)
+
+    def at(self, section: str, index: int = 0, key: str = "") -> int:
+        """The line of a key; of its section, or of a top-level key of that name, when it has none of its own."""
+        for place in ((section, index, key), (section, index, ""), ("", 0, section), ("", 0, key)):
+            if place in self.lines:
+                return self.lines[place]
+        return self.first_line
+
+
+def load_toml(toml: str, where: KeyLines) -> dict[str, Any]:
+    """The comment's tables. Raises KernelFileError, like everything below."""
+    try:
+        return tomllib.loads(toml.replace("\r\n", "\n"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
+        line = where.first_line + (int(found[1]) - 1 if found else _readable_lines(toml))
+        reason = re.sub(r"\s*\(at [^)]*\)$", "", str(error))
+        raise KernelFileError(f"the plan is not valid TOML: {reason}", line) from error
+    except ValueError as error:  # an impossible date, an integer of thousands of digits
+        raise KernelFileError(f"the plan is not valid TOML: {error}", where.first_line) from error
+
+
+def _readable_lines(toml: str) -> int:
+    """How many leading lines are valid TOML: an unclosed string or list begins on the line after them."""
+    lines = toml.split("\n")[:500]
+    for count in range(len(lines) - 1, 0, -1):
+        with contextlib.suppress(ValueError, RecursionError):
+            tomllib.loads("\n".join(lines[:count]))
+            return count
+    return 0
+
+
+def table_of(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str, Any]:
+    """The section [name]; empty where there is none."""
+    table = data.get(name, {})
+    if not isinstance(table, dict):
+        raise KernelFileError(f"[{name}] must be one table, written [{name}]", where.at(name))
+    return table
+
+
+def tables_of(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[str, Any]]:
+    """The sections [[name]]."""
+    tables = data.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+        raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
+    if len(tables) > _MAX_TABLES[name]:
+        text = f"the plan has {len(tables)} [[{name}]] sections; at most {_MAX_TABLES[name]} are possible"
+        raise KernelFileError(text, where.at(name, _MAX_TABLES[name]))
+    return tables
+
+
+def check_keys(
+    table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], what: str, at: Mapping[str, int]
+) -> None:
+    """Refuses what is not known, and what is needed and missing."""
+    for key in table:
+        if key not in known:
+            raise KernelFileError(f"unknown key '{key}' in {what}{nearest(key, known)}", at[key])
+    for key in needed:
+        if key not in table:
+            raise KernelFileError(f"{what} has no '{key}'", at[""])
+
+
+def expression(value: object, line: int, what: str) -> Located:
+    """A number or an expression in quotes."""
+    if isinstance(value, int | float):
+        value = repr(value)
+    if not isinstance(value, str):
+        raise KernelFileError(f"{what} must be a number or an expression in quotes, not {type(value).__name__}", line)
+    try:
+        return Located(parse_expression(value), line)
+    except ExpressionError as error:
+        raise KernelFileError(f"{what}: {error}", line) from error
+
+
+def expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
+    """A list of at most so many expressions."""
+    if not isinstance(value, list):
+        raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
+    if len(value) > most:
+        raise KernelFileError(f"{what} has {len(value)} entries (at most {most})", line)
+    return tuple(expression(v, line, what) for v in value)
+
+
+def check_name(name: str, kind: str, line: int) -> None:
+    """Raises KernelFileError unless `name` can be both a name of expressions and a C++ identifier."""
+    if len(name) > _MAX_NAME:
+        raise KernelFileError(
+            f"the name of a {kind} has {len(name)} characters; at most {_MAX_NAME} are possible", line
+        )
+    if not _IDENTIFIER.fullmatch(name) or name in _CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
+        raise KernelFileError(f"'{name}' cannot be the name of a {kind}: use letters, digits and _, no keyword", line)
+    if name in FUNCTIONS or name in DEVICE_NAMES:
+        raise KernelFileError(f"'{name}' already has a meaning in expressions; give the {kind} another name", line)

@@ -1,0 +1,1 @@
+"""This computer: folders, the toolchain, devices, worker processes and the sandbox."""

@@ -1,0 +1,170 @@
+"""A child process that answers JSON requests on a private pair of pipes.
+
+1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
+2. One JSON object a line goes each way on two inherited descriptors; stdout and stderr go to a capped log, so whatever
+   runs inside can print without forging an answer.
+3. Where asked for, a Unix socket beside them carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
+4. A request past its limit kills the whole process group; the next request starts a fresh child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cutegen_core.records.errors import MachineError, WorkerLimitError
+
+Message = dict[str, Any]
+
+_PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
+_LOG_TAIL_BYTES = 4000
+_DEATH_S = 10.0
+"""A child whose pipe has closed is about to end; one that lives on beyond this is killed."""
+
+
+def child_environment(private_home: Path) -> dict[str, str]:
+    """The environment of every child: an allow-list, so no key of the user's ever reaches one."""
+    kept = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
+    return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+class Worker:
+    """One child process; started by the first request, restarted after it was killed or died.
+
+    Attributes:
+        descriptors: our end of the socket for file descriptors, None where it was not asked for or nothing runs.
+    """
+
+    def __init__(self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False) -> None:
+        self.name = name
+        self.descriptors: socket.socket | None = None
+        self._takes_descriptors = descriptors
+        self._command = [sys.executable, "-m", module, *args]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._pending = b""
+
+    def request(self, payload: Mapping[str, Any], timeout_s: float) -> Message:
+        """Sends one request and waits for its answer.
+
+        Raises:
+            WorkerLimitError: no answer within `timeout_s`; the child and its children are killed.
+            MachineError: the child died without an answer, or closed its pipe and was killed.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        try:
+            self._requests.write(json.dumps(payload).encode() + b"\n")
+            self._requests.flush()
+        except BrokenPipeError:
+            self._fail()
+        return self._read_answer(timeout_s)
+
+    def close(self) -> None:
+        """Ends the child and everything it started, and removes its private home."""
+        if self._process is not None:
+            _kill_group(self._process)
+            with contextlib.suppress(BrokenPipeError):  # of a request that was never read
+                self._requests.close()
+            os.close(self._answers)
+            self._log.close()
+            self._process = None
+        if self.descriptors is not None:
+            self.descriptors.close()
+            self.descriptors = None
+        if self._home is not None:
+            self._home.cleanup()
+            self._home = None
+
+    def _start(self) -> None:
+        self.close()
+        self._pending = b""
+        self._home = tempfile.TemporaryDirectory(prefix="cutegen-")
+        self._log = open(Path(self._home.name) / "log", "w+b")  # noqa: SIM115 - lives as long as the child
+        request_read, request_write = os.pipe()
+        answer_read, answer_write = os.pipe()
+        inherited = [request_read, answer_write]
+        if self._takes_descriptors:
+            self.descriptors, theirs = socket.socketpair()
+            inherited.append(theirs.detach())
+        environment = child_environment(Path(self._home.name)) | {"CUTEGEN_PIPES": ",".join(map(str, inherited))}
+        self._process = subprocess.Popen(
+            self._command, env=environment, pass_fds=inherited, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+        )  # fmt: skip
+        for fd in inherited:
+            os.close(fd)
+        self._requests = os.fdopen(request_write, "wb")
+        self._answers = answer_read
+
+    def _read_answer(self, timeout_s: float) -> Message:
+        deadline = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._answers, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    self.close()
+                    raise WorkerLimitError(f"{self.name} gave no answer within {timeout_s:g} s and was stopped.")
+                chunk = os.read(self._answers, 1 << 16)
+                if not chunk:
+                    self._fail()
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        answer: Message = json.loads(line)
+        return answer
+
+    def _fail(self) -> None:
+        assert self._process is not None
+        code = _exit_code(self._process)
+        self._log.seek(max(0, self._log.tell() - _LOG_TAIL_BYTES))
+        tail = self._log.read().decode(errors="replace").strip()
+        self.close()
+        if code is None:
+            raise MachineError(
+                f"{self.name} closed its pipe, went on running and was stopped. Its last output:\n{tail or '(none)'}"
+            )
+        if code == -signal.SIGKILL or "MemoryError" in tail:
+            raise WorkerLimitError(f"{self.name} was killed (out of memory, or stopped from outside).")
+        raise MachineError(f"{self.name} died with exit code {code}. Its last output:\n{tail or '(none)'}")
+
+
+def serve(handle: Callable[[Message], Message]) -> None:
+    """Child side: answers requests until the parent closes the pipe. `handle` turns its own errors into answers."""
+    request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(",")[:2])
+    for fd in (request_fd, answer_fd):
+        os.set_inheritable(fd, False)
+    with os.fdopen(request_fd, "rb") as requests, os.fdopen(answer_fd, "wb") as answers:
+        for line in requests:
+            answers.write(json.dumps(handle(json.loads(line))).encode() + b"\n")
+            answers.flush()
+
+
+def inherited_descriptors() -> socket.socket:
+    """Child side, before `serve`: the socket that carries file descriptors, of a worker started with one."""
+    fd = int(os.environ["CUTEGEN_PIPES"].split(",")[2])
+    os.set_inheritable(fd, False)
+    return socket.socket(fileno=fd)
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return process.wait(_DEATH_S)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

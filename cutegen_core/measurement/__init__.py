@@ -1,1 +1,0 @@
-"""What a candidate costs: interleaved timing against baselines, rooflines, the profiler and the sanitizer."""

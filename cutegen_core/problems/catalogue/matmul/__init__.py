@@ -1,0 +1,1 @@
+"""Matrix products: square, transposed, batched, fused, and matrix times vector."""

@@ -1,0 +1,1 @@
+"""Pointwise problems: each element of the output from the same element of the inputs."""

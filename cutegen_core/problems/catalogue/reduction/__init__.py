@@ -1,0 +1,1 @@
+"""Row reductions and normalisations."""

@@ -1,0 +1,210 @@
+"""A problem file's text, edited: other workloads, another tolerance, and in words what that changed.
+
+1. `sizes_from` and `size_from` read sizes as a person types them.
+2. `with_workloads`, `with_tolerance` and `with_edited_from` replace one literal and leave every other character alone.
+   What is wrong with the new values is said by `problem_text.read`, as for any other text.
+3. `changes` says what an edited problem has that its original has not.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.problems import read
+from cutegen_core.problems.other_sizes import elements, other_sizes
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
+
+_SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
+
+
+def sizes_from(text: str) -> Mapping[str, SizeValue]:
+    """Sizes as a person types them: `batch_size = 7, shape = (3, 64)`. ProblemError for anything else."""
+    sizes: dict[str, SizeValue] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        found = _SIZE.match(text, at)
+        if not found:
+            raise ProblemError(f"{text[at:].strip()!r} is no size: write name = number, separated by commas.")
+        sizes[found[1]] = size_from(found[1], found[2])
+        at = found.end()
+    return sizes
+
+
+def size_from(name: str, text: str) -> SizeValue:
+    """A number, or numbers in brackets, from the text of a field; ProblemError for anything else."""
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ProblemError(f"{name} = {text.strip()!r} is no number.") from error
+    value = tuple(value) if isinstance(value, list | tuple) else value
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not all(type(number) is int or (type(number) is float and math.isfinite(number)) for number in numbers):
+        raise ProblemError(f"{name} = {text.strip()!r} is no number.")
+    return value
+
+
+def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workload | None]) -> Problem:
+    """The problem with that workload changed, or without it; ProblemError when there is none of that name."""
+    if all(workload.name != name for workload in problem.workloads):
+        raise ProblemError(f"there is no workload {name!r} any more.")
+    made = (change(workload) if workload.name == name else workload for workload in problem.workloads)
+    return replace(problem, workloads=tuple(workload for workload in made if workload is not None))
+
+
+def with_another(problem: Problem) -> Problem:
+    """The problem with one more test in front of the workloads that are timed. It is a little larger than the largest
+    of those for the emulator, of sizes that no other has, where the problem allows that."""
+    names = {workload.name for workload in problem.workloads}
+    name = next(f"test {n}" for n in count(1) if f"test {n}" not in names)
+    timed = problem.with_role(WorkloadRole.BENCHMARK)
+    others = tuple(workload for workload in problem.workloads if workload not in timed)
+    own = {size: slot.value for size, slot in read.sizes_of(problem).items()}
+    small = [workload.sizes for workload in problem.with_role(WorkloadRole.EMULATOR) or others]
+    sizes = other_sizes(max(small, key=elements, default={}), own, [w.sizes for w in problem.workloads])
+    return replace(problem, workloads=(*others, Workload(name, WorkloadRole.EMULATOR, sizes), *timed))
+
+
+def rewritten(source: str, old: Problem, new: Problem) -> str:
+    """The text of `old` with the workloads and tolerances of `new`, where they differ."""
+    if new.workloads != old.workloads:
+        source = with_workloads(source, new.workloads)
+    return source if new.tolerance == old.tolerance else with_tolerance(source, new.tolerance)
+
+
+def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
+    """The text with these workloads; what is wrong with them is said by `read`, but for two of one name."""
+    twice = [name for name, times in Counter(w.name for w in workloads).items() if times > 1]
+    if twice:
+        raise ProblemError(f"two workloads are called {twice[0]!r}: a verdict could not say which it means.")
+    rows = "".join(f"    {_quoted(w.name)}: {_entry(w)},\n" for w in workloads)
+    return _with_literal(source, "WORKLOADS", f"{{\n{rows}}}" if rows else "{}")
+
+
+def with_tolerance(source: str, tolerance: Mapping[str, Tolerance]) -> str:
+    """The text with these tolerances; dtypes that are not named have the default ones."""
+    rows = ", ".join(f"{_quoted(dtype)}: {_tolerance_text(t)}" for dtype, t in tolerance.items())
+    return _with_literal(source, "TOLERANCE", f"{{{rows}}}")
+
+
+def with_edited_from(source: str, original: str) -> str:
+    """The text that says which problem it was edited from."""
+    return _with_literal(source, "EDITED_FROM", _quoted(original))
+
+
+def changes(original: Problem, edited: Problem) -> tuple[str, ...]:
+    """What differs, one line each; nothing for two problems that judge kernels alike."""
+    return (*_workload_changes(original, edited), *_other_changes(original, edited))
+
+
+def _entry(workload: Workload) -> str:
+    words = {"role": workload.role.value, **workload.sizes}
+    if workload.values is not Values.GIVEN:
+        words["values"] = workload.values.value
+    return "{" + ", ".join(f"{_quoted(k)}: {_value_text(v)}" for k, v in words.items()) + "}"
+
+
+def _tolerance_text(tolerance: Tolerance) -> str:
+    words = {"atol": tolerance.atol, "rtol": tolerance.rtol}
+    if tolerance.error_multiple != Tolerance(0.0, 0.0).error_multiple:
+        words["error_multiple"] = tolerance.error_multiple
+    return "{" + ", ".join(f"{_quoted(k)}: {v!r}" for k, v in words.items()) + "}"
+
+
+def _value_text(value: object) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    """A Python literal in double quotes; what cannot be printed is escaped, so that nothing in the file is hidden."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain) + '"'
+
+
+def _with_literal(source: str, name: str, text: str) -> str:
+    """The text with this value of a module-level literal; a new one goes below the imports."""
+    tree = problem_source.parse(source, "the text")
+    lines = source.encode().splitlines(keepends=True)
+    node = problem_source.assigned(tree, name)
+    if node is not None:
+        assert node.end_lineno is not None
+        head, tail = lines[node.lineno - 1][: node.col_offset], lines[node.end_lineno - 1][node.end_col_offset :]
+        lines[node.lineno - 1 : node.end_lineno] = [head + text.encode() + tail]
+    else:
+        above = _end_of_head(tree)
+        blank = b"" if above and lines[above - 1].strip() and _is_literal_at(tree, above) else b"\n"
+        lines.insert(above, blank + f"{name} = {text}\n".encode())
+    return b"".join(lines).decode()
+
+
+def _end_of_head(tree: ast.Module) -> int:
+    """The last line of the docstring, the imports and the literals that stand together at the top; 0 for none."""
+    end = 0
+    for statement in tree.body:
+        documents = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not (documents or isinstance(statement, ast.Import | ast.ImportFrom) or _names_literal(statement)):
+            break
+        end = statement.end_lineno or end
+    return end
+
+
+def _is_literal_at(tree: ast.Module, line: int) -> bool:
+    return any(_names_literal(statement) and statement.end_lineno == line for statement in tree.body)
+
+
+def _names_literal(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id in problem_source.LITERALS for target in targets)
+
+
+# -- what was edited ---------------------------------------------------------------------------------------------------
+
+
+def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
+    old, new = ({w.name: w for w in p.workloads} for p in (original, edited))
+    for name in new:
+        if name not in old:
+            yield f"workload {name} added: {described(new[name])}"
+        elif old[name] != new[name]:
+            yield f"workload {name}: {described(old[name])} → {described(new[name])}"
+    yield from (f"workload {name} removed: {described(old[name])}" for name in old if name not in new)
+
+
+def described(workload: Workload) -> str:
+    """A workload in a few words."""
+    sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
+    values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"
+    return f"{workload.role.value}, {sizes}{values}"
+
+
+def _other_changes(original: Problem, edited: Problem) -> Iterator[str]:
+    for dtype in DEFAULT_TOLERANCE:
+        old, new = original.tolerance_for(dtype), edited.tolerance_for(dtype)
+        for field in ("atol", "rtol", "error_multiple"):
+            if getattr(old, field) != getattr(new, field):
+                yield f"{dtype} {field.replace('_', ' ')}: {getattr(old, field):g} → {getattr(new, field):g}"
+    if original.allow != edited.allow:
+        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} → {', '.join(edited.allow) or 'none'}"
+    if _compulsory(original) != _compulsory(edited):
+        yield "what it says no kernel can avoid (COMPULSORY)"
+    if _code(original) != _code(edited):
+        yield "the reference itself"
+
+
+def _compulsory(problem: Problem) -> str:
+    node = problem_source.assigned(problem_source.parse(problem.source, problem.origin), "COMPULSORY")
+    return ast.dump(node) if node else ""
+
+
+def _code(problem: Problem) -> list[str]:
+    """The statements that are run, without places, comments and the literals that are only read."""
+    tree = problem_source.parse(problem.source, problem.origin)
+    return [ast.dump(s) for s in tree.body if not _names_literal(s)]

@@ -1,0 +1,206 @@
+"""Problems by name or path: built-in ones, those saved in the workspace, any file or folder in KernelBench's shape.
+
+1. The file is parsed, never run (`problem_text`): what it says of itself are module-level literals.
+2. A file without WORKLOADS gets them derived from its sizes; each reduction is tried on fake tensors in the sandboxed
+   reference worker (`reduction`), which also finds out whether the file loads at all.
+3. What cannot be loaded or reduced raises ProblemError with the reason; a folder reports one entry per file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cutegen_core.judge.reference import Limits, ask, start_worker
+from cutegen_core.machine.visible_text import visible
+from cutegen_core.problems import read, saved
+from cutegen_core.records.errors import ProblemError, UsageError
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+
+BUILT_IN = "built-in"
+_CATALOGUE = Path(__file__).parent / "catalogue"
+_LARGEST_FILE_BYTES = 1 << 20
+
+
+@cache
+def catalogue() -> tuple[Problem, ...]:
+    """The built-in problems, by name."""
+    files = sorted(p for p in _CATALOGUE.rglob("*.py") if p.name != "__init__.py")
+    return tuple(read_problem(path, BUILT_IN) for path in files)
+
+
+def read_problem(path: Path, origin: str = "") -> Problem:
+    """The static part of a problem; `workloads` is empty when the file has no WORKLOADS.
+
+    Raises:
+        ProblemError: unreadable, not Python, not KernelBench's shape, or a malformed WORKLOADS, TOLERANCE, ALLOW.
+    """
+    found = read.read(_read(path), path.stem, str(path))
+    return replace(found, origin=origin or found.origin)
+
+
+def _read(path: Path) -> str:
+    try:
+        str(path).encode()
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise ProblemError(f"{path}: larger than 1 MiB, which no reference is.")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
+    except UnicodeEncodeError as error:
+        raise ProblemError(f"{visible(str(path))}: its name is not UTF-8 text; rename it.") from error
+    except UnicodeDecodeError as error:
+        raise ProblemError(f"{path}: not UTF-8 text (byte {error.start}).") from error
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of a folder: a problem, or the reason why it is none.
+
+    Attributes:
+        name: the file's stem; its path below the folder, without the ending, where another file has the same stem.
+    """
+
+    name: str
+    path: Path
+    problem: Problem | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class FolderListing:
+    """A folder's files, with how many of them loaded."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def loaded(self) -> int:
+        return sum(entry.problem is not None for entry in self.entries)
+
+    @property
+    def total(self) -> int:
+        return len(self.entries)
+
+
+class Loader:
+    """Loads files; one sandboxed worker, which imports torch once, forks for every file that must be run.
+
+    Args:
+        limits: for one file.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits(seconds=60.0)
+        self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
+        self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
+
+    def load(self, path: Path) -> Problem:
+        """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
+        return self.complete(read_problem(path.absolute()))
+
+    def complete(self, problem: Problem) -> Problem:
+        """The problem with workloads of its own, or with those that were found for it."""
+        if problem.workloads:
+            return problem
+        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
+        found = ask(self.worker, payload, self._limits.seconds)["workloads"]
+        return replace(problem, workloads=tuple(_workload_from(w) for w in found))
+
+    def close(self) -> None:
+        self.worker.close()
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load(name_or_path: str) -> Problem:
+    """A built-in or saved problem by name, or a file by path.
+
+    Raises:
+        UsageError: no such name and no such file.
+        ProblemError: the file cannot be loaded or reduced.
+    """
+    named = {problem.name: problem for problem in catalogue()}
+    if name_or_path in named:
+        return named[name_or_path]
+    path = saved.find(name_or_path) or Path(name_or_path).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a saved one nor a file."
+        )
+    with Loader() as loader:
+        return loader.load(path)
+
+
+def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
+    """Every .py file below a folder, by path; files and folders beginning with "_" or "." are left out.
+
+    Args:
+        progress: called with a line before each file.
+
+    Raises:
+        UsageError: no such folder.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder.")
+    files = [p for p in sorted(path.rglob("*.py")) if not any(part[0] in "._" for part in p.relative_to(path).parts)]
+    stems = Counter(file.stem for file in files)
+    entries = []
+    with Loader() as loader:
+        for position, file in enumerate(files, 1):
+            progress(f"{position} of {len(files)}: {file.name}")
+            name = file.stem if stems[file.stem] == 1 else file.relative_to(path).with_suffix("").as_posix()
+            entries.append(_entry(loader, file, name))
+    return FolderListing(tuple(entries))
+
+
+def find(name_or_path: str) -> FolderListing:
+    """One problem by name, or the files of a path; what cannot be loaded says why."""
+    named = [entry for entry in known().entries if entry.name == name_or_path]
+    return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
+
+
+def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
+    """A file or a folder as a listing; UsageError when there is neither."""
+    if path.is_dir():
+        return load_folder(path, progress)
+    if not path.is_file():
+        raise UsageError(f"{path} is neither a file nor a folder.")
+    with Loader() as loader:
+        return FolderListing((_entry(loader, path, path.stem),))
+
+
+def built_in() -> FolderListing:
+    """The catalogue as a listing."""
+    return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
+
+
+def known() -> FolderListing:
+    """Everything that has a name: what was saved in the workspace, then the catalogue."""
+    return FolderListing((*own().entries, *built_in().entries))
+
+
+def own() -> FolderListing:
+    """What was saved in the workspace."""
+    return load_folder(saved.folder()) if saved.folder().is_dir() else FolderListing(())
+
+
+def _entry(loader: Loader, path: Path, name: str) -> Entry:
+    try:
+        return Entry(name, path, loader.load(path))
+    except ProblemError as error:
+        return Entry(name, path, None, str(error))
+
+
+def _workload_from(data: Mapping[str, Any]) -> Workload:
+    sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data["sizes"].items()}
+    return Workload(data["name"], WorkloadRole(data["role"]), sizes, Values(data["values"]))

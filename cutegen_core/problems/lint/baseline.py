@@ -1,0 +1,75 @@
+"""How much of eager's time is its own fault, as far as the traced graph tells: no GPU is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cutegen_core.evaluate.roofline import operations as ops
+from cutegen_core.evaluate.roofline.work import graph_work, unfused_bytes
+from cutegen_core.judge.reference import Reference
+from cutegen_core.problems.lint.rules import Finding
+from cutegen_core.records.graph import Graph
+from cutegen_core.records.problem import Problem, WorkloadRole
+
+_WASTE = 1.5
+
+_BY_HAND = (
+    ("pow mean add rsqrt mul", "F.rms_norm"),
+    ("pow mean add sqrt div", "F.rms_norm"),
+    ("mean sub pow mean add sqrt div", "F.layer_norm"),
+    ("var mean sub add sqrt div", "F.layer_norm"),
+    ("softmax matmul", "F.scaled_dot_product_attention"),
+    ("softmax bmm", "F.scaled_dot_product_attention"),
+    ("exp sum div", "torch.softmax"),
+    ("abs add div", "F.softsign"),
+    ("sigmoid mul", "F.silu"),
+    ("softplus tanh mul", "F.mish"),
+    ("max sub exp sum log", "torch.logsumexp"),
+)
+"""Operations in a row that a library has as one; other operations may stand between them."""
+
+
+def findings(problem: Problem, reference: Reference) -> Iterator[Finding]:
+    """What the graph of the first benchmark says."""
+    for workload in problem.with_role(WorkloadRole.BENCHMARK)[:1]:
+        graph = reference.graph(workload)
+        if not graph.nodes:
+            yield Finding("untraced", f"workload {workload.name}: {graph.reason}")
+            continue
+        kernels, eager = _kernels(graph), unfused_bytes(graph)
+        fused = graph_work(graph, reference.signature(workload)).moved_bytes
+        if len(kernels) > 1 and eager >= _WASTE * fused:
+            yield Finding("weak-baseline", _words(kernels, eager, fused))
+
+
+def _words(kernels: tuple[str, ...], eager: int, fused: int) -> str:
+    by_hand = _library_call(kernels)
+    call = f" Written out by hand, it looks like {by_hand}." if by_hand else ""
+    return (
+        f"eager runs {len(kernels)} kernels ({', '.join(kernels[:8])}{' …' if len(kernels) > 8 else ''}) and moves "
+        f"{eager / fused:.1f} times the bytes of one fused kernel ({_mib(eager)} against {_mib(fused)}).{call}"
+    )
+
+
+def _library_call(kernels: tuple[str, ...]) -> str:
+    """The one call that these operations spell out, "" when none is known."""
+    for text, call in _BY_HAND:
+        left = iter(kernels)
+        if all(word in left for word in text.split()):
+            return call
+    return ""
+
+
+def _kernels(graph: Graph) -> tuple[str, ...]:
+    """Operations that eager launches a kernel for, in order."""
+    free = ops.CONSTANTS | ops.RESHAPES | ops.PERMUTES | _FREE
+    return tuple(name for node in graph.nodes if (name := ops.name(node)) not in free)
+
+
+_FREE = ops.words(
+    "input getitem chunk split slice select narrow unsqueeze squeeze expand expand_as detach alias dropout"
+)
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MiB"

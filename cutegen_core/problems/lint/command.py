@@ -1,0 +1,74 @@
+"""`cutegen problems --lint`: what is doubtful about problems, one after the other in one sandboxed worker."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cutegen_core.judge.reference import start_worker
+from cutegen_core.machine.device import target
+from cutegen_core.machine.worker import Worker
+from cutegen_core.problems import library
+from cutegen_core.problems.lint import linting
+from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import Problem
+
+SHAPES = {Severity.ERROR: "✗", Severity.WARNING: "▲", Severity.NOTE: "→"}
+
+
+class Linted(NamedTuple):
+    """One problem's findings, or why there are none: it cannot be loaded, or its reference fails."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    error: str
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.error and not any(f.severity is Severity.ERROR for f in self.findings)
+
+
+def lint(arguments: argparse.Namespace) -> int:
+    """The problem or path that was named, else all; 1 when a verdict on one of them would mean nothing."""
+    wanted = arguments.lint or arguments.path
+    listing = library.find(wanted) if wanted else library.known()
+    linted = []
+    with tempfile.TemporaryDirectory(prefix="cutegen-lint-") as scratch:
+        worker = start_worker(Path(scratch), linting.LIMITS, forks=True)
+        for position, entry in enumerate(listing.entries, 1):
+            print(f"{position} of {listing.total}: {entry.name}", file=sys.stderr)
+            linted.append(_linted(entry.problem, worker) if entry.problem else Linted(entry.name, (), entry.error))
+            if not arguments.json:
+                _print(linted[-1])
+        worker.close()
+    if arguments.json:
+        print(json.dumps({"problems": [_plain(one) for one in linted]}))
+    return 0 if all(one.is_sound for one in linted) else 1
+
+
+def _linted(problem: Problem, worker: Worker) -> Linted:
+    try:
+        return Linted(problem.name, linting.lint(problem, target(None), worker=worker), "")
+    except ProblemError as error:
+        return Linted(problem.name, (), str(error))
+
+
+def _print(linted: Linted) -> None:
+    if linted.error:
+        print(f"{linted.name}: {linted.error}")
+    elif not linted.findings:
+        print(f"{linted.name}: nothing found")
+    for finding in linted.findings:
+        print(f"{linted.name}: {SHAPES[finding.severity]} {finding.severity} {finding.rule}: {finding.what}")
+        print(f"    why: {finding.why}\n    do:  {finding.do}")
+
+
+def _plain(linted: Linted) -> Mapping[str, Any]:
+    failed = {"error": linted.error} if linted.error else {}
+    return {"name": linted.name, "findings": [finding.plain() for finding in linted.findings], **failed}

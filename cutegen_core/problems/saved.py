@@ -1,0 +1,76 @@
+"""Problems saved under a name in the workspace: one file each, in the form every problem file has.
+
+So a saved problem is shared by sending its file, and `cutegen run --problem` takes its name or its path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+from cutegen_core.machine import workspace
+from cutegen_core.problems import read
+from cutegen_core.records.errors import ProblemError, UsageError
+from cutegen_core.records.problem import Problem
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
+
+
+def folder() -> Path:
+    """Where they lie."""
+    return workspace.home() / "problems"
+
+
+def path_of(name: str) -> Path:
+    """The file of that name; UsageError for what cannot be a name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be a problem's name: letters, digits and _ . + - only, beginning with a letter, "
+            f"at most 64."
+        )
+    return folder() / f"{name}.py"
+
+
+def find(name: str) -> Path | None:
+    """The file of a saved problem, None when there is none of that name."""
+    path = folder() / f"{name}.py"
+    return path if _NAME.fullmatch(name) and path.is_file() else None
+
+
+def save(name: str, text: str, taken: Collection[str], *, replace: bool = False) -> Problem:
+    """Writes the file and reads it as it will be read from now on.
+
+    Args:
+        taken: names of other problems, which would hide it.
+        replace: whether a file of that name may be replaced.
+
+    Raises:
+        ProblemError: the text is no problem, or has no workloads yet.
+        UsageError: the name cannot be used, or is taken.
+    """
+    path = path_of(name)
+    if name in taken:
+        raise UsageError(f"{name} is a built-in problem: save this one under another name.")
+    if path.exists() and not replace:
+        raise UsageError(f"You have a problem called {name} already: choose another name, or replace it.")
+    problem = read.read(text, name, str(path))
+    if not problem.workloads:
+        raise ProblemError(f"{name} has no WORKLOADS yet: load it first, which finds sizes to test with.")
+    _write(path, text)
+    return problem
+
+
+def remove(name: str) -> None:
+    """Removes the file; sessions keep the problem they were started on."""
+    path_of(name).unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file or none of it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
+        file.write(text)
+    os.replace(file.name, path)

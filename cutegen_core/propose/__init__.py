@@ -1,0 +1,1 @@
+"""Who writes the next candidate. Start with `port`."""

@@ -1,0 +1,1 @@
+"""The CuTeGen strategy: one evolving kernel, one idea a step."""

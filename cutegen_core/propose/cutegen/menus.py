@@ -1,0 +1,75 @@
+"""The menu of ideas per workload class, from `prompts/menus.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cutegen_core.propose.port import Attempt
+from cutegen_core.propose.prompting.workload_class import WorkloadClass
+
+_FILE = Path(__file__).parent / "prompts" / "menus.toml"
+
+
+class MenuItem(NamedTuple):
+    """One idea. `kind` is "structure" or "parameter"; `arch` the first architecture that has what it needs."""
+
+    key: str
+    kind: str
+    text: str
+    arch: str = ""
+
+
+def menu(kind: WorkloadClass, arch: str) -> tuple[MenuItem, ...]:
+    """The ideas for a class that the architecture can carry out, in order."""
+    return tuple(item for item in _menus()[kind] if _number(item.arch) <= _number(arch))
+
+
+def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
+    """The menu item an idea names ("vectorise: 128-bit loads" -> "vectorise"), else the idea's own first words."""
+    head = re.split(r"[:.(]| - ", idea.strip().lower(), maxsplit=1)[0].strip(" `*\"'")
+    slug = re.sub(r"[^a-z0-9]+", "-", head).strip("-")
+    return next((item.key for item in items if item.key == slug or slug.startswith(f"{item.key}-")), slug)
+
+
+def done_keys(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[str, ...]:
+    """Items that were tried to a verdict, passed or given up, and those the person rejected."""
+    over = (a for a in attempts if (a.status is not None or a.rejected) and a.idea)
+    return tuple(dict.fromkeys(idea_key(a.idea, items) for a in over))
+
+
+def open_items(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[MenuItem, ...]:
+    done = done_keys(attempts, items)
+    return tuple(item for item in items if item.key not in done)
+
+
+def profile_reason(
+    attempts: Sequence[Attempt], items: Sequence[MenuItem], instruction: str, *, stalled_after: int
+) -> str:
+    """Why profile text may enter the prompt now, "" while structure is still moving.
+
+    The three triggers: the class's structural items are done or rejected; `stalled_after` steps in a row brought
+    nothing; the person asks.
+    """
+    if re.search(r"\bprofil", instruction, re.IGNORECASE):
+        return "the person asked for it"
+    if attempts and not any(item.kind == "structure" for item in open_items(attempts, items)):
+        return "the structural ideas are done"
+    tail = [a for a in attempts if a.status is not None][-stalled_after:]
+    if len(tail) == stalled_after and not any(a.promoted for a in tail):
+        return f"the last {stalled_after} steps brought nothing"
+    return ""
+
+
+@cache
+def _menus() -> dict[WorkloadClass, tuple[MenuItem, ...]]:
+    data = tomllib.loads(_FILE.read_text())
+    return {WorkloadClass(name): tuple(MenuItem(**item) for item in items) for name, items in data.items()}
+
+
+def _number(arch: str) -> int:
+    return int(re.sub(r"\D", "", arch) or 0)

@@ -1,0 +1,126 @@
+"""The port `Model` on a language-model server: settings per role, budget reserved before, every outcome settled."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.budget import Budget, Spent, reserve
+from cutegen_core.propose.llm.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.propose.llm.model_settings import ModelSettings
+from cutegen_core.propose.llm.secret_keys import Key, find_key
+from cutegen_core.propose.model_error import ModelError, ModelErrorKind
+from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
+from cutegen_core.records.event import Role
+from cutegen_core.trajectory.state import State
+
+_ANSWERS = frozenset({ModelErrorKind.REFUSED, ModelErrorKind.EMPTY})
+_BROKEN_ANSWERS = frozenset({ModelErrorKind.TRUNCATED_STREAM, ModelErrorKind.BAD_ANSWER})
+"""Failures that are the model's answer, so far as it goes, a broken one where any of it came: the step fails and the
+loop goes on. All others (a wrong address that answers with a web page) are for the person to mend."""
+
+_SAY_EVERY_S = 0.1
+_SECONDS_PER_CHARACTER = 1e-6
+_WORD_CHARACTERS = 40
+
+
+class ChatAnswers:
+    """Answers prompts through `models.toml`; a session may name one model for every role."""
+
+    def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
+        """Reserves prompt and longest answer. Raises BudgetError, or UsageError when no model is set up."""
+        settings = self.settings(role, state)
+        messages = [Message("user", prompt)]
+        spent = Spent(prompt_tokens=state.tokens)
+        reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, prompt_tokens(messages))
+        chosen = settings if state.settings.model else model_settings.read().settings[0]
+        key = find_key(settings.base_url, chosen=chosen.base_url)
+        return _Planned(settings, key, messages, settings.model, reservation.usage.tokens)
+
+    def context_tokens(self, state: State) -> int:
+        """The tightest of the roles'."""
+        return min(
+            self.settings(role, state).prompt_tokens_max for role in (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
+        )
+
+    @staticmethod
+    def settings(role: Role, state: State) -> ModelSettings:
+        models = model_settings.read()
+        return models.named(state.settings.model) if state.settings.model else models.of(role)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    settings: ModelSettings
+    key: Key | None
+    messages: list[Message]
+    model: str
+    reserved_tokens: int
+
+    def carry_out(self, line: Line) -> ModelReply:
+        begun = time.monotonic()
+        line.say("")  # what was said before belongs to another call
+        arrived = _Arrived(line)
+        try:
+            reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=arrived.stopped)
+        except ModelError as error:
+            return _failed(error, time.monotonic() - begun)
+        usage = reply.usage
+        return ModelReply(
+            reply.text,
+            self._word(reply.finish_reason),
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.estimated,
+            reply.seconds,
+        )
+
+    def _word(self, finish: str) -> str:
+        """Why the server stopped is a word of its own choosing; it goes into the trajectory as that."""
+        word = finish[:_WORD_CHARACTERS]
+        return self.key.scrub(word) if self.key else word
+
+
+class _Arrived:
+    """Shows the text so far a few times a second, a long one less often: each time all of it is written."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._pieces: list[str] = []
+        self._characters = 0
+        self._said = 0.0
+        self._unsaid = False
+
+    def __call__(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self._characters += len(piece)
+        self._unsaid = True
+        self._say()
+
+    def stopped(self) -> bool:
+        """Asked about ten times a second, also while the server is silent: what came last is shown then."""
+        self._say()
+        return self._line.stopped()
+
+    def _say(self) -> None:
+        now = time.monotonic()
+        if self._unsaid and now - self._said > _SAY_EVERY_S + self._characters * _SECONDS_PER_CHARACTER:
+            self._said, self._unsaid = now, False
+            self._pieces = ["".join(self._pieces)]
+            self._line.say(self._pieces[0])
+
+
+def _failed(error: ModelError, seconds: float) -> ModelReply:
+    usage = error.charged.usage
+    answered = error.kind in _ANSWERS or (error.kind in _BROKEN_ANSWERS and bool(error.charged.text))
+    return ModelReply(
+        error.charged.text,
+        str(error.kind),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.estimated,
+        seconds,
+        "" if answered else str(error),
+        stopped=error.kind is ModelErrorKind.CANCELLED,
+    )

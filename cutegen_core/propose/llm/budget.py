@@ -1,0 +1,150 @@
+"""Tokens and money: reserved before a call, settled after it, with failures charged too.
+
+1. `reserve` says what a call may cost at most, and refuses it when that does not fit any more.
+2. `hold` counts the reservation as spent while the call runs, so that calls side by side cannot overdraw together.
+3. `settle` replaces it by what was used; `forfeit` charges all of it where nobody knows (a crash in between).
+The records are plain values: the session folds them out of its events.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from cutegen_core.propose.llm.model_settings import ModelSettings
+from cutegen_core.records.errors import BudgetError
+
+_LETTERS_PER_TOKEN = 3.5
+_OTHER_BYTES_PER_TOKEN = 2
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a session may spend; None is no limit.
+
+    Attributes:
+        max_tokens: prompts and answers together.
+        max_cost: in the currency of the model's prices.
+    """
+
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a call used.
+
+    Attributes:
+        estimated: the server gave no numbers, or the call failed; `estimate_tokens` was asked.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+NOTHING_USED = Usage()
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """The most one call may use; cost 0 where the model has no price."""
+
+    usage: Usage
+    cost: float
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used so far.
+
+    Attributes:
+        held_tokens, held_cost: reserved by calls that are under way.
+        calls: that were settled or forfeited.
+        estimated: some of it is an estimate.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    held_tokens: int = 0
+    held_cost: float = 0.0
+    calls: int = 0
+    estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, without a tokenizer: 3.5 ASCII characters (code) or 2 bytes of anything else for one."""
+    letters = sum(1 for letter in text if letter < "\x80") if not text.isascii() else len(text)
+    others = len(text.encode("utf-8", "replace")) - letters
+    return math.ceil(letters / _LETTERS_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
+
+
+def cost_of(usage: Usage, settings: ModelSettings) -> float | None:
+    """In the currency of the prices; None where the model has none."""
+    if settings.price_in_per_million is None or settings.price_out_per_million is None:
+        return None
+    million = 1_000_000
+    paid_in = usage.prompt_tokens * settings.price_in_per_million
+    return (paid_in + usage.completion_tokens * settings.price_out_per_million) / million
+
+
+def reserve(budget: Budget, spent: Spent, settings: ModelSettings, prompt_tokens: int) -> Reservation:
+    """The reservation for one call with a prompt of that many tokens; BudgetError when it does not fit."""
+    usage = Usage(prompt_tokens, settings.max_output_tokens, estimated=True)
+    cost = cost_of(usage, settings)
+    if budget.max_tokens is not None and spent.tokens + spent.held_tokens + usage.tokens > budget.max_tokens:
+        left = max(0, budget.max_tokens - spent.tokens - spent.held_tokens)
+        raise BudgetError(
+            f"the next call may use {usage.tokens:,} tokens ({prompt_tokens:,} of the prompt and up to "
+            f"{settings.max_output_tokens:,} of the answer), and {left:,} of {budget.max_tokens:,} are left. "
+            "Raise the token budget, or lower max_output_tokens of the model."
+        )
+    if budget.max_cost is None:
+        return Reservation(usage, cost or 0.0)
+    if cost is None:
+        raise BudgetError(f"a money budget needs the prices of {settings.name}; set them on the Setup page")
+    if spent.cost + spent.held_cost + cost > budget.max_cost:
+        left_cost = max(0.0, budget.max_cost - spent.cost - spent.held_cost)
+        raise BudgetError(
+            f"the next call may cost {cost:.4f}, and {left_cost:.4f} of {budget.max_cost:.4f} are left. "
+            "Raise the money budget, or lower max_output_tokens of the model."
+        )
+    return Reservation(usage, cost)
+
+
+def hold(spent: Spent, reservation: Reservation) -> Spent:
+    """The call begins."""
+    return replace(
+        spent,
+        held_tokens=spent.held_tokens + reservation.usage.tokens,
+        held_cost=spent.held_cost + reservation.cost,
+    )
+
+
+def settle(spent: Spent, reservation: Reservation, used: Usage, settings: ModelSettings) -> Spent:
+    """The call ended, well or not: what it held is let go and what it used is charged."""
+    return replace(
+        spent,
+        prompt_tokens=spent.prompt_tokens + used.prompt_tokens,
+        completion_tokens=spent.completion_tokens + used.completion_tokens,
+        cost=spent.cost + (cost_of(used, settings) or 0.0),
+        held_tokens=max(0, spent.held_tokens - reservation.usage.tokens),
+        held_cost=max(0.0, spent.held_cost - reservation.cost),
+        calls=spent.calls + 1,
+        estimated=spent.estimated or used.estimated,
+    )
+
+
+def forfeit(spent: Spent, reservation: Reservation, settings: ModelSettings) -> Spent:
+    """The answer was lost and may have been billed: all of the reservation is charged."""
+    return settle(spent, reservation, reservation.usage, settings)

@@ -1,0 +1,116 @@
+"""The connection to a model's server: the OpenAI client on a transport that guards what leaves the machine.
+
+1. Only the headers of an allow-list are sent, so what the package reads from the environment stays here.
+2. The key is added at the last moment, to a copy of the request, for its own origin only: no object of the package
+   ever holds it, and redirects are not followed.
+3. An answer that streams on without an event is cut, and so is a body that never ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx2
+import openai
+
+from cutegen_core.propose.llm.model_settings import ModelSettings
+from cutegen_core.propose.llm.secret_keys import Key, origin_of
+
+USER_AGENT = "cutegen-workbench"
+# At DEBUG the HTTP library logs the headers of responses, in which a server may repeat what it was sent.
+logging.getLogger("httpcore2").setLevel(logging.INFO)
+
+_HEADERS = ("content-type", "content-length", "transfer-encoding", "accept", "connection")
+_SILENT_BYTES_MAX = 8 << 20
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class UnreadableAnswerError(Exception):
+    """What the server sends is not an answer of this API; the text says what it is."""
+
+
+class Wire(httpx2.AsyncBaseTransport):
+    """One server's transport.
+
+    Attributes:
+        bytes_since_event: received since the reader last called `event_seen`.
+        sent: the latest request has left this machine whole; the server may be working on it.
+    """
+
+    def __init__(self, settings: ModelSettings, key: Key | None) -> None:
+        self._origin, self._key = origin_of(settings.base_url), key
+        self._inner = httpx2.AsyncHTTPTransport(
+            verify=self._origin.startswith("https:"), proxy=_proxy(settings.base_url)
+        )
+        self.bytes_since_event = 0
+        self.sent = False
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if origin_of(str(request.url)) != self._origin:
+            raise httpx2.UnsupportedProtocol(f"a request to another server than {self._origin} was stopped")
+        kept = [(name, value) for name, value in request.headers.multi_items() if name.lower() in _HEADERS]
+        host = ("Host", request.url.netloc.decode("ascii"))
+        headers = [host, *kept, ("User-Agent", USER_AGENT), ("Accept-Encoding", "identity")]
+        if self._key is not None:
+            headers.append(("Authorization", self._key.bearer(str(request.url))))
+        self.sent, self.bytes_since_event = False, 0
+        extensions = {**request.extensions, "trace": self._trace}
+        guarded = httpx2.Request(
+            request.method, request.url, headers=headers, stream=request.stream, extensions=extensions
+        )
+        response = await self._inner.handle_async_request(guarded)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream, self)
+        return response
+
+    def event_seen(self) -> None:
+        self.bytes_since_event = 0
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "http11.send_request_body.complete":
+            self.sent = True
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
+        self._inner, self._wire = inner, wire
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            self._wire.bytes_since_event += len(chunk)
+            if self._wire.bytes_since_event > _SILENT_BYTES_MAX:
+                raise UnreadableAnswerError("it sends data without end")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def client(settings: ModelSettings, wire: Wire) -> openai.AsyncOpenAI:
+    """The package's client on that wire; waiting for answers is limited by the caller, not here."""
+    timeout = httpx2.Timeout(
+        None, connect=settings.connect_timeout_s, write=settings.silence_timeout_s, pool=settings.connect_timeout_s
+    )
+    http = httpx2.AsyncClient(transport=wire, timeout=timeout, follow_redirects=False, trust_env=False)
+    # A key the package does not have it cannot show: the wire adds the real one.
+    return openai.AsyncOpenAI(
+        api_key="unused", base_url=settings.base_url, max_retries=0, timeout=timeout, http_client=http
+    )
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy the environment names for that address; none for this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in _LOOPBACK or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    return found if found is None or "://" in found else f"http://{found}"

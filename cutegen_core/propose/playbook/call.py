@@ -1,0 +1,90 @@
+"""One operation of a traced graph with its operands at hand, which is what a rule of the playbook is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cutegen_core.propose.playbook.formulas import cast, like, mul
+from cutegen_core.propose.playbook.values import NotInPlaybook, Value, constant
+from cutegen_core.records.graph import Node, Operand, Ref
+
+COVERED = (
+    "covered are elementwise chains with broadcasting, row reductions (sum, mean, max, min, norm, variance, softmax, "
+    "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, and matrix products with an "
+    "elementwise epilogue"
+)
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+
+
+def not_in_playbook(what: str) -> NotInPlaybook:
+    """The answer to an operation without a rule, with what is covered."""
+    return NotInPlaybook(f"{what} is not in the playbook; {COVERED}")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One node with its operands at hand."""
+
+    node: Node
+    values: Mapping[str, Value]
+
+    def operand(self, index: int, name: str = "", default: Operand = None) -> Operand:
+        """Positional operand `index`, or the keyword `name`, or `default`."""
+        if index < len(self.node.args):
+            return self.node.args[index]
+        return self.node.kwargs.get(name, default)
+
+    def tensor(self, index: int, name: str = "") -> Value:
+        """An operand as a value, cast to the arithmetic of the result where it is a number."""
+        operand = self.operand(index, name)
+        if isinstance(operand, Ref):
+            if operand.node not in self.values:
+                raise not_in_playbook(f"'{self.node.op}' of '{operand.node}'")
+            return self.values[operand.node]
+        if isinstance(operand, bool | int | float):
+            return constant(operand, self._number_dtype(operand))
+        raise not_in_playbook(f"'{self.node.op}' with operand {operand!r}")
+
+    def _number_dtype(self, number: bool | int | float) -> str:
+        """Numbers take the dtype of the tensors they meet, unless they are floats among integers."""
+        for operand in self.node.args:
+            if isinstance(operand, Ref) and operand.node in self.values:
+                dtype = self.values[operand.node].dtype
+                if dtype in FLOATS or isinstance(number, int):
+                    return dtype
+        return self.node.dtype
+
+    def floating(self, index: int) -> Value:
+        """A tensor operand in the result's dtype: integers entering float arithmetic are converted first."""
+        value = self.tensor(index)
+        return cast(value, self.node.dtype) if self.node.dtype in FLOATS else value
+
+    def scaled(self, index: int) -> Value:
+        """The second operand of add and sub, with `alpha`."""
+        value, alpha = self.tensor(index), self.node.kwargs.get("alpha", 1)
+        if alpha == 1 or not isinstance(alpha, int | float):
+            return value
+        return mul(value, like(value, alpha))
+
+    def has(self, index: int, name: str = "") -> bool:
+        return self.operand(index, name) is not None
+
+    def number(self, index: int, name: str, default: float) -> float:
+        value = self.operand(index, name, default)
+        if not isinstance(value, int | float):
+            raise not_in_playbook(f"'{self.node.op}' with {name} = {value!r}")
+        return value
+
+    def integers(self, index: int, name: str = "") -> tuple[int, ...]:
+        """A dimension or a list of them; empty when it is not given."""
+        value = self.operand(index, name)
+        items = value if isinstance(value, tuple) else () if value is None else (value,)
+        return tuple(int(i) for i in items if isinstance(i, int))
+
+    def flag(self, index: int, name: str, default: bool = False) -> bool:
+        return bool(self.operand(index, name, default))
+
+
+Rule = Callable[[Call], Value]
+"""How one operation becomes a value."""

@@ -1,0 +1,154 @@
+"""One region's side of the templates, which call it `k`: a class for each kind of kernel.
+
+1. The region's terms get readable names.
+2. Each tensor gets a layout of the coordinates the kernel walks, each number it needs becomes a parameter.
+3. The terms become statements.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
+from cutegen_core.propose.playbook.regions import Mode, Region
+from cutegen_core.propose.playbook.statements import Statements, TermText, term_names
+from cutegen_core.propose.playbook.terms import Access
+from cutegen_core.propose.playbook.values import COMPUTE_TYPE
+
+
+class Kernel(ABC):
+    """What every template reads of its region."""
+
+    vector_bits = 8 * VECTOR_BYTES
+
+    def __init__(self, region: Region, name: str, naming: Naming) -> None:
+        self.region, self.name, self.naming = region, name, naming
+        names = term_names(region, naming)
+        self._parameters = Parameters(region.out.tensor, naming)
+        self._lay_out()
+        self.sizes: dict[str, str] = {}
+        for size, (ctype, expression) in region.terms.sizes.items():
+            names[size] = self._parameters.number(size, expression, ctype)
+            self.sizes[names[size]] = ctype
+        self.statements = Statements(region, names, self._parameters)
+
+    @abstractmethod
+    def _lay_out(self) -> None:
+        """Adds the numbers and every access of the region, with its layout, to the parameters."""
+
+    @property
+    def tensors(self) -> list[TensorText]:
+        return self._parameters.tensors
+
+    @property
+    def inputs(self) -> list[TensorText]:
+        return self.tensors[:-1]
+
+    @property
+    def out(self) -> TensorText:
+        return self.tensors[-1]
+
+    @property
+    def parameters(self) -> str:
+        """The C++ parameter list."""
+        return self._parameters.text
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The plan's arguments, in the order of `parameters`."""
+        return self._parameters.arguments
+
+
+class ElementwiseKernel(Kernel):
+    """Every element of the result on its own, by a device function of its loads: `n` elements, vectors of `width`."""
+
+    def _lay_out(self) -> None:
+        out = self.region.out
+        self.n = self._parameters.number("n", f"{out.tensor}.numel", "long")
+        modes = self.region.outer or NO_MODES
+        for access in self.region.accesses:
+            flat = self._is_flat(access)
+            layout = f"make_layout(make_shape({self.n}))" if flat else layout_of(self._parameters.nested(modes, access))
+            self._parameters.add(access, layout, flat=flat)
+        self.width = self._parameters.vector_width(lambda t: t.flat)
+        self.function = f"{self.name.removesuffix('_kernel')}_of"
+
+    def _is_flat(self, access: Access) -> bool:
+        step = 1
+        for mode in reversed(self.region.outer):
+            if mode.stride(access).size != step and mode.extent.size != 1:
+                return False
+            step *= mode.extent.size
+        return access.offset.size == 0
+
+    def call(self, index: str, fragment: str = "") -> str:
+        """Arguments of the device function at one element; `fragment` is where flat tensors are in registers."""
+        loads = [f"static_cast<{t.ctype}>({_read(t, index, fragment)})" for t in self.statements.loads]
+        return ", ".join([*loads, *self.sizes])
+
+    @property
+    def pointwise(self) -> str:
+        """The device function."""
+        terms = self.region.terms.terms
+        taken = [f"{t.ctype} {t.name}" for t in self.statements.loads]
+        taken += [f"{ctype} {name}" for name, ctype in self.sizes.items()]
+        lines = [f"  {t.ctype} const {t.name} = {t.code};" for t in self.statements.before if t.tensor is None]
+        ctype = terms[self.region.root].ctype if self.region.root in terms else "auto"
+        body = "\n".join([*lines, f"  return {self.statements.root};"])
+        return f"__device__ {ctype} {self.function}({', '.join(taken)}) {{\n{body}\n}}\n"
+
+
+class RowsKernel(Kernel):
+    """Each of `rows` rows of `cols` elements reduced; rows that are read whole come in vectors of `width`."""
+
+    def _lay_out(self) -> None:
+        outer, reduced = self.region.outer or NO_MODES, self.region.reduced
+        self.rows = self._parameters.number("rows", _product_text(outer), "int")
+        self.cols = self._parameters.number("cols", _product_text(reduced), "int")
+        for access in self.region.accesses:
+            varies = any(s in self.region.terms.reduced for s in access.strides)
+            parts = [self._parameters.nested(outer, access, self.rows)]
+            if varies:
+                parts.insert(0, self._parameters.nested(reduced, access, self.cols))
+            self._parameters.add(access, layout_of(*parts), varies=varies)
+        self.width = self._parameters.vector_width(lambda t: t.varies)
+
+    @property
+    def full_output(self) -> bool:
+        return self.region.full_output
+
+
+class ProductKernel(Kernel):
+    """L products of M x K by K x N in `ctype`; `a_fast` and `b_fast`: rows, not K, are what lies together in memory."""
+
+    def _lay_out(self) -> None:
+        *batch, rows, columns = self.region.outer
+        (inner,) = self.region.reduced
+        self.M = self._parameters.number("M", rows.extent.text, "int")
+        self.N = self._parameters.number("N", columns.extent.text, "int")
+        self.K = self._parameters.number("K", inner.extent.text, "int")
+        self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
+        self.ctype = COMPUTE_TYPE[self.region.out.dtype]
+        a, b = self.region.a, self.region.b
+        assert a is not None
+        assert b is not None
+        sides = {id(a): (rows, inner), id(b): (columns, inner)}
+        for access in self.region.accesses:
+            first, second = sides.get(id(access), (rows, columns))
+            whole = "" if batch else "1"
+            modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, whole))
+            self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
+        self.a, self.b = self.tensors[0], self.tensors[1]
+        self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
+        self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+
+
+def _product_text(modes: Sequence[Mode]) -> str:
+    return " * ".join(m.extent.text for m in modes if m.extent.text != "1") or "1"
+
+
+def _read(load: TermText, index: str, fragment: str) -> str:
+    assert load.tensor is not None
+    return f"{load.tensor.r}({fragment})" if fragment and load.tensor.flat else f"{load.tensor.m}({index})"

@@ -1,0 +1,48 @@
+"""A traced graph in ATen operations -> `Value`s, composite operations taken apart.
+
+softmax, layer norm and their kin become reductions and pointwise arithmetic in their numerically stable form, products
+become `Product`, views become `Move`: `rules` says how. What has no rule raises NotInPlaybook with its name.
+"""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.call import COVERED, Call, not_in_playbook
+from cutegen_core.propose.playbook.pointwise import BINARY, COMPARISONS, UNARY
+from cutegen_core.propose.playbook.rules import RULES, SEVERAL
+from cutegen_core.propose.playbook.values import NotInPlaybook, Value, compute, constant, load
+from cutegen_core.records.graph import Graph
+from cutegen_core.records.problem import Signature
+
+
+def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
+    """One value per output of the signature. Raises NotInPlaybook naming the first operation without a rule."""
+    if graph.reason or not graph.nodes:
+        raise NotInPlaybook(f"the reference could not be traced ({graph.reason or 'no operations'}); {COVERED}")
+    names = {t.name for t in signature.inputs}
+    values: dict[str, Value] = {}
+    for node in graph.nodes:
+        rule = node.op.removeprefix("aten.")
+        if node.op == "input" and node.name in names:
+            values[node.name] = load(node.name, node.dtype, node.shape)
+        elif node.op == "constant" and node.name in graph.constants:
+            values[node.name] = constant(graph.constants[node.name], node.dtype)
+        elif rule in SEVERAL:
+            values.update(SEVERAL[rule](Call(node, values)))
+        elif node.op != "input":
+            values[node.name] = _value(rule, Call(node, values))
+    missing = [name for name in graph.outputs if name not in values]
+    if missing:
+        raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
+    return tuple(values[name] for name in graph.outputs)
+
+
+def _value(rule: str, call: Call) -> Value:
+    """The value of the node, in the node's dtype."""
+    dtype = "bool" if rule in COMPARISONS else call.node.dtype
+    if rule in RULES:
+        return RULES[rule](call)
+    if rule in UNARY:
+        return compute(UNARY[rule], call.floating(0), dtype=dtype)
+    if rule in BINARY:
+        return compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=dtype)
+    raise not_in_playbook(f"'{call.node.op}'")

@@ -1,0 +1,143 @@
+"""What one kernel takes: pointers to its tensors, each with a layout of its region's coordinates, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.regions import Mode
+from cutegen_core.propose.playbook.terms import Access
+from cutegen_core.propose.playbook.values import ONE, Extent
+from cutegen_core.records.problem import ITEMSIZE
+
+ELEMENT = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "cute::half_t",
+    "bfloat16": "cute::bfloat16_t",
+    "bool": "uint8_t",
+    **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
+}
+"""What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
+VECTOR_BYTES = 16
+"""Of the widest load and store."""
+NO_MODES = (Mode(("-",), ONE),)
+"""Stands for a domain without coordinates."""
+
+
+@dataclass(frozen=True)
+class TensorText:
+    """A tensor of a kernel as the templates need it: m over everything, g a part of it, r in registers.
+
+    Attributes:
+        flat: walked in memory order by every thread.
+        varies: along the reduction.
+    """
+
+    name: str
+    pointer: str
+    element: str
+    layout: str
+    flat: bool
+    varies: bool
+
+    @property
+    def m(self) -> str:
+        return f"m{self.name}"
+
+    @property
+    def g(self) -> str:
+        return f"g{self.name}"
+
+    @property
+    def r(self) -> str:
+        return f"r{self.name}"
+
+
+class Nested(NamedTuple):
+    """Shape and stride of some modes, as CuTe's text."""
+
+    shape: str
+    stride: str
+
+
+class Parameters:
+    """The parameters of one kernel, collected as its layouts are written; the tensor it writes comes last."""
+
+    def __init__(self, written: str, naming: Naming) -> None:
+        self._written, self._naming = written, naming
+        self._tensors: list[tuple[Access, TensorText]] = []
+        self._numbers: dict[str, str] = {}
+
+    @property
+    def tensors(self) -> list[TensorText]:
+        return [t for _, t in self._tensors]
+
+    @property
+    def text(self) -> str:
+        """The C++ parameter list."""
+        pointers = [
+            f"{ELEMENT[dtype]}{'' if tensor == self._written else ' const'}* {self._naming.tensor(tensor)}"
+            for tensor, dtype in self._pointers.items()
+        ]
+        text = ", ".join(pointers + [f"{ctype} {name}" for name, ctype in self._numbers.items()])
+        return text if len(text) < 60 else f"\n    {text}"
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The plan's arguments, in the order of `text`."""
+        return (*self._pointers, *self._numbers)
+
+    @property
+    def _pointers(self) -> dict[str, str]:
+        return {a.tensor: a.dtype for a, _ in self._tensors}
+
+    def tensor_of(self, access: Access | None) -> TensorText | None:
+        return next((t for a, t in self._tensors if a is access), None)
+
+    def vector_width(self, wide: Callable[[TensorText], bool]) -> int:
+        """Elements of one vector load that suit every tensor of this sort."""
+        widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t)], default=4)
+        return max(1, VECTOR_BYTES // widest)
+
+    def add(self, access: Access, layout: str, *, flat: bool = False, varies: bool = False) -> None:
+        """A tensor as it is addressed here."""
+        base = self._naming.tensor(access.tensor)
+        pointer = base if access.offset.text == "0" else f"{base} + {self.number('offset', access.offset.text, 'long')}"
+        # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
+        name = fresh(base[:1].upper() + base[1:], {t.name for t in self.tensors})
+        self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies)))
+
+    def number(self, wanted: str, expression: str, ctype: str) -> str:
+        """The name of a number of the plan, which becomes a parameter."""
+        name = self._naming.let(wanted, expression)
+        # A count used in float arithmetic is also a length: the type of its first use serves both.
+        self._numbers.setdefault(name, ctype)
+        return name
+
+    def nested(self, modes: Sequence[Mode], access: Access, whole: str = "") -> Nested:
+        """Merged modes, fastest first; one mode alone is not nested, and its extent is called `whole` if given."""
+        extents = [whole if len(modes) == 1 and whole else self._extent(m.extent) for m in reversed(modes)]
+        strides = [self._stride(m.stride(access), access.tensor) for m in reversed(modes)]
+        if len(modes) == 1:
+            return Nested(extents[0], strides[0])
+        return Nested(f"make_shape({', '.join(extents)})", f"make_stride({', '.join(strides)})")
+
+    def _extent(self, extent: Extent) -> str:
+        return f"Int<{extent.text}>{{}}" if extent.text.isdigit() else self.number("extent", extent.text, "int")
+
+    def _stride(self, stride: Extent, wanted: str) -> str:
+        if stride.text in ("0", "1"):
+            return f"Int<{stride.text}>{{}}"
+        name = self.number(f"stride_{wanted}", stride.text, "long")
+        return name if self._numbers[name] == "long" else f"long({name})"
+
+
+def layout_of(*parts: Nested) -> str:
+    """A layout with a dimension for each part; of one part that is nested, a dimension for each of its modes."""
+    if len(parts) == 1 and parts[0].shape.startswith("make_shape"):
+        return f"make_layout({parts[0].shape}, {parts[0].stride})"
+    shapes, strides = ", ".join(p.shape for p in parts), ", ".join(p.stride for p in parts)
+    return f"make_layout(make_shape({shapes}), make_stride({strides}))"

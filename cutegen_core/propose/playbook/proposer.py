@@ -1,0 +1,52 @@
+"""The proposer that needs no model: the playbook's kernels in menu order, or the one a person's words ask for; "sweep"
+tries every combination of the current kernel's parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, propose, redirect, understood
+from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, Sweep
+from cutegen_core.records.candidate import Author, content_key
+
+
+class PlaybookProposer:
+    """Implements `proposer.Proposer`; the same request gets the same answer."""
+
+    name = "playbook"
+    max_repairs = 0
+
+    def respond(self, request: ProposalRequest) -> Answer:
+        """The next kernel nobody has tried; Finished when there is none, Declined for words that do not map."""
+        try:
+            variants = propose(request.graph, request.signature, request.problem.name)
+        except NotInPlaybook as reason:
+            return Finished(f"not in the playbook: {reason}")
+        if request.instruction:
+            return _redirected(request, variants)
+        seen = {attempt.candidate for attempt in request.attempts}
+        fresh = [v for v in variants if content_key(v.source) not in seen]
+        if not fresh:
+            return Finished(f"all {len(variants)} kernels of the playbook were tried")
+        return _proposal(fresh[0], variants)
+
+
+def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:
+    base = request.base.source if request.base else ""
+    if base and re.search(r"\bsweep\b", request.instruction.lower()):
+        return Sweep("asked for: every combination of the declared parameters")
+    variant = redirect(request.instruction, variants, base)
+    if variant is None:
+        words = f"{understood(variants)}; or sweep"
+        return Declined(f"the playbook does not know what '{request.instruction}' means; {words}")
+    if variant.source == base:
+        return Declined(f"the current kernel is '{variant.name}' already; {understood(variants)}")
+    return _proposal(variant, variants)
+
+
+def _proposal(variant: Variant, variants: Sequence[Variant]) -> Proposal:
+    used = ", ".join(f"{name} x{count}" for name, count in cute_features(variant.source).items())
+    menu = " -> ".join(v.name for v in variants)
+    plan = f"{variant.name}: {variant.idea}.\nMenu: {menu}.\nCuTe in it: {used}."
+    return Proposal(variant.source, Author.PLAYBOOK, variant.idea, plan)

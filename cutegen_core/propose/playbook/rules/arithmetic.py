@@ -1,0 +1,98 @@
+"""Rules of the pointwise operations that need more than one C++ expression: operands with defaults, `alpha`, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cutegen_core.propose.playbook.call import FLOATS, Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import cast, like
+from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH
+from cutegen_core.propose.playbook.values import Value, compute
+
+
+def _arithmetic(rule: str) -> Rule:
+    def apply(call: Call) -> Value:
+        a, b = (cast(v, call.node.dtype) for v in (call.tensor(0), call.scaled(1)))
+        return compute(BINARY[rule], a, b, dtype=call.node.dtype)
+
+    return apply
+
+
+def _div(call: Call) -> Value:
+    mode = call.node.kwargs.get("rounding_mode")
+    code = {"floor": "floor{f}({0} / {1})", "trunc": "trunc{f}({0} / {1})"}.get(str(mode), "{0} / {1}")
+    a, b = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+    if call.node.dtype not in FLOATS:
+        raise not_in_playbook("integer division")
+    return compute(code, a, b, dtype=call.node.dtype)
+
+
+def _gelu(call: Call) -> Value:
+    code = GELU_TANH if call.operand(1, "approximate", "none") == "tanh" else GELU_ERF
+    return compute(code, call.tensor(0), dtype=call.node.dtype)
+
+
+def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
+    """A pointwise rule with number operands after the tensor: {1}, {2}, ..."""
+
+    def rule(call: Call) -> Value:
+        x = call.floating(0)
+        numbers = [like(x, call.number(i, name, default)) for i, (name, default) in enumerate(names_defaults, 1)]
+        return compute(code, x, *numbers, dtype=call.node.dtype)
+
+    return rule
+
+
+def _clamp(call: Call) -> Value:
+    value = call.tensor(0)
+    for index, names, kind in ((1, ("min", "min_val"), "max_of"), (2, ("max", "max_val"), "min_of")):
+        for name in names:
+            if call.has(index, name):
+                value = compute(
+                    f"{kind}({{0}}, {{1}})", value, cast(call.tensor(index, name), value.dtype), dtype=value.dtype
+                )
+                break
+    return value
+
+
+def _pow(call: Call) -> Value:
+    base, exponent = call.tensor(0), call.operand(1, "exponent")
+    simple = {2: "{0} * {0}", 3: "{0} * {0} * {0}", 0.5: "sqrt{f}({0})", 1: "{0}", -1: "{T}(1) / {0}"}
+    if isinstance(exponent, int | float) and exponent in simple:
+        return compute(simple[exponent], cast(base, call.node.dtype), dtype=call.node.dtype)
+    if call.node.dtype not in FLOATS:
+        raise not_in_playbook(f"an integer power of {exponent!r}")
+    return compute("pow{f}({0}, {1})", cast(base, call.node.dtype), call.tensor(1), dtype=call.node.dtype)
+
+
+def _where(call: Call) -> Value:
+    a, b = (cast(call.tensor(i), call.node.dtype) for i in (1, 2))
+    return compute("{0} ? {1} : {2}", call.tensor(0), a, b, dtype=call.node.dtype)
+
+
+def _to(call: Call) -> Value:
+    return cast(call.tensor(0), call.node.dtype)
+
+
+def _dropout(call: Call) -> Value:
+    if call.flag(2, "train"):
+        raise not_in_playbook("dropout in training mode")
+    return call.tensor(0)
+
+
+RULES: Mapping[str, Rule] = {
+    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div,
+    "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "hardtanh": _with_numbers(
+        "min_of(max_of({0}, {1}), {2})", ("min_val", -1.0), ("max_val", 1.0)),
+    "leaky_relu": _with_numbers("{0} > {T}(0) ? {0} : {0} * {1}", ("negative_slope", 0.01)),
+    "elu": _with_numbers("{0} > {T}(0) ? {0} * {2} : {1} * {2} * expm1{f}({0} * {3})",
+                         ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
+    "celu": _with_numbers("{0} > {T}(0) ? {0} : {1} * expm1{f}({0} / {1})", ("alpha", 1.0)),
+    "softplus": _with_numbers("{0} * {1} > {2} ? {0} : log1p{f}(exp{f}({0} * {1})) / {1}",
+                              ("beta", 1.0), ("threshold", 20.0)),
+    "threshold": _with_numbers("{0} > {1} ? {0} : {2}", ("threshold", 0.0), ("value", 0.0)),
+    "hardshrink": _with_numbers("abs_of({0}) > {1} ? {0} : {T}(0)", ("lambd", 0.5)),
+    "softshrink": _with_numbers("{0} > {1} ? {0} - {1} : {0} < -{1} ? {0} + {1} : {T}(0)", ("lambd", 0.5)),
+    "pow": _pow, "where": _where, "dropout": _dropout,
+    "to": _to, "_to_copy": _to, "float": _to, "half": _to, "type_as": _to,
+}  # fmt: skip

@@ -1,0 +1,88 @@
+"""Rules of softmax and of the norms, in their numerically stable form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cutegen_core.propose.playbook.call import Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
+from cutegen_core.propose.playbook.rules.reductions import mean_of
+from cutegen_core.propose.playbook.values import Value, reduce, reshape, unsqueeze
+
+
+def _softmax(call: Call, log: bool) -> Value:
+    x, axes = call.floating(0), call.integers(1, "dim")
+    shifted = sub(x, reduce("max", x, axes, True))
+    total = reduce("sum", apply("exp", shifted), axes, True)
+    if log:
+        return sub(shifted, apply("log", total))
+    return div(apply("exp", shifted), total)
+
+
+def _layer_norm(call: Call) -> Value:
+    x = call.tensor(0)
+    axes = range(-len(call.integers(1, "normalized_shape")), 0)
+    value = _normalised(x, axes, call.number(4, "eps", 1e-5), centred=True)
+    return _affine(call, value, 2, 3, lambda v: v)
+
+
+def _rms_norm(call: Call) -> Value:
+    x = call.tensor(0)
+    axes = range(-len(call.integers(1, "normalized_shape")), 0)
+    eps = call.operand(3, "eps")
+    if not isinstance(eps, int | float):
+        eps = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[x.dtype]
+    return _affine(call, _normalised(x, axes, eps, centred=False), 2, -1, lambda v: v)
+
+
+def _group_norm(call: Call) -> Value:
+    x, (groups,) = call.tensor(0), call.integers(1, "num_groups")
+    sizes = (x.sizes[0], groups, x.sizes[1] // groups, *x.sizes[2:])
+    grouped = reshape(x, sizes, inferred=2)
+    value = _normalised(grouped, range(2, len(sizes)), call.number(4, "eps", 1e-5), centred=True)
+
+    def shaped(v: Value) -> Value:
+        v = reshape(v, sizes[1:3], inferred=1)
+        for _ in sizes[3:]:
+            v = unsqueeze(v, -1)
+        return v
+
+    return reshape(_affine(call, value, 2, 3, shaped), x.sizes)
+
+
+def _batch_norm(call: Call) -> Value:
+    if call.flag(5, "training"):
+        raise not_in_playbook("batch norm in training mode")
+    x = call.tensor(0)
+
+    def shaped(v: Value) -> Value:
+        for _ in x.dims[2:]:
+            v = unsqueeze(v, -1)
+        return v
+
+    mean, variance = shaped(call.tensor(3)), shaped(call.tensor(4))
+    scale = apply("rsqrt", add(variance, like(x, call.number(7, "eps", 1e-5))))
+    return _affine(call, mul(sub(x, mean), scale), 1, 2, shaped)
+
+
+def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Value:
+    """(x - mean) / sqrt(mean of squares + eps), in two passes so that a large mean does no harm."""
+    moved = sub(x, mean_of(x, axes, True)) if centred else x
+    variance = mean_of(apply("square", moved), axes, True)
+    return mul(moved, apply("rsqrt", add(variance, like(x, eps))))
+
+
+def _affine(call: Call, value: Value, weight: int, bias: int, shaped: Callable[[Value], Value]) -> Value:
+    """Times the weight, plus the bias, where the call has them; their positions among its operands, -1: never."""
+    if weight >= 0 and call.has(weight, "weight"):
+        value = mul(value, shaped(call.tensor(weight, "weight")))
+    if bias >= 0 and call.has(bias, "bias"):
+        value = add(value, shaped(call.tensor(bias, "bias")))
+    return value
+
+
+RULES: Mapping[str, Rule] = {
+    "softmax": lambda c: _softmax(c, False), "_softmax": lambda c: _softmax(c, False),
+    "log_softmax": lambda c: _softmax(c, True), "_log_softmax": lambda c: _softmax(c, True),
+    "layer_norm": _layer_norm, "rms_norm": _rms_norm, "group_norm": _group_norm, "batch_norm": _batch_norm,
+}  # fmt: skip

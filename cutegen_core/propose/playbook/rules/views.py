@@ -1,0 +1,139 @@
+"""Rules of the views, which move coordinates and no data, and of the operations that give several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cutegen_core.propose.playbook.call import Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.values import (
+    ONE,
+    Extent,
+    Value,
+    broadcast,
+    expand,
+    permute,
+    reshape,
+    squeeze,
+    unsqueeze,
+    window,
+)
+from cutegen_core.records.graph import Ref
+
+
+def _transpose(call: Call) -> Value:
+    value = call.tensor(0)
+    order = list(range(len(value.dims)))
+    if len(order) > 1:
+        a, b = call.integers(1)[0] if call.has(1) else 0, call.integers(2)[0] if call.has(2) else 1
+        order[a], order[b] = order[b], order[a]
+    return permute(value, order)
+
+
+def _reverse(call: Call) -> Value:
+    value = call.tensor(0)
+    return permute(value, list(reversed(range(len(value.dims)))))
+
+
+def _reshape(call: Call) -> Value:
+    asked = call.integers(1)
+    inferred = asked.index(-1) if -1 in asked and len(asked) == len(call.node.shape) else -1
+    return reshape(call.tensor(0), call.node.shape, inferred)
+
+
+def _squeeze(call: Call) -> Value:
+    value = call.tensor(0)
+    axes = [a % len(value.dims) for a in call.integers(1, "dim")] or range(len(value.dims))
+    return squeeze(value, [a for a in axes if value.sizes[a] == 1])
+
+
+def _expand(call: Call) -> Value:
+    value = call.tensor(0)
+    lead = len(call.node.shape) - len(value.dims)
+    dims = []
+    for k, size in enumerate(call.node.shape):
+        own = value.dims[k - lead] if k >= lead else None
+        dims.append(own if own is not None and own.size == size else Extent(str(size), size))
+    return expand(value, tuple(dims))
+
+
+def _getitem(call: Call) -> Value:
+    source, index = call.operand(0), call.operand(1)
+    if isinstance(source, Ref) and f"{source.node}[{index}]" in call.values:
+        return call.values[f"{source.node}[{index}]"]
+    if isinstance(source, Ref) and index == 0 and source.node in call.values:
+        return call.values[source.node]
+    raise not_in_playbook("the second result of an operation (an index)")
+
+
+def _slice(call: Call) -> Value:
+    x, axis = call.tensor(0), int(call.number(1, "dim", 0))
+    whole, step = x.dims[axis], call.number(4, "step", 1)
+    start, end = (call.operand(i) for i in (2, 3))
+    if step != 1:
+        raise not_in_playbook("a slice with a step")
+    first = _position(start if isinstance(start, int) else 0, whole)
+    last = _position(end if isinstance(end, int) else whole.size, whole)
+    if first.size == 0 and last.size == whole.size:
+        return x
+    text = last.text if first.size == 0 else f"({last.text} - {first.text})"
+    return window(x, axis, first, Extent(text, last.size - first.size))
+
+
+def _position(index: int, whole: Extent) -> Extent:
+    """A slice's bound as an expression; the half is taken to be meant as the half in every workload."""
+    if index < 0:
+        return Extent(f"({whole.text} - {-index})", max(0, whole.size + index))
+    if index >= whole.size:
+        return whole
+    return Extent(f"({whole.text} // 2)" if 2 * index == whole.size else str(index), index)
+
+
+def _select(call: Call) -> Value:
+    x, index = call.tensor(0), int(call.number(2, "index", 0))
+    axis = int(call.number(1, "dim", 0)) % len(x.dims)
+    return squeeze(window(x, axis, _position(index, x.dims[axis]), ONE), (axis,))
+
+
+def _broadcast_tensors(call: Call) -> dict[str, Value]:
+    """One value a result, named as "getitem" asks for them."""
+    tensors = call.operand(0)
+    operands = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    dims = broadcast(operands)
+    return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
+
+
+def _chunk(call: Call) -> dict[str, Value]:
+    x, axis = call.tensor(0), int(call.number(2, "dim", 0))
+    pieces, whole = int(call.number(1, "chunks", 1)), x.dims[axis]
+    return _pieces(call, x, axis, pieces, whole)
+
+
+def _split(call: Call) -> dict[str, Value]:
+    x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
+    if isinstance(size, tuple):
+        size = size[0] if len(set(size)) == 1 else None
+    if not isinstance(size, int):
+        raise not_in_playbook("a split into pieces of different sizes")
+    return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
+
+
+def _pieces(call: Call, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
+    if whole.size % pieces:
+        raise not_in_playbook("a split into pieces of different sizes")
+    length = Extent(f"({whole.text} // {pieces})", whole.size // pieces)
+    starts = [Extent(f"{i} * {length.text}", i * length.size) for i in range(pieces)]
+    return {f"{call.node.name}[{i}]": window(x, axis, start, length) for i, start in enumerate(starts)}
+
+
+RULES: Mapping[str, Rule] = {
+    "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "permute": lambda c: permute(
+        c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
+    "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
+        c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
+    "slice": _slice, "select": _select, "getitem": _getitem,
+}  # fmt: skip
+
+SEVERAL: Mapping[str, Callable[[Call], dict[str, Value]]] = {
+    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split,
+}  # fmt: skip
+"""Operations with several results, one value each, named as "getitem" asks for them."""

@@ -1,0 +1,126 @@
+"""The terms of a region as C++ statements, in the order in which a kernel computes them.
+
+1. `before`: what needs no reduction; of a product, what follows its sum.
+2. `passes`: one walk over the row for each level of reductions, and what can be computed once they are complete.
+3. `final`: what is computed for each element that is written, from which `root` follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.parameters import Parameters, TensorText
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.terms import Term
+
+
+@dataclass(frozen=True)
+class TermText:
+    """A statement `ctype const name = code`, or a load from `tensor`."""
+
+    name: str
+    ctype: str
+    code: str
+    tensor: TensorText | None
+    varies: bool
+
+
+@dataclass(frozen=True)
+class ReductionText:
+    """One reduction of a pass."""
+
+    name: str
+    kind: str
+    ctype: str
+    operand: str
+    op: str
+    identity: str
+
+    @property
+    def sum(self) -> str:
+        return f"{self.name}_so_far"
+
+    @property
+    def part(self) -> str:
+        return f"{self.name}_part"
+
+
+@dataclass(frozen=True)
+class PassText:
+    """One walk over the row: statements for each element, what is reduced, statements once it is."""
+
+    terms: tuple[TermText, ...]
+    reductions: tuple[ReductionText, ...]
+    after: tuple[TermText, ...]
+
+
+class Statements:
+    """The statements of one kernel; `names` maps terms and sizes of the region to their names in C++."""
+
+    def __init__(self, region: Region, names: Mapping[str, str], parameters: Parameters) -> None:
+        self._terms, self._names, self._parameters = region.terms, names, parameters
+        reductions = [t for t in self._terms.terms.values() if t.reduction is not None]
+        levels = max((t.level for t in reductions), default=0)
+        roots = [region.root, *(t.reduction[1] for t in reductions if t.reduction)]
+        fixed = self._terms.closure(_all_needs(self._terms.terms, roots), varying=False)
+        after = [tuple(self._text(t) for t in fixed if t.level == level) for level in range(levels + 1)]
+        self.before = after[0]
+        self.passes = [
+            self._pass([t for t in reductions if t.level == level], after[level]) for level in range(1, levels + 1)
+        ]
+        self.final = tuple(self._text(t) for t in self._terms.closure([region.root], varying=True))
+        self.loads = tuple(self._text(t) for t in self._terms.loads)
+        self.root = self._renamed(region.root)
+
+    def _pass(self, reductions: Sequence[Term], after: tuple[TermText, ...]) -> PassText:
+        operands = [t.reduction[1] for t in reductions if t.reduction]
+        terms = tuple(self._text(t) for t in self._terms.closure(operands, varying=True))
+        texts = (self._reduction(t, *t.reduction) for t in reductions if t.reduction)
+        return PassText(terms, tuple(texts), after)
+
+    def _reduction(self, term: Term, kind: str, operand: str) -> ReductionText:
+        return ReductionText(
+            self._names[term.name], kind, term.ctype, self._renamed(operand), kind.capitalize(),
+            _identity(kind, term.ctype),
+        )  # fmt: skip
+
+    def _text(self, term: Term) -> TermText:
+        tensor = self._parameters.tensor_of(term.access)
+        return TermText(self._names[term.name], term.ctype, self._renamed(term.code), tensor, term.varies)
+
+    def _renamed(self, code: str) -> str:
+        return re.sub(r"\b(?:v|count)\d*\b", lambda m: self._names.get(m[0], m[0]), code)
+
+
+def term_names(region: Region, naming: Naming) -> dict[str, str]:
+    """A readable name for each term: after its tensor, after its reduction, or t1, t2, ..."""
+    names: dict[str, str] = {}
+    for term in region.terms.terms.values():
+        if term.access is not None:
+            names[term.name] = fresh(f"{term.access.tensor}_value", naming.taken)
+        else:
+            names[term.name] = f"t{len(names)}" if term.reduction is None else f"{term.reduction[0]}{len(names)}"
+    return names
+
+
+def _all_needs(terms: Mapping[str, Term], roots: Sequence[str]) -> list[str]:
+    """Everything reachable from the roots, through reductions too."""
+    found: dict[str, None] = {}
+    pending = [r for r in roots if r in terms]
+    while pending:
+        name = pending.pop()
+        if name not in found and name in terms:
+            found[name] = None
+            pending += terms[name].needs
+    return list(found)
+
+
+def _identity(kind: str, ctype: str) -> str:
+    if kind == "sum":
+        return f"{ctype}(0)"
+    if ctype == "long":
+        return "(-9223372036854775807L - 1)" if kind == "max" else "9223372036854775807L"
+    return f"{ctype}({'-' if kind == 'max' else ''}INFINITY)"

@@ -1,0 +1,186 @@
+"""Values asked for at coordinates -> scalar terms, ready to be written as C++ statements.
+
+A region (one kernel) has a domain of symbols: output coordinates o0, o1, ..., reduction coordinates r0, r1, ...
+`Terms.at(value, coordinates)` walks a value top-down and leaves one term for every distinct scalar met on the way.
+What a region cannot hold inside itself (another product, a reduction over something else) goes through `materialise`,
+which puts it into a scratch buffer written by a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cutegen_core.propose.playbook.pointwise import fill, literal
+from cutegen_core.propose.playbook.values import (
+    COMPUTE_TYPE,
+    ZERO,
+    Compute,
+    Constant,
+    Extent,
+    Load,
+    Move,
+    NotInPlaybook,
+    Product,
+    Reduce,
+    Size,
+    Value,
+)
+
+Coordinate = str | None
+"""A symbol of the domain, or None for position 0."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a tensor is addressed over the domain: strides by symbol, in elements; a symbol not named has stride 0."""
+
+    tensor: str
+    dtype: str
+    strides: Mapping[str, Extent]
+    offset: Extent = ZERO
+
+    def stride(self, symbol: str) -> Extent:
+        return self.strides.get(symbol, ZERO)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One scalar variable of the kernel.
+
+    Attributes:
+        ctype: type of its arithmetic.
+        code: C++ of a pointwise term.
+        needs: names of the terms it is made of.
+        varies: depends on a reduction coordinate.
+        level: how many reductions must be complete before it can be computed.
+        access: set for a load.
+        reduction: (kind, name of the reduced term) for a reduction.
+    """
+
+    name: str
+    ctype: str
+    code: str = ""
+    needs: tuple[str, ...] = ()
+    varies: bool = False
+    level: int = 0
+    access: Access | None = None
+    reduction: tuple[str, str] | None = None
+
+
+@dataclass
+class Terms:
+    """The terms of one region, collected as values are asked for.
+
+    Attributes:
+        extents: symbol -> size.
+        materialise: turns a value into a scratch tensor written earlier.
+        accumulator: the product this region computes; its term is called "acc".
+        sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
+    """
+
+    extents: Mapping[str, Extent]
+    materialise: Callable[[Value], Load]
+    accumulator: Product | None = None
+    terms: dict[str, Term] = field(default_factory=dict)
+    sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], str] = field(default_factory=dict)
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """Reduction symbols, slowest first."""
+        return tuple(s for s in self.extents if s.startswith("r"))
+
+    @property
+    def loads(self) -> list[Term]:
+        return [t for t in self.terms.values() if t.access is not None]
+
+    def at(self, value: Value, coordinates: Sequence[Coordinate]) -> str:
+        """The name (or literal) of `value` at these coordinates."""
+        match value:
+            case Constant():
+                return literal(value.number, COMPUTE_TYPE[value.dtype])
+            case Size():
+                return self._size(value)
+            case Move():
+                return self.at(value.operand, [None if s is None else coordinates[s] for s in value.sources])
+            case Load():
+                return self._load(value, coordinates)
+            case Compute():
+                return self._compute(value, coordinates)
+            case Reduce():
+                return self._reduce(value, coordinates)
+            case Product() if value is self.accumulator:
+                return "acc"
+        return self._load(self.materialise(value), coordinates)
+
+    def _size(self, value: Size) -> str:
+        ctype = COMPUTE_TYPE[value.dtype]
+        for name, known in self.sizes.items():
+            if known == (ctype, value.number.text):
+                return name
+        name = "count" if not self.sizes else f"count{len(self.sizes)}"
+        self.sizes[name] = (ctype, value.number.text)
+        return name
+
+    def _load(self, value: Load, coordinates: Sequence[Coordinate]) -> str:
+        strides: dict[str, Extent] = {}
+        for symbol, stride in zip(coordinates, value.strides, strict=True):
+            if symbol is not None and stride.size != 0:
+                known = strides.get(symbol)
+                strides[symbol] = stride if known is None else known.plus(stride)
+        key = ("load", value.tensor, tuple(sorted((s, e.text) for s, e in strides.items())), value.offset.text)
+        access = Access(value.tensor, value.dtype, strides, value.offset)
+        varies = any(s in self.reduced for s in strides)
+        return self._term(key, COMPUTE_TYPE[value.dtype], access=access, varies=varies)
+
+    def _compute(self, value: Compute, coordinates: Sequence[Coordinate]) -> str:
+        operands = tuple(self.at(o, _aligned(o, value, coordinates)) for o in value.operands)
+        ctype = COMPUTE_TYPE[value.dtype]
+        code = fill(value.code, operands, ctype)
+        needs = tuple(o for o in operands if o in self.terms or o == "acc")
+        return self._term(("compute", ctype, code), ctype, code=code, needs=needs, **self._inherited(needs))
+
+    def _inherited(self, needs: Sequence[str]) -> dict[str, object]:
+        known = [self.terms[n] for n in needs if n in self.terms]
+        return {"varies": any(t.varies for t in known), "level": max((t.level for t in known), default=0)}
+
+    def _reduce(self, value: Reduce, coordinates: Sequence[Coordinate]) -> str:
+        symbols = iter(self.reduced)
+        inner: list[Coordinate] = [next(symbols, "?") if k in value.axes else c for k, c in enumerate(coordinates)]
+        sizes = [value.operand.dims[k].size for k in value.axes]
+        fits = sizes == [self.extents[s].size for s in self.reduced]
+        if not fits or any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes):
+            return self._load(self.materialise(value), coordinates)
+        operand = self.at(value.operand, inner)
+        if operand not in self.terms or not self.terms[operand].varies:
+            raise NotInPlaybook("a reduction of something that is the same everywhere is not in the playbook")
+        level = self.terms[operand].level + 1
+        key = ("reduce", value.kind, operand)
+        return self._term(
+            key, COMPUTE_TYPE[value.dtype], reduction=(value.kind, operand), needs=(operand,), level=level
+        )
+
+    def _term(self, key: tuple[object, ...], ctype: str, **facts: object) -> str:
+        if key not in self._known:
+            name = f"v{len(self.terms)}"
+            self.terms[name] = Term(name, ctype, **facts)  # type: ignore[arg-type]
+            self._known[key] = name
+        return self._known[key]
+
+    def closure(self, roots: Sequence[str], *, varying: bool) -> list[Term]:
+        """What must be computed for `roots`, in order; reductions are there already."""
+        wanted: set[str] = set()
+        pending = [r for r in roots if r in self.terms]
+        while pending:
+            term = self.terms[pending.pop()]
+            if term.name not in wanted and term.reduction is None:
+                wanted.add(term.name)
+                pending += [n for n in term.needs if n in self.terms]
+        return [t for t in self.terms.values() if t.name in wanted and t.varies == varying]
+
+
+def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
+    lead = len(whole.dims) - len(operand.dims)
+    pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
+    return [None if own.size == 1 and full.size != 1 else c for own, full, c in pairs]

@@ -1,0 +1,292 @@
+"""The reference as indexable values: what each element is, as a function of its coordinates.
+
+A `Value` has symbolic extents (expressions a launch plan evaluates for any workload) beside the extents of the traced
+workload. Views move coordinates and never data, so a transposed or broadcast operand is just another way of indexing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from cutegen_core.records.errors import UsageError
+
+COMPUTE_TYPE = {
+    "float64": "double", "float32": "float", "float16": "float", "bfloat16": "float", "int64": "long", "int32": "long",
+    "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
+}  # fmt: skip
+"""What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""
+
+
+class NotInPlaybook(UsageError):  # noqa: N818 - it is an answer, not a failure
+    """The playbook has no kernel for this reference; the text says what is missing and what is covered."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A size: an expression of the launch plan, and its value in the traced workload."""
+
+    text: str
+    size: int
+
+    def times(self, other: Extent) -> Extent:
+        if self.text == "1":
+            return other
+        return self if other.text == "1" else Extent(f"{self.text} * {other.text}", self.size * other.size)
+
+    def plus(self, other: Extent) -> Extent:
+        if self.text == "0":
+            return other
+        return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
+
+
+ONE = Extent("1", 1)
+ZERO = Extent("0", 0)
+
+
+def product(extents: Sequence[Extent]) -> Extent:
+    """The product of sizes; 1 for none."""
+    result = ONE
+    for extent in extents:
+        result = result.times(extent)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor-valued expression.
+
+    Attributes:
+        dtype: as the reference has it; arithmetic is done in `COMPUTE_TYPE[dtype]`.
+    """
+
+    dims: tuple[Extent, ...]
+    dtype: str
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(d.size for d in self.dims)
+
+    @property
+    def numel(self) -> int:
+        return prod(self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Value):
+    """The same number everywhere."""
+
+    number: int | float | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Value):
+    """A number that depends on the workload, such as the length of a row."""
+
+    number: Extent
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Value):
+    """A tensor in memory; `strides` are in elements, `offset` is where its first element lies."""
+
+    tensor: str
+    strides: tuple[Extent, ...]
+    offset: Extent = ZERO
+
+    @property
+    def contiguous(self) -> bool:
+        step = 1
+        for extent, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
+            if extent.size != 1 and stride.size != step:
+                return False
+            step *= extent.size
+        return self.offset.size == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Compute(Value):
+    """Pointwise arithmetic: `code` with {0}, {1}, ... for operands, {T} for the type, {f} for a function suffix."""
+
+    code: str
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Value):
+    """A view: operand dimension k is indexed by this value's dimension `sources[k]` (None: always 0)."""
+
+    operand: Value
+    sources: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Value):
+    """`kind` ("sum", "max", "min") over `axes` of the operand; reduced dimensions stay, with extent 1."""
+
+    kind: str
+    operand: Value
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Value):
+    """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
+
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Value):
+    """The operand's elements, row-major, in other extents."""
+
+    operand: Value
+
+
+def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
+    """A contiguous tensor of the signature. An extent of 1 is taken to be 1 in every workload."""
+    dims = (ONE if size == 1 else Extent(f"{tensor}.shape[{i}]", size) for i, size in enumerate(shape))
+    return contiguous(tensor, dtype, tuple(dims))
+
+
+def contiguous(tensor: str, dtype: str, dims: tuple[Extent, ...]) -> Load:
+    """A tensor stored row-major with these extents."""
+    strides = tuple(product(dims[i + 1 :]) for i in range(len(dims)))
+    return Load(dims, dtype, tensor, strides)
+
+
+def constant(number: int | float | bool, dtype: str) -> Constant:
+    """A number as a tensor of no dimensions."""
+    return Constant((), dtype, number)
+
+
+def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
+    """The common shape, by PyTorch's rule; of two equal extents the first one's expression is used."""
+    rank = max(len(v.dims) for v in values)
+    padded = [(ONE,) * (rank - len(v.dims)) + v.dims for v in values]
+    return tuple(next((e for e in column if e.size != 1), column[0]) for column in zip(*padded, strict=True))
+
+
+def compute(code: str, *operands: Value, dtype: str) -> Compute:
+    """Pointwise arithmetic with broadcasting."""
+    return Compute(broadcast(operands), dtype, code, operands)
+
+
+def permute(value: Value, order: Sequence[int]) -> Value:
+    """Dimension i of the result is dimension order[i] of `value`."""
+    positions = [o % len(value.dims) for o in order]
+    if positions == sorted(positions):
+        return value
+    sources = tuple(positions.index(k) for k in range(len(positions)))
+    return Move(tuple(value.dims[o] for o in positions), value.dtype, value, sources)
+
+
+def unsqueeze(value: Value, axis: int) -> Value:
+    """Adds an extent of 1."""
+    axis %= len(value.dims) + 1
+    sources = tuple(k if k < axis else k + 1 for k in range(len(value.dims)))
+    return Move((*value.dims[:axis], ONE, *value.dims[axis:]), value.dtype, value, sources)
+
+
+def squeeze(value: Value, axes: Sequence[int]) -> Value:
+    """Removes extents of 1 at `axes`."""
+    kept = [i for i in range(len(value.dims)) if i not in axes]
+    sources = tuple(kept.index(i) if i in kept else None for i in range(len(value.dims)))
+    return Move(tuple(value.dims[i] for i in kept), value.dtype, value, sources)
+
+
+def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
+    """Broadcasts to `dims`."""
+    lead = len(dims) - len(value.dims)
+    sources = tuple(
+        None if own.size == 1 and dims[lead + k].size != 1 else lead + k for k, own in enumerate(value.dims)
+    )
+    return Move(dims, value.dtype, value, sources)
+
+
+def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
+    """`length` positions from `start` along one dimension.
+
+    Raises:
+        NotInPlaybook: a part of a result that another kernel computes.
+    """
+    axis %= len(value.dims)
+    dims = (*value.dims[:axis], length, *value.dims[axis + 1 :])
+    match value:
+        case Load():
+            stride = value.strides[axis]
+            step = Extent(f"{start.text} * {stride.text}", start.size * stride.size)
+            return replace(value, dims=dims, offset=value.offset.plus(step if start.size else ZERO))
+        case Move():
+            if axis not in value.sources:
+                return replace(value, dims=dims)
+            inner = window(value.operand, value.sources.index(axis), start, length)
+            return replace(value, dims=dims, operand=inner)
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            parts = (
+                window(o, axis - shift, start, length) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, dims=dims, operands=tuple(parts))
+    raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
+
+
+def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
+    """A reduction; `axes` empty means all."""
+    rank = len(value.dims)
+    where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
+    dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
+    reduced = Reduce(dims, value.dtype, kind, value, where)
+    return reduced if keepdim else squeeze(reduced, where)
+
+
+def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
+    """The same elements, row-major, in other extents; `inferred` is the position PyTorch was asked to work out."""
+    return value if tuple(sizes) == value.sizes else _reshaped(value, regroup(value.dims, sizes, inferred))
+
+
+def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
+    if isinstance(value, Load) and value.contiguous:
+        return contiguous(value.tensor, value.dtype, dims)
+    if isinstance(value, Compute) and all(o.sizes == value.sizes or o.numel == 1 for o in value.operands):
+        operands = (_reshaped(o, dims) if o.sizes == value.sizes else squeeze_all(o) for o in value.operands)
+        return compute(value.code, *operands, dtype=value.dtype)
+    return Reshape(dims, value.dtype, value)
+
+
+def squeeze_all(value: Value) -> Value:
+    """A value of one element, without dimensions."""
+    return squeeze(value, range(len(value.dims)))
+
+
+def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) -> tuple[Extent, ...]:
+    """Symbolic extents for a row-major reshape: equal sizes keep their expression, merged ones multiply.
+
+    A split extent takes its parts as fixed numbers, but the inferred one (else the first) as what is left.
+    """
+    result: list[Extent] = []
+    old, new = list(dims), list(sizes)
+    while old or new:
+        left, right = [old.pop(0)] if old else [], [new.pop(0)] if new else []
+        while prod(e.size for e in left) != prod(right):
+            smaller = prod(e.size for e in left) < prod(right)
+            if not (old if smaller else new):
+                raise NotInPlaybook("a reshape whose extents do not fit is not in the playbook")
+            if smaller:
+                left.append(old.pop(0))
+            else:
+                right.append(new.pop(0))
+        result += _split(product(left), right, inferred - len(result))
+    return tuple(result)
+
+
+def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
+    if len(sizes) == 1:
+        return [whole]
+    free = inferred if 0 <= inferred < len(sizes) else 0
+    rest = prod(size for i, size in enumerate(sizes) if i != free)
+    remainder = Extent(f"(({whole.text}) // {rest})", sizes[free] if sizes else 1)
+    return [remainder if i == free else Extent(str(size), size) for i, size in enumerate(sizes)]

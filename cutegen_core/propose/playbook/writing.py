@@ -1,0 +1,102 @@
+"""Kernels -> the text of a kernel file: templates filled in, the helpers they use, the launch plan in front."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.pointwise import HELPERS
+from cutegen_core.propose.playbook.regions import Scratch
+
+
+@dataclass(frozen=True)
+class ParameterText:
+    """A tunable parameter of the plan."""
+
+    name: str
+    default: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LaunchText:
+    """One `[[launch]]` of the plan."""
+
+    kernel: str
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+    args: tuple[str, ...]
+    when: str = ""
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    return jinja2.Environment(
+        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+
+
+def render(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
+    """A template with blank lines folded."""
+    text = _templates().get_template(template).render(**values)
+    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text))
+    return re.sub(r"\{\n\n", "{\n", re.sub(r"\n\n(?=    |  \}|\})", "\n", text)).strip("\n") + "\n"
+
+
+def _quoted(items: Sequence[str]) -> str:
+    return "[" + ", ".join(i if i.isdigit() else f'"{i}"' for i in items) + "]"
+
+
+def write_file(
+    idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[Scratch],
+    launches: Sequence[LaunchText], code: str,
+) -> str:  # fmt: skip
+    """The whole kernel file."""
+    lines = [f'idea = "{idea}"', ""]
+    mentioned = re.findall(r"\w+", " ".join(f"{' '.join((*t.grid, *t.args))} {t.when}" for t in launches))
+    lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
+    if lets:
+        lines += ["[let]", *(f'{name} = "{expression}"' for name, expression in lets.items()), ""]
+    if params:
+        lines += ["[params]", *(f"{p.name} = {_values(p)}" for p in params)]
+        lines += [f"where = {_quoted(where)}"] if where else []
+        lines.append("")
+    for buffer in scratch:
+        shape = _quoted([d.text for d in buffer.dims] or ["1"])
+        lines += ["[[scratch]]", f'name = "{buffer.name}"', f'dtype = "{buffer.dtype}"', f"shape = {shape}", ""]
+    for launch in launches:
+        lines += ["[[launch]]", f'kernel = "{launch.kernel}"', f"grid = {_quoted(launch.grid)}"]
+        lines += [f"block = {_quoted(launch.block)}", f"args = {_quoted(launch.args)}"]
+        lines += [f'when = "{launch.when}"'] if launch.when else []
+        lines.append("")
+    lines += ["[numerics]", 'accumulate = "float32"', "deterministic = true"]
+    plan = "\n".join(lines)
+    head = "#include <cute/tensor.hpp>\n\nusing namespace cute;\n"
+    return f"/* cutegen\n{plan}\n*/\n{head}\n{_helpers(code)}{code}"
+
+
+def _values(parameter: ParameterText) -> str:
+    if len(parameter.values) == 1:
+        return str(parameter.default)
+    return f"{{ default = {parameter.default}, values = [{', '.join(map(str, parameter.values))}] }}"
+
+
+def _helpers(code: str) -> str:
+    """Device functions that the code mentions, in an order in which each knows those it uses."""
+    text = render("helpers.j2", used=code).strip("\n")
+    text = f"{text}\n\n" if text else ""
+    used = set(re.findall(r"\b\w+\b", code))
+    needed = [h for name, h in HELPERS.items() if name in used]
+    for name in list(HELPERS):
+        if any(re.search(rf"\b{name}\b", h) for h in needed) and HELPERS[name] not in needed:
+            needed.append(HELPERS[name])
+    ordered = [h for h in HELPERS.values() if h in needed]
+    return "".join(f"{h}\n" for h in ordered) + text

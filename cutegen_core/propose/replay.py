@@ -1,0 +1,72 @@
+"""A recorded session walked again: the same prompts, replies and kernels, everything else really run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
+from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, Unparsed
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.event import ModelAnswered, Role
+from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.transitions import fold
+
+
+class ReplayProposer:
+    """Proposes what the recorded session tried, step by step; a proposer and a model at once.
+
+    What the person turned down before it was tried is passed over; what they accepted is accepted.
+    """
+
+    name = "replay"
+    max_repairs = 0
+
+    def __init__(self, store: Store, recording: str) -> None:
+        self._store = store
+        recorded = fold(store.events(recording))
+        self._steps = [step for step in recorded.steps if step.candidate is not None and step.tried is not None]
+        self._choice = recorded.best or ""
+
+    def respond(self, request: ProposalRequest) -> Answer:
+        """The recorded step's next exchange, then its kernel."""
+        number = sum(1 for attempt in request.attempts if attempt.candidate)
+        if number >= len(self._steps):
+            return Finished(f"all {len(self._steps)} recorded steps were walked", self._choice)
+        step = self._steps[number]
+        answers = _answers(step)
+        if len(request.calls) < len(answers):
+            call = answers[len(request.calls)]
+            return Ask(call.role, self._store.text(call.prompt), "recorded")
+        assert step.candidate is not None
+        text = self._store.text(step.candidate)
+        if step.tried and step.status in (Status.UNPARSED, Status.PATCH_FAILED):
+            return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED)
+        return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
+
+    def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
+        """The recorded reply to this step's next prompt; costs nothing."""
+        number = sum(1 for step in state.steps[:-1] if step.candidate)
+        answer = _answers(self._steps[number])[len(state.steps[-1].calls)]
+        return _Recorded(self._store.text(answer.reply), answer)
+
+    def context_tokens(self, state: State) -> int:
+        """Unknown: recorded prompts are sent as they were."""
+        return 0
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    text: str
+    answer: ModelAnswered
+    model: str = "recording"
+    reserved_tokens: int = 0
+
+    def carry_out(self, line: Line) -> ModelReply:
+        line.say(self.text)
+        return ModelReply(self.text, self.answer.finish, 0, 0, False, 0.0)
+
+
+def _answers(step: Step) -> list[ModelAnswered]:
+    return [call.answer for call in step.calls if call.answer and not call.answer.error]

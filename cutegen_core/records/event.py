@@ -1,0 +1,293 @@
+"""Events: the append-only trajectory of a session. State is a fold of them (`transitions`), nothing else is kept.
+
+Large texts (sources, prompts, replies, trials) are blobs; events carry their keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, Decision, Gate
+from cutegen_core.records.performance import Word
+from cutegen_core.records.trial import Stage, StageResult, Status
+
+
+class SessionState(StrEnum):
+    READY = "READY"
+    RUNNING = "RUNNING"
+    AWAITING_REVIEW = "AWAITING_REVIEW"
+    STOPPED = "STOPPED"
+    EXHAUSTED = "EXHAUSTED"
+    INTERRUPTED = "INTERRUPTED"
+    ACCEPTED = "ACCEPTED"
+
+
+class Outcome(StrEnum):
+    """How a step was closed."""
+
+    PROMOTED = "promoted"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    REDIRECTED = "redirected"
+    EDITED = "edited"
+    REWOUND = "rewound"
+    UNANSWERED = "unanswered"
+    KEPT = "passed, not promoted"
+    ADVANCED = "passed, tip of its branch"
+    BRANCHED = "branched"
+
+
+class Role(StrEnum):
+    """What a model call is for; each role may have a model of its own."""
+
+    PROPOSER = "proposer"
+    DIAGNOSIS = "diagnosis"
+    REPAIR = "repair"
+    TESTING = "testing"
+    PROFILING = "profiling"
+    PLANNING = "planning"
+    CODING = "coding"
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """Chosen once, when the session is created (autonomy and budget can be changed by decisions).
+
+    Attributes:
+        problem: blob key of the problem record.
+        proposer: "playbook", "llm", "manual" (a person carries the prompts) or "replay".
+        model: name of the model settings the llm proposer uses.
+        gates: which gates are on in STEP autonomy.
+        max_steps: budget of steps; repairs count.
+        max_tokens: budget of model tokens, None for no limit.
+        recording: the session the replay proposer walks again.
+        arch: compile target, "sm_90a".
+        origin: "here", or where an imported or recorded session came from.
+    """
+
+    problem: str
+    problem_name: str
+    proposer: str
+    executor: str
+    arch: str
+    device_name: str
+    autonomy: Autonomy = Autonomy.STEP
+    gates: tuple[Gate, ...] = (Gate.DIFF, Gate.PROMOTION)
+    max_steps: int = 40
+    model: str = ""
+    max_tokens: int | None = None
+    recording: str = ""
+    title: str = ""
+    origin: str = "here"
+
+    @property
+    def imported(self) -> bool:
+        """It happened elsewhere and is only looked at: no decision goes on with it."""
+        return self.origin != "here"
+
+
+@dataclass(frozen=True)
+class SessionCreated:
+    settings: SessionSettings
+    kind: Literal["session_created"] = "session_created"
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step begins; `base` is the key of the candidate it goes on from."""
+
+    step: int
+    base: str | None
+    instruction: str = ""
+    repair: bool = False
+    kind: Literal["step_started"] = "step_started"
+
+
+@dataclass(frozen=True)
+class ModelCalled:
+    """Written before a model is called, so a lost answer is known to be lost.
+
+    Attributes:
+        prompt: blob key.
+        reserved_tokens: charged against the budget until the answer says what was used.
+    """
+
+    step: int
+    role: Role
+    prompt: str
+    model: str = ""
+    reserved_tokens: int = 0
+    kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True)
+class ModelAnswered:
+    """The answer to the last call, by a server or by a person.
+
+    Attributes:
+        reply: blob key of what came, also when it broke off.
+        estimated: the server did not count the tokens; they are estimated.
+        error: why there is no usable answer, "" when there is one.
+    """
+
+    step: int
+    role: Role
+    prompt: str
+    reply: str
+    finish: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+    seconds: float = 0.0
+    error: str = ""
+    kind: Literal["model_answered"] = "model_answered"
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A candidate exists; `candidate` is also the blob key of its source."""
+
+    step: int
+    candidate: str
+    author: Author
+    idea: str
+    plan: str = ""
+    parent: str | None = None
+    kind: Literal["proposed"] = "proposed"
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The declared parameters were swept; `rows` is the blob of a `tuning.SweepTable`."""
+
+    step: int
+    rows: str
+    kind: Literal["swept"] = "swept"
+
+
+@dataclass(frozen=True)
+class GateOpened:
+    """The session waits here; `prompt` is a blob key at the prompt and reply gates, `role` what it is for."""
+
+    step: int
+    gate: Gate
+    candidate: str | None = None
+    note: str = ""
+    prompt: str = ""
+    role: Role | None = None
+    kind: Literal["gate_opened"] = "gate_opened"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision was taken. Here an edit's `source` is the blob key of the text, not the text."""
+
+    decision: Decision
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True)
+class TrialStarted:
+    step: int
+    candidate: str
+    acceptance: bool = False
+    kind: Literal["trial_started"] = "trial_started"
+
+
+@dataclass(frozen=True)
+class StageStarted:
+    step: int
+    stage: Stage
+    kind: Literal["stage_started"] = "stage_started"
+
+
+@dataclass(frozen=True)
+class StageEnded:
+    step: int
+    result: StageResult
+    kind: Literal["stage_ended"] = "stage_ended"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial is finished; `trial` is its blob, "" where an import brought a verdict without the evidence.
+    The few numbers the timeline shows are repeated here.
+
+    Attributes:
+        against_best: how it compared with the best kernel of that moment, timed in turns; None where it was not.
+        best_untimed: why that best kernel could not be timed beside it.
+    """
+
+    step: int
+    candidate: str
+    trial: str
+    status: Status
+    message: str = ""
+    registers: int = 0
+    spill_bytes: int = 0
+    smem_bytes: int = 0
+    latency_ms: float | None = None
+    acceptance: bool = False
+    against_best: Word | None = None
+    best_untimed: str = ""
+    marks: tuple[str, ...] = ()
+    kind: Literal["tried"] = "tried"
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The profiler looked at a candidate; `profile` is the blob of a `performance.Profile`, "" where it could not,
+    and `message` says why."""
+
+    candidate: str
+    profile: str
+    message: str = ""
+    kind: Literal["profiled"] = "profiled"
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """The hunks of a candidate's change were tried apart; `rows` is the blob of an `ablation.AblationTable`, "" where
+    that could not be done, and `message` says why."""
+
+    candidate: str
+    rows: str
+    message: str = ""
+    kind: Literal["ablated"] = "ablated"
+
+
+@dataclass(frozen=True)
+class StepClosed:
+    """The step is over; PROMOTED makes its candidate the best and the base of the next step, ADVANCED only the base."""
+
+    step: int
+    outcome: Outcome
+    note: str = ""
+    kind: Literal["step_closed"] = "step_closed"
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    """The session stopped, was resumed, ran out, was interrupted or was accepted."""
+
+    state: SessionState
+    reason: str = ""
+    kind: Literal["state_changed"] = "state_changed"
+
+
+Event = (
+    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Swept | Proposed | GateOpened | Decided | TrialStarted
+    | StageStarted | StageEnded | Tried | Profiled | Ablated | StepClosed | StateChanged
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event with its place in the trajectory; `at` is seconds since the epoch."""
+
+    seq: int
+    at: float
+    event: Event

@@ -1,0 +1,301 @@
+"""A trial: one candidate taken through the stages once, as records with units in their names.
+
+*passed* means right; *succeeded* means ran. The status law below says which evidence each status must carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from cutegen_core.records.performance import Performance
+
+
+class Stage(StrEnum):
+    GENERATE = "GENERATE"
+    PATCH = "PATCH"
+    COMPILE = "COMPILE"
+    TEST = "TEST"
+    BENCHMARK = "BENCHMARK"
+    PROFILE = "PROFILE"
+
+
+class Status(StrEnum):
+    """The verdict of a trial."""
+
+    PASSED = "PASSED"
+    UNPARSED = "UNPARSED"
+    PATCH_FAILED = "PATCH_FAILED"
+    REJECTED = "REJECTED"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    COMPILE_LIMIT = "COMPILE_LIMIT"
+    LAUNCH_ERROR = "LAUNCH_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    TIMEOUT = "TIMEOUT"
+    UNSUPPORTED = "UNSUPPORTED"
+    MEMORY_ERROR = "MEMORY_ERROR"
+    INPUT_MODIFIED = "INPUT_MODIFIED"
+    INCORRECT_SHAPE = "INCORRECT_SHAPE"
+    INCORRECT_DTYPE = "INCORRECT_DTYPE"
+    INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
+    NONDETERMINISTIC = "NONDETERMINISTIC"
+    SUSPECT = "SUSPECT"
+
+
+class StageStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """How one stage ended.
+
+    Attributes:
+        note: why it was skipped, or what it did, in a few words ("from cache", "needs a GPU").
+    """
+
+    stage: Stage
+    status: StageStatus
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message tied to a line of the kernel file (0: the whole file).
+
+    Attributes:
+        severity: "error", "warning" or "hint".
+        tool: who says it: "plan", "nvrtc", "ptxas", "emulator", ...
+        notes: folded context lines (instantiation stack and the like).
+    """
+
+    line: int
+    severity: str
+    message: str
+    tool: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect the instrumented run saw.
+
+    Attributes:
+        kind: "out-of-bounds", "uninitialised", "race", "divergent-barrier", "misaligned", "timeout", ...
+        variable: the tensor or shared variable, as the source names it.
+        line: 1-based line of the kernel file, 0 when unknown.
+        block, thread: coordinates (x, y, z) of the first thread that did it.
+    """
+
+    kind: str
+    message: str
+    variable: str = ""
+    line: int = 0
+    kernel: str = ""
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One wrong element."""
+
+    index: tuple[int, ...]
+    got: float
+    want: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of one run against the reference.
+
+    Attributes:
+        wrong, total: elements outside the tolerance, elements in all.
+        max_abs_error: largest |got - want| over finite pairs.
+        error_ratio: largest error divided by what is allowed there (> 1 is wrong).
+        reference_error: error the reference itself makes at the declared precision, same units as max_abs_error.
+        nan, inf, poison: wrong elements that are NaN, Inf, or still hold the poison nobody wrote over.
+        first: the first mismatches in row-major order.
+        pattern: what the errors have in common, in words ("only the last 3 columns", "got is want transposed").
+        heatmap: wrong share per cell of the output folded to at most 32 x 32, row by row; empty when all is right.
+        no_float64: why it was held against the reference at the declared precision only, "" when against float64.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    wrong: int
+    total: int
+    max_abs_error: float
+    error_ratio: float
+    reference_error: float
+    nan: int = 0
+    inf: int = 0
+    poison: int = 0
+    first: tuple[Mismatch, ...] = ()
+    pattern: str = ""
+    heatmap: tuple[tuple[float, ...], ...] = ()
+    no_float64: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """A wrong output in one line: how many, where first, what it looks like."""
+        text = f"{self.wrong} of {self.total} elements of {self.output} are wrong"
+        if self.first:
+            first = self.first[0]
+            text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
+        return f"{text}; {self.pattern}" if self.pattern else text
+
+
+@dataclass(frozen=True)
+class WorkloadVerdict:
+    """One run of the candidate on one workload.
+
+    Attributes:
+        mode: "checked" (instrumented) or "plain".
+        seed: of the inputs, to replay it.
+        order: thread order of the emulator, "" on a GPU.
+    """
+
+    workload: str
+    mode: str
+    seed: int
+    status: Status
+    seconds: float
+    order: str = ""
+    message: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Correctness:
+    """Everything the TEST stage saw."""
+
+    executor: str
+    verdicts: tuple[WorkloadVerdict, ...]
+
+    @property
+    def first_failure(self) -> WorkloadVerdict | None:
+        return next((v for v in self.verdicts if v.status is not Status.PASSED), None)
+
+
+@dataclass(frozen=True)
+class KernelResources:
+    """What the compiler spent on one kernel."""
+
+    kernel: str
+    signature: str
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    smem_static_bytes: int
+    instruction_mix: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Theoretical occupancy of one launch of one workload on the target device.
+
+    Attributes:
+        limiter: what stops another block from fitting: "registers", "shared memory", "threads" or "blocks".
+        waves: grid / (blocks per SM * SMs).
+    """
+
+    workload: str
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    smem_bytes: int
+    blocks_per_sm: int
+    occupancy: float
+    waves: float
+    limiter: str
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the COMPILE stage found out; needs no GPU.
+
+    Attributes:
+        arch: "sm_90a", ...
+        cubin, sass: blob keys in the store, "" where not kept.
+    """
+
+    arch: str
+    kernels: tuple[KernelResources, ...]
+    occupancy: tuple[Occupancy, ...]
+    cubin: str = ""
+    sass: str = ""
+    compile_seconds: float = 0.0
+    cached: bool = False
+
+    @property
+    def spill_bytes(self) -> int:
+        return sum(k.spill_store_bytes + k.spill_load_bytes for k in self.kernels)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate taken through the stages once.
+
+    Attributes:
+        candidate: its key.
+        message: the verdict in one line for the person, "" when PASSED.
+        log: raw compiler output, as it came.
+        executor: "cpu" or "gpu".
+        marks: "NOT_TIMED", "NOT_SANITIZED", "UNSTABLE", "CONFIRM" (far beyond the strongest baseline),
+            "NO_FLOAT64" (`Comparison.no_float64`).
+    """
+
+    candidate: str
+    status: Status
+    stages: tuple[StageResult, ...]
+    executor: str
+    message: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    log: str = ""
+    correctness: Correctness | None = None
+    resources: Resources | None = None
+    performance: Performance | None = None
+    marks: tuple[str, ...] = ()
+    started_at: float = 0.0
+    cached: bool = False
+
+    def __post_init__(self) -> None:
+        missing = [name for name in REQUIRED[self.status] if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"a {self.status} trial must carry {', '.join(missing)}")
+
+    @property
+    def passed(self) -> bool:
+        return self.status is Status.PASSED
+
+    @property
+    def failed_stage(self) -> Stage | None:
+        return next((r.stage for r in self.stages if r.status is StageStatus.FAILED), None)
+
+
+_TESTED = ("resources", "correctness")
+
+REQUIRED: Mapping[Status, tuple[str, ...]] = {
+    Status.PASSED: _TESTED,
+    Status.UNPARSED: ("message",),
+    Status.PATCH_FAILED: ("message",),
+    Status.REJECTED: ("message", "diagnostics"),
+    Status.COMPILE_ERROR: ("message", "diagnostics"),
+    Status.COMPILE_LIMIT: ("message",),
+    Status.LAUNCH_ERROR: ("message", "resources"),
+    Status.UNSUPPORTED: ("message", "resources"),
+    **{
+        s: ("message", *_TESTED)
+        for s in (
+            Status.RUNTIME_ERROR, Status.TIMEOUT, Status.MEMORY_ERROR, Status.INPUT_MODIFIED, Status.INCORRECT_SHAPE,
+            Status.INCORRECT_DTYPE, Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC, Status.SUSPECT,
+        )
+    },
+}  # fmt: skip

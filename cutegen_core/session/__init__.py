@@ -1,0 +1,1 @@
+"""The loop. Start with `loop`."""

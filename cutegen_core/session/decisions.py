@@ -1,0 +1,113 @@
+"""Decisions of a person: what is refused and why, and what a taken one writes into the trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cutegen_core.records.decision import UNBOUND, Decision, DecisionKind
+from cutegen_core.records.errors import StaleDecisionError
+from cutegen_core.records.event import (
+    Decided,
+    Event,
+    ModelAnswered,
+    Outcome,
+    Role,
+    SessionState,
+    StateChanged,
+    StepClosed,
+)
+from cutegen_core.trajectory.state import State
+
+_CLOSES = {
+    DecisionKind.EDIT: Outcome.EDITED,
+    DecisionKind.REJECT: Outcome.REJECTED,
+    DecisionKind.REDIRECT: Outcome.REDIRECTED,
+    DecisionKind.REWIND: Outcome.REWOUND,
+    DecisionKind.BRANCH: Outcome.BRANCHED,
+}
+
+
+def check(state: State, decision: Decision) -> None:
+    """Raises StaleDecisionError, saying what to do, when the decision does not fit the state any more."""
+    kind = decision.kind
+    if state.settings.imported:
+        raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
+    if kind is DecisionKind.PROFILE:
+        _check_profile(state, decision)
+    if kind is DecisionKind.ABLATE and not _has_parent(state, decision):
+        raise StaleDecisionError("Only a change to another kernel has hunks that can be tried apart.")
+    if kind in UNBOUND:
+        return
+    if decision.seen < state.meaning_seq:
+        raise StaleDecisionError("The session has moved on since this was shown. Look again and decide anew.")
+    if state.status is SessionState.RUNNING:
+        raise StaleDecisionError("The session is running. Stop it or wait for the step to end, then decide.")
+    if state.status is SessionState.ACCEPTED and kind not in (DecisionKind.REWIND, DecisionKind.BRANCH):
+        raise StaleDecisionError("The session is accepted. Rewind to a step to go on from there.")
+    if kind in (DecisionKind.APPROVE, DecisionKind.REPLY):
+        _check_gate(state, decision)
+    if kind is DecisionKind.ACCEPT:
+        _check_accept(state, decision.candidate or "")
+    if (
+        kind in (DecisionKind.REWIND, DecisionKind.BRANCH)
+        and decision.step
+        and not any(s.number == decision.step and s.candidate for s in state.steps)
+    ):
+        raise StaleDecisionError(f"Step {decision.step} has no kernel to go back to.")
+
+
+def _has_parent(state: State, decision: Decision) -> bool:
+    step = state.step_of(decision.candidate or "")
+    return step is not None and bool(step.parent)
+
+
+def _check_profile(state: State, decision: Decision) -> None:
+    if state.settings.executor != "gpu":
+        raise StaleDecisionError("Profiling needs a GPU: start the session with the GPU executor.")
+    if not state.passed(decision.candidate or ""):
+        raise StaleDecisionError("Only a candidate that passed its tests can be profiled.")
+
+
+def _check_accept(state: State, candidate: str) -> None:
+    if state.refuted(candidate):
+        raise StaleDecisionError("This kernel failed its acceptance test. Change it, or accept another one.")
+    if not state.passed(candidate):
+        raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
+
+
+def _check_gate(state: State, decision: Decision) -> None:
+    if state.gate is None or (decision.gate and state.gate.gate is not decision.gate):
+        raise StaleDecisionError("There is nothing waiting for this answer any more.")
+    if state.gate.candidate != decision.candidate:
+        raise StaleDecisionError("The approval is for another source than the one shown now. Look again.")
+
+
+def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -> list[Event]:
+    """The events a decision that passed `check` leads to; `keep` stores an edit's source and returns its key."""
+    stored = replace(decision, source=keep(decision.source)) if decision.source else decision
+    events: list[Event] = [Decided(stored)]
+    step = state.open_step
+    if decision.kind is DecisionKind.REPLY and step is not None and state.gate is not None:
+        role = state.gate.role or Role.PROPOSER
+        events.append(ModelAnswered(step.number, role, state.gate.prompt, keep(decision.text)))
+    elif decision.kind is DecisionKind.STOP:
+        if state.status in (SessionState.RUNNING, SessionState.READY, SessionState.AWAITING_REVIEW):
+            events.append(StateChanged(SessionState.STOPPED, "stopped by the person"))
+    elif decision.kind is DecisionKind.RESUME:
+        if state.status in (SessionState.STOPPED, SessionState.INTERRUPTED):
+            events.append(StateChanged(SessionState.RUNNING, "resumed"))
+    elif decision.kind is DecisionKind.BUDGET:
+        if state.status is SessionState.EXHAUSTED:
+            events.append(StateChanged(SessionState.RUNNING, "budget raised"))
+    elif step is not None and decision.kind in _CLOSES:
+        events.append(StepClosed(step.number, _CLOSES[decision.kind], decision.text))
+    elif step is not None and decision.kind is DecisionKind.ACCEPT:
+        promoted = step.passed and step.candidate == decision.candidate
+        events.append(StepClosed(step.number, Outcome.PROMOTED if promoted else Outcome.UNANSWERED))
+    return events
+
+
+def policy_accepts(candidate: str, seen: int) -> Decision:
+    """What auto mode decides when the proposer is finished."""
+    return Decision(DecisionKind.ACCEPT, seen, candidate=candidate, by="policy")

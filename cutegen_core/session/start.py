@@ -1,0 +1,75 @@
+"""Starting sessions and telling them things: what the pages and the command line do to the store."""
+
+from __future__ import annotations
+
+import time
+
+from cutegen_core.machine.device import Device, target
+from cutegen_core.records.decision import Autonomy, Decision, Gate
+from cutegen_core.records.errors import StaleDecisionError
+from cutegen_core.records.event import SessionCreated, SessionSettings
+from cutegen_core.records.problem import Problem
+from cutegen_core.trajectory.store import Store
+
+DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
+
+
+def create(
+    store: Store,
+    problem: Problem,
+    *,
+    proposer: str,
+    executor: str | None = None,
+    autonomy: Autonomy = Autonomy.STEP,
+    gates: tuple[Gate, ...] = DEFAULT_GATES,
+    max_steps: int = 40,
+    arch: str | None = None,
+    model: str = "",
+    max_tokens: int | None = None,
+    recording: str = "",
+) -> str:
+    """Creates a session; the engine starts it at once. Returns its id.
+
+    Args:
+        executor: "gpu", or "cpu" for the emulator; the GPU where there is one that `arch` fits, unless given.
+    """
+    device = target(arch)
+    settings = SessionSettings(
+        problem=store.put_record(problem),
+        problem_name=problem.name,
+        proposer=proposer,
+        executor=executor or default_executor(device),
+        arch=device.arch,
+        device_name=device.name,
+        autonomy=autonomy,
+        gates=gates,
+        max_steps=max_steps,
+        model=model,
+        max_tokens=max_tokens,
+        recording=recording,
+        title=problem.title,
+    )
+    return store.create_session(SessionCreated(settings))
+
+
+def default_executor(device: Device) -> str:
+    """What kernels for this device run on: itself where it is present, else the emulator."""
+    return "gpu" if device.present else "cpu"
+
+
+def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
+    """Submits a decision and waits up to `wait_s` for the engine to take it. Returns the number for `Store.ticket`.
+
+    Raises:
+        StaleDecisionError: the engine refused it; the text says why.
+    """
+    number = store.submit(session, decision)
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        ticket = store.ticket(number)
+        if ticket.refusal:
+            raise StaleDecisionError(ticket.refusal)
+        if ticket.taken:
+            break
+        time.sleep(0.01)
+    return number

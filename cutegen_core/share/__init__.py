@@ -1,0 +1,1 @@
+"""Sessions in and out: exports, imports and slides."""

@@ -1,0 +1,168 @@
+"""What every export of a kernel starts from: one candidate that passed, its plan, its contract and its types.
+
+1. The session's best candidate is read (or the one that is named), with its trial.
+2. Its kernels' C++ types come from the trial, where the compiler left them; an untried candidate is compiled.
+3. The contract (names, dtypes, scalars) is asked of the reference, on fake tensors.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel import kernel_file
+from cutegen_core.kernel.check_arguments import ParameterType, parameter_types
+from cutegen_core.kernel.expressions import Number
+from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.kernel.plan_records import LaunchSpec
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
+from cutegen_core.records.trial import KernelResources, Status, Trial
+from cutegen_core.share.exports.rendering import one_line
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import session_view
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One kernel with everything it takes to run it elsewhere.
+
+    Attributes:
+        name: the problem's name as an identifier.
+        workload: the benchmark workload, whose contract `signature` is.
+        types: name expression of a kernel -> its parameters' C++ types.
+        candidate: key of the kernel file.
+        origin: one line that says where it comes from, for comments.
+    """
+
+    name: str
+    problem: Problem
+    kernel: KernelFile
+    params: Mapping[str, Number]
+    workload: Workload
+    signature: Signature
+    types: Mapping[str, tuple[ParameterType, ...]]
+    arch: str
+    candidate: str
+    origin: str
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """`forward`'s tensors, without parameters and buffers."""
+        return tuple(t for t in self.signature.inputs if t.role is TensorRole.INPUT)
+
+    def launches(self) -> tuple[tuple[int, LaunchSpec], ...]:
+        """Each launch of the plan with the number of its kernel in `kernel.kernel_names()`."""
+        names = self.kernel.kernel_names()
+        return tuple((names.index(launch.kernel), launch) for launch in self.kernel.launches)
+
+    def tensor_names(self) -> frozenset[str]:
+        """Everything the plan may pass as a pointer."""
+        return frozenset(t.name for t in self.signature.tensors) | {s.name for s in self.kernel.scratch}
+
+    def names_used(self) -> frozenset[str]:
+        """Every name any expression of the plan mentions."""
+        located = [let.value for let in self.kernel.lets]
+        for scratch in self.kernel.scratch:
+            located += scratch.shape
+        for launch in self.kernel.launches:
+            located += [*launch.grid, *launch.block, *launch.args, *launch.cluster]
+            located += [e for e in (launch.smem, launch.when) if e is not None]
+        for spec in self.kernel.tensor_maps:
+            located += [*spec.box, *(spec.dims or ()), *(spec.strides or ()), *([spec.offset] if spec.offset else [])]
+        mapped = frozenset(spec.tensor for spec in self.kernel.tensor_maps)
+        return mapped.union(*(e.expression.names for e in located))
+
+    def scalars(self) -> dict[str, Number]:
+        """The plain numbers of the contract that the plan uses; bools as 0 and 1."""
+        used = self.names_used()
+        return {n: v if isinstance(v, float) else int(v) for n, v in self.signature.scalars.items() if n in used}
+
+
+def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
+    """The bundle of a session's best candidate, or of a named one.
+
+    Raises:
+        UsageError: imported sessions hold no kernel file, or nothing has passed yet.
+        ProblemError, MachineError: the reference or the compiler failed.
+    """
+    view = session_view(store, session)
+    state = view.state
+    if state.settings.imported and not view.problem.workloads:
+        raise UsageError(
+            f"session {session} was {state.settings.origin} and holds Python files, not kernel files: "
+            f"export it as jsonl or html"
+        )
+    key = candidate or state.best
+    if key is None:
+        raise UsageError(f"session {session} has no kernel that passed; `cutegen show {session}` tells why")
+    step = state.step_of(key)
+    trial = store.record(Trial, step.tried.trial) if step and step.tried and step.tried.trial else None
+    origin = f"CuTeGen Workbench, session {session}, problem {view.problem.name}, kernel {key[:12]}"
+    if refuted := state.refuted(key):
+        origin += f", WHICH FAILED ITS ACCEPTANCE TEST ({refuted.message})"
+    kernels = trial.resources.kernels if trial and trial.resources else None
+    return build(view.problem, store.text(key), state.settings.arch, key, origin, kernels=kernels)
+
+
+def build(
+    problem: Problem,
+    source: str,
+    arch: str,
+    candidate: str,
+    origin: str,
+    *,
+    kernels: tuple[KernelResources, ...] | None = None,
+    signature: Signature | None = None,
+    params: Mapping[str, Number] | None = None,
+) -> Bundle:
+    """A bundle from its parts; compiles for `kernels` and asks the reference for `signature` where they are not given.
+
+    Raises:
+        KernelFileError: the source is no kernel file.
+        UsageError: it does not compile.
+    """
+    kernel = kernel_file.parse(source)
+    workload = (problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads)[0]
+    return Bundle(
+        name=identifier(problem.name),
+        problem=problem,
+        kernel=kernel,
+        params={**kernel.defaults(), **(params or {})},
+        workload=workload,
+        signature=signature or _signature(problem, workload),
+        types={k.kernel: parameter_types(k.signature) for k in kernels or _compiled(kernel, arch)},
+        arch=arch,
+        candidate=candidate,
+        origin=one_line(origin),
+    )
+
+
+def identifier(name: str) -> str:
+    """A name that C, C++ and Python take."""
+    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
+    return f"k_{cleaned}" if cleaned[0].isdigit() else cleaned
+
+
+def _signature(problem: Problem, workload: Workload) -> Signature:
+    with (
+        tempfile.TemporaryDirectory(prefix="cutegen-export-") as scratch,
+        Reference(problem, Path(scratch)) as reference,
+    ):
+        return reference.signature(workload)
+
+
+def _compiled(kernel: KernelFile, arch: str) -> tuple[KernelResources, ...]:
+    compiler = Compiler(arch)
+    try:
+        result = compiler.compile(kernel)
+    finally:
+        compiler.close()
+    if result.status is not Status.PASSED:
+        raise UsageError(f"the kernel does not compile, so it cannot be exported: {result.message}")
+    return result.kernels

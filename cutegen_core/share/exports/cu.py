@@ -1,0 +1,37 @@
+"""A standalone .cu: the kernel, a host launcher that evaluates the plan, and a main with random inputs."""
+
+from __future__ import annotations
+
+from cutegen_core.records.problem import TensorRole, TensorSpec
+from cutegen_core.share.exports.bundle import Bundle
+from cutegen_core.share.exports.host_cpp import C_TYPES, LAUNCH, device_code, header, host_launcher, nvcc_flags
+from cutegen_core.share.exports.rendering import one_line, render
+
+
+def cu_file(bundle: Bundle) -> str:
+    """The file's text; its first line is the command that builds it."""
+    name = bundle.name
+    return render(
+        "standalone.cu.jinja",
+        command=f'nvcc {" ".join(nvcc_flags(bundle.arch))} -I"$CUTLASS_PATH/include" -o {name} {name}.cu',
+        origin=bundle.origin,
+        idea=one_line(bundle.kernel.idea),
+        device_code=device_code(bundle),
+        header=header(bundle),
+        launch=LAUNCH,
+        host_launcher=host_launcher(bundle),
+        name=name,
+        workload=one_line(bundle.workload.name),
+        tensors=[_tensor(t) for t in bundle.signature.tensors],
+    )
+
+
+def _tensor(spec: TensorSpec) -> dict[str, object]:
+    return {
+        "name": spec.name,
+        "type": C_TYPES[spec.dtype],
+        "shape": ", ".join(str(extent) for extent in spec.shape),
+        "output": spec.role is TensorRole.OUTPUT,
+        "floating": "float" in spec.dtype,
+        "text": f"{spec.dtype} [{', '.join(str(e) for e in spec.shape)}]",
+    }

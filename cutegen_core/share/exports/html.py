@@ -1,0 +1,122 @@
+"""A session as one HTML file: the slides of `presentation`, and below each step all that is known of it.
+
+1. Without scripts it is a report, read from top to bottom; with its own script the arrow keys walk it.
+2. Nothing in it reaches for anything: styles, script and pictures are inline, and a content policy that names the hash
+   of its own style and script forbids the rest. Every text of a person, a model or a kernel is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from typing import Any
+
+from markupsafe import Markup
+
+from cutegen_core import __version__
+from cutegen_core.records.trial import Comparison, Trial, WorkloadVerdict
+from cutegen_core.share import slides
+from cutegen_core.share.exports import report_speed
+from cutegen_core.share.slides import Deck, Stop, svg
+from cutegen_core.share.slides.drawing import TEMPLATES, render
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import CallView, profile_view, session_view, step_view
+
+_LOG_CHARACTERS = 20_000
+_FINDINGS = 20
+_PAGE_STYLE = (TEMPLATES / "document.css").read_text(encoding="utf-8")
+_SCRIPT = (TEMPLATES / "document.js").read_text(encoding="utf-8")
+
+
+def document(store: Store, session: str) -> str:
+    """The whole file; StoreError when there is no such session."""
+    deck = slides.deck(session_view(store, session))
+    style = f"{slides.STYLE}{svg.STYLE}{_PAGE_STYLE}"
+    return render(
+        "document.html.jinja",
+        deck=deck,
+        settings=deck.view.state.settings,
+        state=deck.view.state,
+        sections=[_section(store, deck, stop) for stop in deck.stops],
+        policy=Markup(_policy(style, _SCRIPT)),
+        style=Markup(style),
+        script=Markup(_SCRIPT),
+        version=__version__,
+        moment=_moment,
+    )
+
+
+def anchor(stop: Stop) -> str:
+    """Where the address of a stop leads: "start", "step-7", "result"."""
+    return f"step-{stop.number}" if stop.number else stop.name
+
+
+def _section(store: Store, deck: Deck, stop: Stop) -> dict[str, Any]:
+    slide = slides.draw(slides.slide(store, deck, stop), pane=None, pictures="inline")
+    details = _details(store, deck, stop.number) if stop.number else None
+    return {"stop": stop, "anchor": anchor(stop), "slide": slide, "details": details}
+
+
+def _details(store: Store, deck: Deck, number: int) -> dict[str, Any]:
+    """What does not fit on the slide of a step."""
+    view = step_view(store, deck.view.id, number)
+    trial = view.trial
+    return {
+        "step": view.step,
+        "calls": [_call(call) for call in view.calls],
+        "trial": trial,
+        "log": trial.log[:_LOG_CHARACTERS] if trial else "",
+        "cut": bool(trial and len(trial.log) > _LOG_CHARACTERS),
+        "evidence": _evidence(trial),
+        "speeds": report_speed.speeds(trial),
+        "profiled": report_speed.profiled(profile_view(store, deck.view.state, view.step).profile),
+    }
+
+
+def _call(call: CallView) -> dict[str, Any]:
+    answer = call.answer
+    tokens = f"{answer.prompt_tokens} + {answer.completion_tokens} tokens" if answer and answer.prompt_tokens else ""
+    words = [str(call.role), call.model, tokens, answer.error if answer else "the answer was lost"]
+    return {"title": ", ".join(w for w in words if w), "prompt": call.prompt, "reply": call.reply or ""}
+
+
+def _evidence(trial: Trial | None) -> list[str]:
+    """What the failing run saw, one line each."""
+    failure = trial.correctness.first_failure if trial and trial.correctness else None
+    if failure is None:
+        return []
+    return [_run(failure), *(_comparison(c) for c in failure.comparisons if c.wrong), *_findings(failure)]
+
+
+def _run(verdict: WorkloadVerdict) -> str:
+    order = f", thread order {verdict.order}" if verdict.order else ""
+    return f"workload {verdict.workload} ({verdict.mode}), seed {verdict.seed}{order}: {verdict.message}"
+
+
+def _comparison(comparison: Comparison) -> str:
+    first = "; ".join(f"{m.index}: got {m.got:.6g}, want {m.want:.6g}" for m in comparison.first[:5])
+    pattern = f" {comparison.pattern}." if comparison.pattern else ""
+    return (
+        f"{comparison.output} {comparison.shape}: {comparison.wrong} of {comparison.total} elements wrong, "
+        f"largest error {comparison.max_abs_error:.3g}.{pattern} {first}"
+    )
+
+
+def _findings(verdict: WorkloadVerdict) -> list[str]:
+    return [f"{f.kind}: {f.message}{f' (line {f.line})' if f.line else ''}" for f in verdict.findings[:_FINDINGS]]
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing but the file's own style and script."""
+    own = f"style-src {_hash(style)}; script-src {_hash(script)}"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    """A source expression of the content policy that allows exactly this inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if at else ""

@@ -1,0 +1,38 @@
+"""The host launcher bound to torch tensors: one function that takes every tensor of the contract, outputs last."""
+
+from __future__ import annotations
+
+from cutegen_core.share.exports.bundle import Bundle
+from cutegen_core.share.exports.host_cpp import LAUNCH, device_code, header, host_launcher
+from cutegen_core.share.exports.rendering import render
+
+_SCALAR_TYPES = {
+    "float64": "at::kDouble", "float32": "at::kFloat", "float16": "at::kHalf", "bfloat16": "at::kBFloat16",
+    "int64": "at::kLong", "int32": "at::kInt", "int16": "at::kShort", "int8": "at::kChar", "uint8": "at::kByte",
+    "bool": "at::kBool",
+}  # fmt: skip
+
+
+def kernel_header(bundle: Bundle) -> str:
+    """NAME.h"""
+    return f"#pragma once\n{header(bundle)}"
+
+
+def kernel_source(bundle: Bundle) -> str:
+    """NAME.cu; includes NAME.h."""
+    include = f'#include "{bundle.name}.h"\n'
+    return f"// Exported by {bundle.origin}.\n{device_code(bundle)}\n{include}\n{LAUNCH}\n{host_launcher(bundle)}"
+
+
+def self_contained(bundle: Bundle) -> str:
+    """NAME.cu with the header in place, to be compiled on its own."""
+    include = f'#include "{bundle.name}.h"\n'
+    return kernel_source(bundle).replace(include, header(bundle))
+
+
+def binding(bundle: Bundle) -> str:
+    """bindings.cpp: `run(inputs..., parameters..., outputs...)`."""
+    tensors = [
+        {"name": t.name, "scalar_type": _SCALAR_TYPES[t.dtype], "dtype": t.dtype} for t in bundle.signature.tensors
+    ]
+    return render("bindings.cpp.jinja", name=bundle.name, tensors=tensors, origin=bundle.origin)

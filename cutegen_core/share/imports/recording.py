@@ -1,0 +1,115 @@
+"""A recording read back: the session as it was, but for its origin, which says that it came from a file.
+
+The file is checked before anything of it is kept: format and version, blobs against their keys, events in order and
+as many as the first line announces, and the state they fold to.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from cutegen_core.machine.visible_text import visible
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.errors import StoreError
+from cutegen_core.records.event import Event, Recorded, SessionCreated, SessionState, StateChanged
+from cutegen_core.share.exports.recording import FORMAT_VERSION
+from cutegen_core.share.imports.building import READ_ONLY, Imported
+from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.transitions import fold
+
+MAX_BYTES = 1 << 30
+_EVENT: Any = Annotated[Event, Field(discriminator="kind")]
+_GOING_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REVIEW)
+
+
+def import_recording(store: Store, path: Path) -> Imported:
+    """Stores the session; StoreError naming the line where the file is not what it should be."""
+    lines = _lines(path)
+    head = next(lines, (0, None))[1]
+    if not isinstance(head, dict) or head.get("cutegen") != "recording":
+        raise StoreError(f"{path.name} is no recording of the workbench: its first line does not say so")
+    if head.get("version") != FORMAT_VERSION:
+        raise StoreError(f"{path.name} has format version {head.get('version')}; this workbench reads {FORMAT_VERSION}")
+    blobs: dict[str, bytes] = {}
+    events: list[Recorded] = []
+    for number, line in lines:
+        if "blob" in line:
+            key, data = _blob(line, f"{path.name}, line {number}")
+            blobs[key] = data
+        else:
+            events.append(_event(line, f"{path.name}, line {number}"))
+    if len(events) != head.get("events"):
+        raise StoreError(f"{path.name} is cut off: it announces {head.get('events')} events and holds {len(events)}")
+    return _store(store, path, blobs, events)
+
+
+def _store(store: Store, path: Path, blobs: dict[str, bytes], events: list[Recorded]) -> Imported:
+    first = events[0].event if events else None
+    if not isinstance(first, SessionCreated):
+        raise StoreError(f"{path.name} does not begin with a session")
+    settings = replace(first.settings, origin=f"imported from {visible(path.name)}")
+    events[0] = replace(events[0], event=SessionCreated(settings))
+    state = fold(events)
+    note = f"{len(events)} events, {len(blobs)} texts"
+    if state.status in _GOING_ON:
+        events.append(Recorded(events[-1].seq + 1, events[-1].at, StateChanged(SessionState.STOPPED, READ_ONLY)))
+        note += f"; it was {state.status} when it was recorded"
+    for data in blobs.values():
+        store.put(data)
+    session = store.adopt(events)
+    return Imported(session, len(state.steps), note, (session,))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    data = path.read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = _unpacked(data, path.name)
+    if len(data) > MAX_BYTES:
+        raise StoreError(f"{path.name} has {len(data) / 1e9:.1f} GB; a recording may have {MAX_BYTES / 1e9:.1f}")
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise StoreError(f"{path.name}, line {number} is not JSON: {error}") from error
+            if not isinstance(value, dict):
+                raise StoreError(f"{path.name}, line {number} is not a JSON object")
+            yield number, value
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+            return packed.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{name} cannot be unpacked: {error}") from error
+
+
+def _blob(line: dict[str, Any], where: str) -> tuple[str, bytes]:
+    try:
+        data = line["text"].encode() if "text" in line else base64.b64decode(line["base64"], validate=True)
+    except (KeyError, AttributeError, TypeError, binascii.Error, UnicodeEncodeError) as error:
+        raise StoreError(f"{where}: a blob without readable text") from error
+    if content_key(data) != line["blob"]:
+        raise StoreError(f"{where}: the text is not the one its key names; the file was changed")
+    return line["blob"], data
+
+
+def _event(line: dict[str, Any], where: str) -> Recorded:
+    try:
+        event = as_json.load(_EVENT, json.dumps(line["event"]))
+        return Recorded(int(line["seq"]), float(line["at"]), event)
+    except (KeyError, TypeError, ValueError, StoreError) as error:
+        raise StoreError(f"{where}: not an event: {error}") from error

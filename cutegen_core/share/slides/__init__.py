@@ -1,0 +1,12 @@
+"""A session told as slides: the problem, its steps, what came of them. The page and the export show the same ones.
+
+1. `deck` lists the stops of a session; steps that left nothing to show have none.
+2. `slides` collects what one stop shows, in words, numbers and pictures.
+3. `drawing` makes HTML of it, in which every text of a person, a model or a kernel is escaped.
+"""
+
+from cutegen_core.share.slides.deck import RESULT, START, Deck, Stop, deck
+from cutegen_core.share.slides.drawing import STYLE, Pane, draw
+from cutegen_core.share.slides.slides import slide
+
+__all__ = ["RESULT", "START", "STYLE", "Deck", "Pane", "Stop", "deck", "draw", "slide"]

@@ -1,0 +1,257 @@
+"""What each stop shows, collected from the store: words, numbers and pictures, nothing of it HTML from elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from cutegen_core import views
+from cutegen_core.records.event import Outcome
+from cutegen_core.records.performance import BEST, WorkloadPerformance
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import Trial
+from cutegen_core.share.slides import charts, code, proof
+from cutegen_core.share.slides.code import Code
+from cutegen_core.share.slides.deck import START, Deck, Stop
+from cutegen_core.share.slides.evidence import Evidence, evidence
+from cutegen_core.share.slides.step_words import author, became
+from cutegen_core.share.slides.svg import Picture
+from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView, StepView
+from cutegen_core.views.conditions import condition_rows
+from cutegen_core.views.wording import counted, lowered, micros, percent, ratio
+
+
+class Fact(NamedTuple):
+    """A name and what is to be said about it."""
+
+    name: str
+    text: str
+
+
+class Beside(NamedTuple):
+    """One comparison, with its word and its interval: "1.12x", "FASTER", "than torch.compile", "95 % interval ..."."""
+
+    ratio: str
+    word: str
+    against: str
+    interval: str
+
+
+class Measured(NamedTuple):
+    """How fast a kernel is.
+
+    Attributes:
+        took: "" where nothing was timed; then `note` says why.
+        doubt: why the time is no result, "" where it is believed.
+        share: of the bound, "" where nothing was counted.
+    """
+
+    took: str
+    note: str
+    beside: tuple[Beside, ...] = ()
+    share: str = ""
+    doubt: str = ""
+    bars: Picture | None = None
+
+
+class OpeningSlide(NamedTuple):
+    stop: Stop
+    title: str
+    subtitle: str
+    facts: tuple[Fact, ...]
+    reference: Code
+
+
+class StepSlide(NamedTuple):
+    """One step.
+
+    Attributes:
+        change, kernel: None while no kernel was proposed.
+        said: what a person asked for before the step and said after it.
+    """
+
+    stop: Stop
+    idea: str
+    author: str
+    became: str
+    message: str
+    change: Code | None
+    kernel: Code | None
+    measured: Measured
+    evidence: Evidence | None
+    said: tuple[Fact, ...]
+    progress: Picture | None
+
+
+class ResultSlide(NamedTuple):
+    """What the session came to; `kernel` is None where no kernel passed."""
+
+    stop: Stop
+    title: str
+    subtitle: str
+    measured: Measured
+    beside_first: str
+    proof: tuple[str, ...]
+    kernel: Code | None
+    progress: Picture | None
+
+
+Slide = OpeningSlide | StepSlide | ResultSlide
+
+
+def slide(store: Store, deck: Deck, stop: Stop) -> Slide:
+    """Everything one stop shows."""
+    if stop.number:
+        return _step(store, deck.view, stop, views.step_view(store, deck.view.id, stop.number))
+    return _opening(store, deck, stop) if stop.name == START else _result(store, deck, stop)
+
+
+# ---- the beginning
+
+
+def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
+    state, problem = deck.view.state, deck.view.problem
+    settings = state.settings
+    where = "on a GPU" if settings.executor == "gpu" else "on the CPU emulator, which proves kernels and times nothing"
+    proposer = f"{settings.proposer}: {settings.model}" if settings.model else settings.proposer
+    with_kernel = sum(1 for s in deck.stops if s.number)
+    facts = [
+        Fact("runs", f"{where}{f': {settings.device_name}' if settings.device_name else ''}"),
+        Fact("compiled for", settings.arch),
+        Fact("proposed by", proposer),
+        Fact("right means", _tolerance(problem)),
+        Fact("workloads", ", ".join(w.name for w in problem.workloads)),
+        Fact("steps", _steps(len(state.steps), with_kernel)),
+        Fact("begun", time.strftime("%d %b %Y, %H:%M UTC", time.gmtime(state.created_at))),
+        *_conditions(store, state),
+    ]
+    if state.standing:
+        facts.append(Fact("held for every step", state.standing))
+    if settings.imported:
+        facts.append(Fact("origin", settings.origin))
+    title = settings.title or problem.title or settings.problem_name
+    about = f"{settings.problem_name}, from a PyTorch reference to a proven CuTe kernel"
+    return OpeningSlide(stop, title, about, tuple(f for f in facts if f.text),
+                        code.whole(problem.source, "The reference", "python"))  # fmt: skip
+
+
+def _steps(all_of_them: int, shown: int) -> str:
+    return f"{all_of_them}" if all_of_them == shown else f"{all_of_them}, {shown} of them with something to show"
+
+
+def _tolerance(problem: Problem) -> str:
+    """What an element may differ by, for every dtype."""
+    within = (f"{dtype}: atol {t.atol:g}, rtol {t.rtol:g}" for dtype, t in problem.tolerance.items())
+    return f"against float64, {'; '.join(within)}"
+
+
+def _conditions(store: Store, state: State) -> list[Fact]:
+    """Under which circumstances the first timed step was measured."""
+    measured = (views.performance_of(store, step) for step in state.steps)
+    workload = next((p.first for p in measured if p and p.first), None)
+    names = {"SM clock": "clocks", "between samples": "between samples", "other programs on the GPU": "other programs"}
+    rows = condition_rows(workload.conditions) if workload else ()
+    return [Fact(names[row.name], row.text) for row in rows if row.name in names]
+
+
+# ---- a step
+
+
+def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepSlide:
+    step, trial, state = shown.step, shown.trial, view.state
+    says = code.said_of_lines(trial)
+    profile = views.profile_view(store, state, step).profile
+    before = views.base_trial(store, state, step)
+    return StepSlide(
+        stop,
+        step.idea or step.instruction or ("no idea was written down" if step.outcome else "being proposed"),
+        author(step, state.settings),
+        became(step),
+        "" if trial and trial.passed else (trial.message if trial else "") or _note(step),
+        _change(state, shown, says),
+        code.whole(shown.source, "The whole kernel", says=says) if shown.source else None,
+        measured(trial, state),
+        evidence(trial, shown.source, profile, before.resources if before else None),
+        _said(step),
+        charts.progress(view.steps, views.speed_rows(store, state), stop.number),
+    )
+
+
+def _note(step: Step) -> str:
+    return step.verdict.message if step.verdict else step.note
+
+
+def _change(state: State, shown: StepView, says: code.Says) -> Code | None:
+    """Against the kernel this one was made from, which need not be the one of the step before."""
+    if not shown.source:
+        return None
+    step = shown.step
+    parent = step.parent or step.base
+    made_from = next((s for s in reversed(state.steps[: step.number - 1]) if s.candidate == parent), None)
+    if not shown.base_source or made_from is None:
+        return code.without_plan(shown.source, "Written from scratch", says)
+    return code.change(shown.base_source, shown.source, f"step {made_from.number}", says)
+
+
+def _said(step: Step) -> tuple[Fact, ...]:
+    """A person's words before and after."""
+    after = {Outcome.REDIRECTED: "then said", Outcome.REJECTED: "rejected, because"}
+    found = [Fact("asked for", step.instruction)] if step.instruction else []
+    if step.outcome in after and step.note:
+        found.append(Fact(after[step.outcome], step.note))
+    return tuple(found)
+
+
+def measured(trial: Trial | None, state: State) -> Measured:
+    """The time on the first workload with what it rests on; without one, why there is none."""
+    workload = trial.performance.first if trial and trial.performance else None
+    if trial is None or workload is None:
+        emulated = "not timed: the emulator proves kernels, timing needs a GPU"
+        return Measured("", emulated if state.settings.executor != "gpu" else "not timed" if trial else "")
+    impossible = views.suspect(trial, workload)
+    doubt = f"no result: the work takes {micros(impossible.us)} at the least" if impossible else ""
+    reached = views.share(workload)
+    noise = f"A/A noise ±{percent(workload.aa_noise)}, {workload.candidate.n} samples, workload {workload.workload}"
+    return Measured(
+        micros(workload.candidate.median_us), noise, () if doubt else _beside(workload),
+        reached.words if reached and not doubt else "", doubt, charts.contenders(workload, believed=not doubt),
+    )  # fmt: skip
+
+
+def _beside(workload: WorkloadPerformance) -> tuple[Beside, ...]:
+    """The strongest baseline, and the best kernel of that moment."""
+    strongest, best = views.strongest(workload), workload.speedup(BEST)
+    named = [(s, name) for s, name in ((strongest, strongest and strongest.baseline), (best, "the best before")) if s]
+    return tuple(
+        Beside(ratio(s.ratio), s.word, f"{'as' if s.word == 'SAME' else 'than'} {name}",
+               f"95 % interval {s.low:.4g} to {s.high:.4g}")
+        for s, name in named
+    )  # fmt: skip
+
+
+# ---- the end
+
+
+def _result(store: Store, deck: Deck, stop: Stop) -> ResultSlide:
+    state = deck.view.state
+    step = state.best_step
+    said = f"{lowered(state.status)}{f': {state.reason}' if state.reason else ''}"
+    if step is None:
+        return ResultSlide(stop, "No kernel has passed", said, measured(None, state), "", (), None, None)
+    shown = views.step_view(store, deck.view.id, step.number)
+    speeds = views.speed_rows(store, state)
+    first, best = next(iter(speeds), None), next((s for s in speeds if s.step == step.number), None)
+    gained = ""
+    if first and best and first.step != best.step:
+        gained = (
+            f"{ratio(first.latency_us / best.latency_us)} the speed of the first kernel ({micros(first.latency_us)})"
+        )
+    return ResultSlide(
+        stop, f"Step {step.number}: {step.idea}", f"{said} · {counted(len(state.steps), 'step')}",
+        measured(shown.trial, state), gained,
+        proof.lines(shown.trial, views.acceptance_trial(store, state)),
+        code.without_plan(shown.source, "The kernel"),
+        charts.progress(deck.view.steps, speeds, deck.view.steps[-1].number),
+    )  # fmt: skip

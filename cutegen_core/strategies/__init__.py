@@ -1,1 +1,0 @@
-"""Strategies: proposers that ask a model."""

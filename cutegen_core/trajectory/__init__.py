@@ -1,0 +1,1 @@
+"""What happened: events, folded to a state and kept in one SQLite store."""

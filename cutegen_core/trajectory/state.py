@@ -1,0 +1,261 @@
+"""The state of a session: what its steps are, what it waits for. `transitions` says how events change it.
+
+IDLE -> GENERATING -> PROPOSED -> TESTING -> EVALUATED -> IDLE        one step
+             (gates plan, diff)      (gate promotion)
+any phase -> ACCEPTING -> ACCEPTED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.event import (
+    Ablated,
+    ModelAnswered,
+    Outcome,
+    Profiled,
+    Role,
+    SessionSettings,
+    SessionState,
+    Tried,
+)
+from cutegen_core.records.trial import Stage, StageResult, Status
+
+OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
+"""Verdicts that a busy machine may have caused: they hold for their trial, not for the kernel."""
+
+
+class Phase(StrEnum):
+    """What the open step is doing; IDLE between steps."""
+
+    IDLE = "idle"
+    GENERATING = "generating"
+    PROPOSED = "proposed"
+    TESTING = "testing"
+    EVALUATED = "evaluated"
+    ACCEPTING = "accepting"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A model call of a step; `answer` is None while it runs, or when it was lost.
+
+    Attributes:
+        edited: the prompt where the person had changed it, "" where it was sent as rendered.
+    """
+
+    role: Role
+    prompt: str
+    model: str
+    reserved_tokens: int
+    answer: ModelAnswered | None = None
+    edited: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """What counts against the budget: what was used, or what is reserved until that is known."""
+        return self.answer.prompt_tokens + self.answer.completion_tokens if self.answer else self.reserved_tokens
+
+
+class Closing(NamedTuple):
+    """How a step was closed, and why."""
+
+    outcome: Outcome
+    note: str
+
+
+class Promotion(NamedTuple):
+    """A candidate became the best in `step`, or was gone back to there; an accepted one before that step was begun."""
+
+    step: int
+    candidate: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One propose-and-evaluate turn as far as it has come.
+
+    Attributes:
+        base: key of the candidate it started from; `parent` is what its own candidate was made of.
+        instruction: what the person asked of it.
+        repair: it follows a failure.
+        candidate: key of its source, None until one is proposed.
+        idea, plan: the proposer's words for it, one line and several.
+        calls: of models, in order.
+        sweep: blob key of what other parameters came to, "" without.
+        memory: the person's note on it for later prompts.
+        stages: those of its trial that have ended.
+        tried: what came of the trial.
+        refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none, and
+            again when it has passed one since.
+        outcome: None while it is open; `note` says why.
+        closed_as: what these two were before that acceptance test changed them; None where it did not.
+        at: when it began, seconds since the epoch.
+    """
+
+    number: int
+    base: str | None
+    instruction: str = ""
+    repair: bool = False
+    candidate: str | None = None
+    parent: str | None = None
+    author: Author | None = None
+    idea: str = ""
+    plan: str = ""
+    calls: tuple[Exchange, ...] = ()
+    sweep: str = ""
+    memory: str = ""
+    stages: tuple[StageResult, ...] = ()
+    tried: Tried | None = None
+    refuted: Tried | None = None
+    outcome: Outcome | None = None
+    note: str = ""
+    closed_as: Closing | None = None
+    at: float = 0.0
+
+    @property
+    def verdict(self) -> Tried | None:
+        """What holds of its kernel: a failed acceptance test outweighs the step's own trial."""
+        return self.refuted or self.tried
+
+    @property
+    def status(self) -> Status | None:
+        return self.verdict.status if self.verdict else None
+
+    @property
+    def passed(self) -> bool:
+        return self.status is Status.PASSED
+
+
+@dataclass(frozen=True)
+class OpenGate:
+    """Where the session waits. `seq` is the event that opened it; `prompt` is a blob key."""
+
+    gate: Gate
+    seq: int
+    candidate: str | None
+    note: str = ""
+    prompt: str = ""
+    role: Role | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything the loop and the pages need to know, and nothing that is not in the events.
+
+    Attributes:
+        seq: of the last event.
+        meaning_seq: of the last event that can change what a decision means; a decision must have seen it.
+        best: key of the promoted candidate, None before the first.
+        promoted: all that were the best and still pass, oldest first; a rewind drops those of later steps than the one
+            it goes back to.
+        base: key of the candidate the next step starts from (differs from `best` after an edit or a rewind).
+        instruction: for the next step.
+        running_stage, running_since: the stage in progress and when it began (seconds since the epoch).
+        pending_edit: blob key of a person's source that opens the next step; `pending_idea` is what they say it is.
+        standing: instructions of the person that hold for every step.
+        prompt: the prompt as the person changed it at the prompt gate, for the next call, until it is answered.
+        accepting: the candidate whose acceptance is being tested.
+        profile_wanted: the candidate the person wants profiled.
+        profiles: what the profiler said, by candidate.
+        ablation_wanted: the candidate whose hunks the person wants tried apart.
+        ablations: what came of that, by candidate.
+        branched: the person went on from another kernel than the best; steps move the branch's tip, `base`.
+        lost_call: a model was called and its answer never arrived.
+    """
+
+    settings: SessionSettings
+    seq: int = 0
+    meaning_seq: int = 0
+    status: SessionState = SessionState.READY
+    reason: str = ""
+    phase: Phase = Phase.IDLE
+    autonomy: Autonomy = Autonomy.STEP
+    max_steps: int = 0
+    max_tokens: int | None = None
+    standing: str = ""
+    steps: tuple[Step, ...] = ()
+    gate: OpenGate | None = None
+    gates_passed: frozenset[Gate] = frozenset()
+    best: str | None = None
+    promoted: tuple[Promotion, ...] = ()
+    base: str | None = None
+    instruction: str = ""
+    running_stage: Stage | None = None
+    running_since: float = 0.0
+    pending_edit: str = ""
+    pending_idea: str = ""
+    pending_parent: str | None = None
+    prompt: str = ""
+    accepting: str | None = None
+    acceptance: Tried | None = None
+    profile_wanted: str | None = None
+    profiles: Mapping[str, Profiled] = field(default_factory=dict)
+    ablation_wanted: str | None = None
+    ablations: Mapping[str, Ablated] = field(default_factory=dict)
+    branched: bool = False
+    created_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def step(self) -> Step | None:
+        """The last step, open or closed."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def open_step(self) -> Step | None:
+        return self.step if self.step is not None and self.step.outcome is None else None
+
+    @property
+    def lost_call(self) -> bool:
+        step = self.open_step
+        return step is not None and bool(step.calls) and step.calls[-1].answer is None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used and reserved so far."""
+        return sum(call.tokens for step in self.steps for call in step.calls)
+
+    @property
+    def best_step(self) -> Step | None:
+        """The last step in which the best candidate was promoted, or at least the last that carried it."""
+        carried = [step for step in self.steps if self.best and step.candidate == self.best]
+        promoted = [step for step in carried if step.outcome is Outcome.PROMOTED]
+        return next(reversed(promoted or carried), None)
+
+    def step_of(self, candidate: str) -> Step | None:
+        """The last step that carried this candidate."""
+        return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
+
+    def refuted(self, candidate: str) -> Tried | None:
+        """The acceptance test that this candidate failed; None also when it has passed one since."""
+        return next((s.refuted for s in self.steps if s.candidate == candidate and s.refuted), None)
+
+    def passed(self, candidate: str) -> bool:
+        """It passed its tests, and the last acceptance test that said anything about it, where there was one."""
+        return any(s.candidate == candidate and s.passed for s in self.steps)
+
+
+def waits_at(gate: Gate, state: State) -> bool:
+    """The review policy: whether a session in this state waits for a decision at the gate."""
+    step = state.step
+    if gate in (Gate.REPLY, Gate.INSTRUCTION):
+        return True
+    if gate in state.gates_passed or step is None:
+        return False
+    if gate in (Gate.PLAN, Gate.DIFF) and step.author is Author.PERSON:
+        return False
+    match state.autonomy:
+        case Autonomy.STEP:
+            return gate in state.settings.gates
+        case Autonomy.UNTIL_FAILURE:
+            return gate is Gate.PROMOTION and not step.passed
+        case Autonomy.PLAN_ONLY:
+            return gate is Gate.PLAN
+        case Autonomy.AUTO:
+            return False

@@ -1,0 +1,304 @@
+"""The store: one SQLite file (WAL, full sync) with the event logs, the blobs and the inbox of decisions.
+
+It is the only thing the page, the command line and the engine share. Events of a session are numbered without gaps:
+an append that does not continue the number its writer knows is refused, so two writers can never interleave.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from pydantic import Field
+
+from cutegen_core.machine import workspace
+from cutegen_core.records import as_json
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.decision import Decision
+from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
+from cutegen_core.records.event import Event, Recorded
+
+R = TypeVar("R")
+_EVENT: Any = Annotated[Event, Field(discriminator="kind")]
+
+ENGINE_LINE = "engine"
+"""Key of the live line that says what the engine itself is doing."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, created_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+    session TEXT NOT NULL REFERENCES sessions(id), seq INTEGER NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL,
+    PRIMARY KEY (session, seq)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blobs (key TEXT PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS inbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id), at REAL NOT NULL,
+    payload TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0, refusal TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS inbox_pending ON inbox (session) WHERE taken = 0;
+CREATE TABLE IF NOT EXISTS trials (key TEXT PRIMARY KEY, trial TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS live (session TEXT PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS drafts (session TEXT PRIMARY KEY, base TEXT NOT NULL, text TEXT NOT NULL);
+"""
+
+
+class Waiting(NamedTuple):
+    """A decision in the inbox."""
+
+    id: int
+    session: str
+    decision: Decision
+
+
+class Ticket(NamedTuple):
+    """What became of a submitted decision: `taken` is False while the engine has not looked."""
+
+    taken: bool
+    refusal: str
+
+
+class CachedTrial(NamedTuple):
+    """A stored trial of an unchanged candidate; `at` is seconds since the epoch."""
+
+    trial: str
+    at: float
+
+
+class Draft(NamedTuple):
+    """Unsaved typing in the editor: `base` is the candidate it was started from."""
+
+    base: str
+    text: str
+
+
+class Store:
+    """Opens (and creates) the store. One object may be used from several threads.
+
+    Args:
+        read_only: for somebody who looks on; every write is an AccessError.
+    """
+
+    def __init__(self, path: Path | None = None, *, read_only: bool = False) -> None:
+        self.path = path or workspace.home() / "store.db"
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        try:
+            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"cannot open the store {self.path}: {error}. Move the file away or set CUTEGEN_HOME."
+            ) from error
+
+    def close(self) -> None:
+        self._db.close()
+
+    # ---- sessions and events
+
+    def create_session(self, first: Event) -> str:
+        """A new session with its first event; returns its id."""
+        session = uuid4().hex[:10]
+        with self._transaction():
+            self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
+            self._append(session, [first], after=0)
+        return session
+
+    def adopt(self, events: Sequence[Recorded]) -> str:
+        """A new session with events that happened elsewhere, at their own times; returns its id.
+
+        Raises:
+            StoreError: they are not numbered 1, 2, 3, ... without gaps.
+        """
+        if not events or [r.seq for r in events] != list(range(1, len(events) + 1)):
+            raise StoreError(f"{len(events)} events that are not numbered from 1 without gaps cannot be a session")
+        session = uuid4().hex[:10]
+        rows = [(session, r.seq, r.at, as_json.dump(r.event)) for r in events]
+        with self._transaction():
+            self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
+            self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+        return session
+
+    def sessions(self) -> tuple[str, ...]:
+        """Ids, newest first."""
+        rows = self._query("SELECT id FROM sessions ORDER BY created_at DESC")
+        return tuple(row[0] for row in rows)
+
+    def find_session(self, prefix: str) -> str:
+        """The session whose id starts with `prefix`; UsageError when there is none or several."""
+        found = [s for s in self.sessions() if s.startswith(prefix)] if prefix else []
+        if len(found) != 1:
+            raise UsageError(
+                f"{'no' if not found else 'more than one'} session {prefix!r}; `cutegen sessions` lists them"
+            )
+        return found[0]
+
+    def append(self, session: str, events: Sequence[Event], *, after: int, taking: int | None = None) -> list[Recorded]:
+        """Appends in one transaction, durable on return.
+
+        Args:
+            after: the last sequence number the writer knows.
+            taking: id of the inbox entry these events answer, marked taken in the same transaction.
+
+        Raises:
+            LeaseError: somebody else has appended meanwhile.
+        """
+        with self._transaction():
+            recorded = self._append(session, events, after)
+            if taking is not None:
+                self._db.execute("UPDATE inbox SET taken = 1 WHERE id = ?", (taking,))
+        return recorded
+
+    def events(self, session: str, after: int = 0) -> list[Recorded]:
+        """Events with a sequence number above `after`, in order."""
+        rows = self._query(
+            "SELECT seq, at, payload FROM events WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
+        )
+        return [Recorded(seq, at, as_json.load(_EVENT, payload)) for seq, at, payload in rows]
+
+    def last_seq(self, session: str) -> int:
+        row = self._query("SELECT MAX(seq) FROM events WHERE session = ?", (session,))
+        return int(row[0][0] or 0)
+
+    def version(self) -> int:
+        """A number that changes whenever another connection has written."""
+        return int(self._query("PRAGMA data_version")[0][0])
+
+    # ---- blobs
+
+    def put(self, data: str | bytes) -> str:
+        """Stores a text or bytes under its content key."""
+        key = content_key(data)
+        raw = data.encode() if isinstance(data, str) else data
+        with self._transaction():
+            self._db.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (key, raw))
+        return key
+
+    def get(self, key: str) -> bytes:
+        """The bytes under that key; StoreError when there are none."""
+        rows = self._query("SELECT data FROM blobs WHERE key = ?", (key,))
+        if not rows:
+            raise StoreError(f"blob {key[:12]} is not in the store {self.path}")
+        return bytes(rows[0][0])
+
+    def text(self, key: str) -> str:
+        return self.get(key).decode()
+
+    def put_record(self, record: object) -> str:
+        return self.put(as_json.dump(record))
+
+    def record(self, kind: type[R], key: str) -> R:
+        return as_json.load(kind, self.get(key))
+
+    # ---- decisions
+
+    def submit(self, session: str, decision: Decision) -> int:
+        """Puts a decision into the inbox; returns a ticket number for `ticket`."""
+        with self._transaction():
+            cursor = self._db.execute(
+                "INSERT INTO inbox (session, at, payload) VALUES (?, ?, ?)",
+                (session, time.time(), as_json.dump(decision)),
+            )
+        return int(cursor.lastrowid or 0)
+
+    def waiting(self, session: str | None = None) -> list[Waiting]:
+        """Decisions nobody has looked at, oldest first.
+
+        What this version cannot read is refused here, saying so (its text stays in the inbox), and left out.
+        """
+        where, values = ("AND session = ?", (session,)) if session else ("", ())
+        rows = self._query(f"SELECT id, session, payload FROM inbox WHERE taken = 0 {where} ORDER BY id", values)
+        found = []
+        for number, owner, payload in rows:
+            try:
+                found.append(Waiting(number, owner, as_json.load(Decision, payload)))
+            except StoreError as error:
+                self._refuse_unreadable(number, error)
+        return found
+
+    def refuse(self, number: int, reason: str) -> None:
+        with self._transaction():
+            self._db.execute("UPDATE inbox SET taken = 1, refusal = ? WHERE id = ?", (reason, number))
+
+    def ticket(self, number: int) -> Ticket:
+        rows = self._query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
+        if not rows:
+            raise UsageError(f"no decision number {number}")
+        return Ticket(bool(rows[0][0]), rows[0][1])
+
+    # ---- things that may be lost or made again
+
+    def cached_trial(self, key: str) -> CachedTrial | None:
+        rows = self._query("SELECT trial, at FROM trials WHERE key = ?", (key,))
+        return CachedTrial(*rows[0]) if rows else None
+
+    def cache_trial(self, key: str, trial: str) -> None:
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?)", (key, trial, time.time()))
+
+    def set_live(self, session: str, text: str) -> None:
+        """The line under the running stage; not part of the trajectory."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO live VALUES (?, ?, ?)", (session, time.time(), text))
+
+    def live(self, session: str) -> str:
+        rows = self._query("SELECT text FROM live WHERE session = ?", (session,))
+        return str(rows[0][0]) if rows else ""
+
+    def save_draft(self, session: str, draft: Draft | None) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM drafts WHERE session = ?", (session,))
+            if draft:
+                self._db.execute("INSERT INTO drafts VALUES (?, ?, ?)", (session, draft.base, draft.text))
+
+    def replace_draft(self, session: str, old: Draft, new: Draft) -> bool:
+        """Saves `new` if the draft is still `old`; False when somebody else has changed it meanwhile."""
+        with self._transaction():
+            cursor = self._db.execute(
+                "UPDATE drafts SET base = ?, text = ? WHERE session = ? AND base = ? AND text = ?",
+                (*new, session, *old),
+            )
+        return cursor.rowcount > 0
+
+    def draft(self, session: str) -> Draft | None:
+        rows = self._query("SELECT base, text FROM drafts WHERE session = ?", (session,))
+        return Draft(*rows[0]) if rows else None
+
+    # ---- inside
+
+    def _refuse_unreadable(self, number: int, error: StoreError) -> None:
+        if not self._read_only:
+            self.refuse(number, f"{error}. Nothing was done: another version of the workbench may have written it.")
+
+    def _append(self, session: str, events: Sequence[Event], after: int) -> list[Recorded]:
+        now = time.time()
+        recorded = [Recorded(after + i, now, event) for i, event in enumerate(events, 1)]
+        rows = [(session, r.seq, r.at, as_json.dump(r.event)) for r in recorded]
+        if self.last_seq(session) != after:
+            raise LeaseError(f"session {session} has been written by somebody else; reopen it")
+        self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+        return recorded
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if self._read_only:
+            raise AccessError(LOOKS_ON)
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite has ended it itself where, for one, the disk is full
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(sql, values).fetchall()

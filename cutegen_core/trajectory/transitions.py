@@ -1,0 +1,324 @@
+"""The state of a session as a fold of its events: every transition of the state machine is in `apply`.
+
+1. What a proposer does fills the open step: calls of models, then a candidate.
+2. What a trial does moves it through the stages, or the session through its acceptance.
+3. Gates stop the session; decisions, and the end of a step, let it go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.errors import StoreError
+from cutegen_core.records.event import (
+    Ablated,
+    Decided,
+    Event,
+    GateOpened,
+    ModelAnswered,
+    ModelCalled,
+    Outcome,
+    Profiled,
+    Proposed,
+    Recorded,
+    SessionCreated,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+    Swept,
+    TrialStarted,
+    Tried,
+)
+from cutegen_core.records.trial import Stage, Status
+from cutegen_core.trajectory.state import (
+    OF_THE_MOMENT,
+    Closing,
+    Exchange,
+    OpenGate,
+    Phase,
+    Promotion,
+    State,
+    Step,
+    waits_at,
+)
+
+_Proposing = StepStarted | ModelCalled | ModelAnswered | Swept | Proposed
+_Trying = TrialStarted | StageStarted | StageEnded | Tried | Profiled | Ablated
+_Steering = GateOpened | Decided | StepClosed | StateChanged
+_MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
+_PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
+_RIGHT = (Outcome.PROMOTED, Outcome.ADVANCED, Outcome.KEPT)
+
+
+def fold(events: Iterable[Recorded]) -> State:
+    """The state after all events; StoreError when the first is not `SessionCreated`."""
+    state: State | None = None
+    for recorded in events:
+        state = apply(state, recorded)
+    if state is None:
+        raise StoreError("the session has no events")
+    return state
+
+
+def apply(state: State | None, recorded: Recorded) -> State:
+    """The state after one more event."""
+    event = recorded.event
+    if state is None:
+        if not isinstance(event, SessionCreated):
+            raise StoreError(f"a session must begin with session_created, not {event.kind}")
+        settings = event.settings
+        return State(
+            settings,
+            recorded.seq,
+            recorded.seq,
+            autonomy=settings.autonomy,
+            max_steps=settings.max_steps,
+            max_tokens=settings.max_tokens,
+            created_at=recorded.at,
+            updated_at=recorded.at,
+        )
+    state = _apply(state, event, recorded)
+    meaning = recorded.seq if isinstance(event, _MEANINGFUL) else state.meaning_seq
+    return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at)
+
+
+def _apply(state: State, event: Event, recorded: Recorded) -> State:
+    if isinstance(event, _Proposing):
+        return _proposing(state, event, recorded)
+    if isinstance(event, _Trying):
+        return _trying(state, event, recorded)
+    if isinstance(event, _Steering):
+        return _steering(state, event, recorded)
+    raise StoreError(f"unexpected event {event.kind}")
+
+
+def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
+    match event:
+        case StepStarted():
+            step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
+            return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
+                           gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
+        case ModelCalled():
+            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt)
+            state = replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, prompt="",
+                            gates_passed=state.gates_passed - {Gate.PROMPT})  # fmt: skip
+            return _with_step(state, calls=(*state.steps[-1].calls, exchange))
+        case ModelAnswered():
+            return _answered(replace(state, running_stage=None), event)
+        case Swept():
+            return _with_step(state, sweep=event.rows)
+        case Proposed():
+            state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
+                            gate=None)  # fmt: skip
+            return _with_step(state, candidate=event.candidate, parent=event.parent, author=event.author,
+                              idea=event.idea, plan=event.plan)  # fmt: skip
+
+
+def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
+    match event:
+        case TrialStarted():
+            phase = Phase.ACCEPTING if event.acceptance else Phase.TESTING
+            state = replace(state, status=SessionState.RUNNING, phase=phase)
+            return state if event.acceptance else _with_step(state, stages=())
+        case StageStarted():
+            return replace(state, running_stage=event.stage, running_since=recorded.at)
+        case StageEnded():
+            state = replace(state, running_stage=None)
+            if state.phase is Phase.ACCEPTING:
+                return state
+            return _with_step(state, stages=(*(state.steps[-1].stages if state.steps else ()), event.result))
+        case Tried() if event.acceptance:
+            return _acceptance_tried(replace(state, acceptance=event, running_stage=None), event)
+        case Tried():
+            state = replace(state, phase=Phase.EVALUATED, running_stage=None)
+            return _with_step(state, tried=event, refuted=state.refuted(event.candidate))
+        case Profiled():
+            profiles = {**state.profiles, event.candidate: event}
+            return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
+        case Ablated():
+            ablations = {**state.ablations, event.candidate: event}
+            return replace(state, ablation_wanted=None, ablations=ablations, running_stage=None)
+
+
+def _steering(state: State, event: _Steering, recorded: Recorded) -> State:
+    match event:
+        case GateOpened():
+            gate = OpenGate(event.gate, recorded.seq, event.candidate, event.note, event.prompt, event.role)
+            return replace(state, status=SessionState.AWAITING_REVIEW, gate=gate, running_stage=None,
+                           reason=event.note)  # fmt: skip
+        case Decided():
+            return _decided(state, event.decision)
+        case StepClosed():
+            return _closed(state, event)
+        case StateChanged():
+            return _state_changed(state, event)
+
+
+def _decided(state: State, decision: Decision) -> State:
+    match decision.kind:
+        case DecisionKind.STANDING | DecisionKind.MEMORY | DecisionKind.BUDGET | DecisionKind.AUTONOMY:
+            return _adjusted(state, decision)
+        case DecisionKind.APPROVE:
+            gates = state.gates_passed | ({decision.gate} if decision.gate else set())
+            prompt = decision.text or state.prompt if decision.gate is Gate.PROMPT else ""
+            return replace(state, status=SessionState.RUNNING, gate=None, gates_passed=gates, prompt=prompt)
+        case DecisionKind.EDIT:
+            return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
+                           pending_idea=decision.text, pending_parent=decision.candidate)  # fmt: skip
+        case DecisionKind.REPLY | DecisionKind.REJECT:
+            return replace(state, status=SessionState.RUNNING, gate=None)
+        case DecisionKind.REDIRECT:
+            return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
+        case DecisionKind.REWIND:
+            target = next((s for s in state.steps if s.number == decision.step), None)
+            candidate = target.candidate if target else None
+            state = replace(state, status=SessionState.RUNNING, gate=None, base=candidate, branched=False)
+            return _back_to(state, target) if target is None or target.passed else state
+        case DecisionKind.ACCEPT:
+            return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
+        case DecisionKind.PROFILE | DecisionKind.ABLATE:
+            return _look_wanted(state, decision)
+        case DecisionKind.BRANCH:
+            tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
+            return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
+        case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; looks at a kernel end here
+            return replace(state, profile_wanted=None, ablation_wanted=None, running_stage=None)
+        case _:  # RESUME: a StateChanged follows where it changes anything
+            return state
+
+
+def _look_wanted(state: State, decision: Decision) -> State:
+    """Here, a wanted look at a kernel is waited for; where the session happened elsewhere, nobody waits for it."""
+    if state.settings.imported:
+        return state
+    if decision.kind is DecisionKind.PROFILE:
+        return replace(state, profile_wanted=decision.candidate)
+    return replace(state, ablation_wanted=decision.candidate)
+
+
+def _adjusted(state: State, decision: Decision) -> State:
+    """Decisions that fit any state: how far to go, how much to spend, what to tell the proposer."""
+    match decision.kind:
+        case DecisionKind.AUTONOMY:
+            assert decision.autonomy is not None
+            state = replace(state, autonomy=decision.autonomy)
+            if state.gate is None or waits_at(state.gate.gate, state):
+                return state
+            return replace(state, status=SessionState.RUNNING, gate=None)
+        case DecisionKind.BUDGET:
+            assert decision.max_steps is not None
+            tokens = decision.max_tokens if decision.max_tokens is not None else state.max_tokens
+            return replace(state, max_steps=decision.max_steps, max_tokens=tokens)
+        case DecisionKind.STANDING:
+            return _told(replace(state, standing=decision.text))
+        case _:
+            steps = (replace(s, memory=decision.text) if s.number == decision.step else s for s in state.steps)
+            return _told(replace(state, steps=tuple(steps)))
+
+
+def _told(state: State) -> State:
+    """A prompt that waits was written before the person said this: it is written, and shown, again."""
+    state = replace(state, prompt="", gates_passed=state.gates_passed - {Gate.PROMPT})
+    if state.gate is None or state.gate.gate not in (Gate.PROMPT, Gate.REPLY):
+        return state
+    return replace(state, status=SessionState.RUNNING, gate=None)
+
+
+def _answered(state: State, event: ModelAnswered) -> State:
+    """The answer of the call in progress, or of a person who carried the prompt.
+
+    A prompt the person had changed belongs to one question: it is kept only for asking that one again.
+    """
+    calls = state.steps[-1].calls
+    asked_again = bool(event.error) and bool(calls)
+    edited = calls[-1].edited if asked_again else ""
+    state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT})
+    if calls and calls[-1].answer is None:
+        return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
+    return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))
+
+
+def _state_changed(state: State, event: StateChanged) -> State:
+    accepted = event.state is SessionState.ACCEPTED
+    running = event.state is SessionState.RUNNING
+    if accepted and state.accepting:
+        state = _best(state, Promotion(len(state.steps) + 1, state.accepting))
+    return replace(
+        state,
+        status=event.state,
+        reason=event.reason,
+        gate=None,
+        running_stage=None,
+        accepting=state.accepting if running or event.state in _PAUSED else None,
+        phase=Phase.IDLE if state.phase is Phase.ACCEPTING and event.state not in _PAUSED else state.phase,
+    )
+
+
+def _closed(state: State, event: StepClosed) -> State:
+    step = replace(state.steps[-1], outcome=event.outcome, note=event.note)
+    step = _refuted(step, step.refuted) if step.refuted else step
+    state = replace(state, steps=(*state.steps[:-1], step), phase=Phase.IDLE, gate=None, gates_passed=frozenset(),
+                    running_stage=None)  # fmt: skip
+    if step.outcome is Outcome.PROMOTED and step.candidate:
+        promotion = Promotion(step.number, step.candidate)
+        return replace(_best(state, promotion), base=step.candidate, branched=False)
+    return replace(state, base=step.candidate) if step.outcome is Outcome.ADVANCED else state
+
+
+def _best(state: State, promotion: Promotion) -> State:
+    others = tuple(p for p in state.promoted if p != promotion)
+    return replace(state, best=promotion.candidate, promoted=(*others, promotion))
+
+
+def _back_to(state: State, target: Step | None) -> State:
+    """The best is the kernel of that step, or none; what later steps promoted is not gone back to."""
+    if target is None or target.candidate is None:
+        return replace(state, best=None, promoted=())
+    kept = tuple(p for p in state.promoted if p.step <= target.number)
+    return _best(replace(state, promoted=kept), Promotion(target.number, target.candidate))
+
+
+def _acceptance_tried(state: State, event: Tried) -> State:
+    """A kernel that fails its acceptance test has failed, whatever its trial said, until it passes a later one; the
+    best before it is best again."""
+    if event.status in OF_THE_MOMENT:
+        return state
+    if event.status is Status.PASSED:
+        return _with_verdict(state, event.candidate, _confirmed)
+    state = _with_verdict(state, event.candidate, lambda step: _refuted(step, event))
+    promoted = tuple(p for p in state.promoted if p.candidate != event.candidate)
+    earlier = promoted[-1].candidate if promoted else None
+    best = state.best if state.best != event.candidate else earlier
+    state = replace(state, promoted=promoted, best=best)
+    return replace(state, base=best, branched=False) if state.base == event.candidate else state
+
+
+def _with_verdict(state: State, candidate: str, judged: Callable[[Step], Step]) -> State:
+    """All steps that carry the candidate, judged."""
+    return replace(state, steps=tuple(judged(s) if s.candidate == candidate else s for s in state.steps))
+
+
+def _refuted(step: Step, event: Tried) -> Step:
+    """A step whose kernel failed its acceptance test: it failed, too, where it was closed as right."""
+    if step.outcome not in _RIGHT:
+        return replace(step, refuted=event)
+    note = f"the acceptance test failed: {event.message}"
+    return replace(step, refuted=event, outcome=Outcome.FAILED, note=note, closed_as=Closing(step.outcome, step.note))
+
+
+def _confirmed(step: Step) -> Step:
+    """A step whose kernel passed its acceptance test: what it was before that kernel failed one."""
+    was = step.closed_as
+    step = replace(step, refuted=None, closed_as=None)
+    return replace(step, outcome=was.outcome, note=was.note) if was else step
+
+
+def _with_step(state: State, **changes: object) -> State:
+    if not state.steps:
+        return state
+    return replace(state, steps=(*state.steps[:-1], replace(state.steps[-1], **changes)))  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""Pygments to HTML, one string per source line, so that a diff can pick lines of both sides and mark words in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from pygments.lexer import Lexer
+from pygments.lexers import CudaLexer, PythonLexer
+from pygments.token import STANDARD_TYPES, _TokenType
+
+from cutegen_core.machine.visible_text import escaped
+from cutegen_core.views.code_text.sass_lexer import NvidiaSassLexer
+
+Language = Literal["cuda", "sass", "python"]
+
+_INDENT = re.compile(r'^(?:<span class="p-w">\s*</span>|\s)+')
+_LEXERS: dict[Language, type[Lexer]] = {"cuda": CudaLexer, "sass": NvidiaSassLexer, "python": PythonLexer}
+
+
+class Piece(NamedTuple):
+    """A run of text in one colour; `kind` is Pygments' short class, "" for none."""
+
+    kind: str
+    text: str
+
+
+@lru_cache(maxsize=64)
+def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...], ...]:
+    """Every line as coloured pieces, not escaped yet."""
+    lexer = _LEXERS[language](stripnl=False, ensurenl=False)
+    finished: list[tuple[Piece, ...]] = []
+    current: list[Piece] = []
+    for token, value in lexer.get_tokens(source.replace("\r\n", "\n").replace("\r", "\n")):
+        kind = _class_of(token)
+        first, *rest = value.split("\n")
+        current.append(Piece(kind, first))
+        for text in rest:
+            finished.append(tuple(current))
+            current = [Piece(kind, text)]
+    if any(piece.text for piece in current):
+        finished.append(tuple(current))
+    return tuple(finished)
+
+
+@lru_cache(maxsize=64)
+def lines(source: str, language: Language = "cuda") -> tuple[str, ...]:
+    """HTML of every line; everything in it is escaped."""
+    return tuple(marked(line, ()) for line in pieces(source, language))
+
+
+def marked(line: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> str:
+    """HTML of one line with the characters in `ranges` marked; everything in it is escaped."""
+    html: list[str] = []
+    at = 0
+    for piece in line:
+        cuts = sorted({0, len(piece.text), *(p - at for r in ranges for p in r if 0 < p - at < len(piece.text))})
+        for begin, end in pairwise(cuts):
+            inside = any(low <= at + begin < high for low, high in ranges)
+            html.append(_span(piece.kind, piece.text[begin:end], inside))
+        at += len(piece.text)
+    return "".join(html)
+
+
+def without_indent(line: str) -> str:
+    """HTML of a line from `lines`, without the spaces it begins with."""
+    return _INDENT.sub("", line)
+
+
+def block(source: str, language: Language) -> str:
+    """HTML of a whole text with line numbers."""
+    rows = (f'<tr><td class="cg-ln">{i}</td><td>{line}</td></tr>' for i, line in enumerate(lines(source, language), 1))
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(rows)}</table>'
+
+
+def _span(kind: str, value: str, word: bool) -> str:
+    if not value:
+        return ""
+    names = " ".join(filter(None, (f"p-{kind}" if kind else "", "cg-w" if word else "")))
+    return f'<span class="{names}">{escaped(value)}</span>' if names else escaped(value)
+
+
+@lru_cache(maxsize=256)
+def _class_of(token: _TokenType) -> str:
+    while token not in STANDARD_TYPES and token.parent is not None:
+        token = token.parent
+    return str(STANDARD_TYPES.get(token, ""))

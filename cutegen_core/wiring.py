@@ -1,0 +1,201 @@
+"""Puts the adapters together: which proposer, executor, compiler and reference a session works with."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.port import Executor, Progress
+from cutegen_core.judge.reference import Reference
+from cutegen_core.machine.device import Device, detect, target
+from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.model_port import Model
+from cutegen_core.propose.playbook.proposer import PlaybookProposer
+from cutegen_core.propose.port import Proposer
+from cutegen_core.propose.replay import ReplayProposer
+from cutegen_core.records.errors import MachineError, UsageError
+from cutegen_core.records.event import SessionSettings
+from cutegen_core.records.problem import Problem
+from cutegen_core.session.start import default_executor
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
+
+PROPOSERS = ("playbook", "llm", "manual", "replay")
+EXECUTORS = ("cpu", "gpu")
+_JUDGES_KEPT = 3
+
+
+def executor_named(name: str) -> Executor:
+    """The executor of that name; UsageError, saying why, when this version or machine has none."""
+    if name == "cpu":
+        return CpuExecutor()
+    if name == "gpu":
+        if detect() is None:
+            raise UsageError("no GPU that kernels could run on (cutegen doctor says why); use the emulator: cpu")
+        from cutegen_core.execute.executors.gpu import GpuExecutor  # the driver's bindings are of no use without a GPU
+
+        return GpuExecutor()
+    raise UsageError(f"unknown executor {name!r}; there is {', '.join(EXECUTORS)}")
+
+
+class Bench(NamedTuple):
+    """The tools of one session, made when first asked for."""
+
+    tools: Tools
+    session: str
+
+    def proposer(self, state: State) -> Proposer:
+        """The proposer the session was started with; UsageError when this version has none of that name."""
+        name = state.settings.proposer
+        if name == "playbook":
+            return PlaybookProposer()
+        if name in ("llm", "manual"):
+            return CutegenStrategy()
+        if name == "replay":
+            return self._replay(state)
+        raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
+
+    def model(self, state: State) -> Model | None:
+        """Who answers prompts; None: a person carries them."""
+        if state.settings.proposer == "replay":
+            return self._replay(state)
+        if state.settings.proposer != "llm":
+            return None
+        from cutegen_core.propose.llm.answers import ChatAnswers  # the openai package takes half a second to import
+
+        return ChatAnswers()
+
+    def _replay(self, state: State) -> ReplayProposer:
+        return ReplayProposer(self.tools.store, state.settings.recording)
+
+    def evaluator(self, state: State) -> Evaluator:
+        return self.tools.evaluator(self.session, state.settings)
+
+
+class _Judges(NamedTuple):
+    """Who judges the candidates of one session: the reference, and the timer where there is a GPU."""
+
+    reference: Reference
+    scratch: Path
+    timer: Timer | None
+
+    def close(self) -> None:
+        if self.timer:
+            self.timer.close()
+        self.reference.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class Tools:
+    """Shared by all sessions of an engine: compilers and executors are kept, and judges for the latest few sessions and
+    for all that are at work."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._compilers: dict[str, Compiler] = {}
+        self._executors: dict[str, Executor] = {}
+        self._judges: OrderedDict[str, _Judges] = OrderedDict()
+        self._at_work: set[str] = set()
+
+    def bench(self, session: str) -> Bench:
+        return Bench(self, session)
+
+    @contextmanager
+    def at_work(self, session: str) -> Iterator[Bench]:
+        """The tools of a session; until this is left, its judges stay, however many other sessions ask for theirs."""
+        with self._lock:
+            self._at_work.add(session)
+        try:
+            yield self.bench(session)
+        finally:
+            with self._lock:
+                self._at_work.discard(session)
+
+    def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
+        """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker.
+
+        Raises:
+            UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
+        """
+        problem, device = self.store.record(Problem, settings.problem), target(settings.arch)
+        with self._lock:
+            executor = self._executor(settings.executor, device)
+            judges = self._judges_of(owner, problem, device if executor.times else None)
+            return Evaluator(
+                problem=problem,
+                reference=judges.reference,
+                executor=executor,
+                compiler=self._compiler(settings.arch),
+                device=device,
+                keep=self.store.put,
+                timer=judges.timer,
+            )
+
+    def warm(self, progress: Progress) -> None:
+        """Makes ready what the first trial would otherwise wait for."""
+        with self._lock:
+            device = target(None)
+            compiler = self._compiler(device.arch)
+            executor = self._executor(default_executor(device), device)
+        progress("preparing the CUDA compiler")
+        compiler.warm()
+        progress("preparing the executor (the emulator takes about a minute, once per machine)")
+        executor.prepare(progress)
+        if executor.times and peaks.load(device) is None:
+            try:
+                peaks.measure(device, progress)
+            except MachineError as error:  # kernels can be tried and timed without bounds, and the page says so
+                progress(f"no rooflines: {error}")
+
+    def close(self) -> None:
+        """Ends every worker and removes their files."""
+        for compiler in self._compilers.values():
+            compiler.close()
+        for executor in self._executors.values():
+            executor.close()
+        while self._judges:
+            self._judges.popitem()[1].close()
+
+    def _compiler(self, arch: str) -> Compiler:
+        if arch not in self._compilers:
+            self._compilers[arch] = Compiler(arch)
+        return self._compilers[arch]
+
+    def _executor(self, name: str, device: Device) -> Executor:
+        if name not in self._executors:
+            self._executors[name] = executor_named(name)
+        executor = self._executors[name]
+        if executor.times and not device.present:
+            raise UsageError(f"this machine's GPU cannot run code for {device.arch}; use the emulator")
+        return executor
+
+    def _judges_of(self, owner: str, problem: Problem, timed_on: Device | None) -> _Judges:
+        if owner not in self._judges:
+            scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
+            reference = Reference(problem, scratch)
+            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
+            idle = [o for o in self._judges if o != owner and o not in self._at_work]
+            for other in idle[: max(0, len(self._judges) - _JUDGES_KEPT)]:
+                self._judges.pop(other).close()
+        self._judges.move_to_end(owner)
+        return self._judges[owner]
+
+    def _timer(self, reference: Reference, device: Device | None) -> Timer | None:
+        """A timer that gets ready while the first candidate is written and compiled."""
+        if device is None:
+            return None
+        timer = Timer(reference, device)
+        threading.Thread(target=timer.warm_up, daemon=True).start()
+        return timer

@@ -1,0 +1,127 @@
+"""Asks every HTTP request and websocket who it is, before Streamlit sees it.
+
+1. A token or a ticket in the address becomes a signed cookie and leaves the address.
+2. Requests without a valid cookie are refused: pages, websocket, uploads and media files.
+3. A viewer's requests may only read.
+4. Where people log in, the login itself is drawn by Streamlit, so a stranger gets the empty page and its websocket, in
+   which nothing but the login runs (`login.gate`), and neither uploads nor media files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cutegen_core.records.errors import LOOKS_ON
+from pages.components.access.access_keys import COOKIE, PERSON_KEPT_S, TOKEN_KEPT_S, Access, Bearer, Role
+from pages.components.access.access_people import People
+
+LEAVE = "/access/leave"
+GUESSES, GUESSES_WITHIN_S = 10, 60.0
+_OPEN_PATHS = ("/_stcore/health", "/_stcore/script-health-check")
+_READING = ("GET", "HEAD", "OPTIONS")
+_FILES = ("/media/", "/_stcore/upload_file")
+_REFUSED = (
+    "This workbench asks for a token. Open the link that the terminal printed when the server started "
+    "(it ends in ?token=...), or ask whoever runs it for one.\n"
+)
+_LOG_IN = "Log in first: open the workbench's own page.\n"
+_TOO_MANY = f"Too many wrong tokens from this address. Wait {GUESSES_WITHIN_S:.0f} seconds and open the link again.\n"
+
+
+class Guesses:
+    """Wrong tokens by address. 192 random bits are not guessed; whoever tries is not to load the machine either."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, deque[float]] = {}
+
+    def are_too_many(self, address: str) -> bool:
+        at, since = self._at.get(address, deque()), time.monotonic() - GUESSES_WITHIN_S
+        while at and at[0] < since:
+            at.popleft()
+        if not at:
+            self._at.pop(address, None)
+        return len(at) >= GUESSES
+
+    def note(self, address: str) -> None:
+        self._at.setdefault(address, deque(maxlen=GUESSES)).append(time.monotonic())
+
+
+class AccessMiddleware:
+    """`people` gives the rules of the login as they are now, None where there is none."""
+
+    def __init__(self, app: ASGIApp, access: Access, people: Callable[[], People | None] = lambda: None) -> None:
+        self._app, self._access, self._people, self._guesses = app, access, people, Guesses()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or scope["path"] in _OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        people = self._people()
+        role = role_of(self._access.bearer(HTTPConnection(scope).cookies.get(COOKIE, "")), people)
+        if scope["type"] == "http":
+            answer = self._entered(scope, role) or _refused(scope, role, people)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
+        elif role is None and people is None:
+            await send({"type": "websocket.close", "code": 1008, "reason": "a token is needed"})
+            return
+        await self._app(scope, receive, send)
+
+    def _entered(self, scope: Scope, role: Role | None) -> Response | None:
+        """The redirect of a request that brings a token or a ticket, or leaves."""
+        if scope["path"] == LEAVE:
+            answer = RedirectResponse("/auth/logout" if self._people() else "/", 303)
+            answer.delete_cookie(COOKIE)
+            return answer
+        words = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        given = [words[name] for name in ("token", "ticket") if words.get(name)]
+        if not given or scope["method"] not in _READING:
+            return None
+        address = scope["client"][0] if scope.get("client") else ""
+        if role is None and self._guesses.are_too_many(address):
+            return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": f"{GUESSES_WITHIN_S:.0f}"})
+        bearer = self._bearer(words)
+        if bearer is None:
+            self._guesses.note(address)
+            return None
+        return _let_in(scope, self._access.cookie(bearer), TOKEN_KEPT_S if bearer.role else PERSON_KEPT_S)
+
+    def _bearer(self, words: dict[str, str]) -> Bearer | None:
+        role = self._access.role_of_token(words.get("token", ""))
+        return Bearer(role) if role else self._access.bearer_of_ticket(words.get("ticket", ""))
+
+
+def role_of(bearer: Bearer | None, people: People | None) -> Role | None:
+    """What a cookie's holder may do now; a person's role is what `access.toml` says at this moment."""
+    if bearer is None:
+        return None
+    return bearer.role or (people.role(bearer.claims) if people else None)
+
+
+def _let_in(scope: Scope, cookie: str, kept_s: int) -> Response:
+    words = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    rest = urlencode([(name, value) for name, value in words if name not in ("token", "ticket")])
+    # One slash: two would make another host of the path.
+    answer = RedirectResponse("/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else ""), 303)
+    secure = scope["scheme"] == "https"
+    answer.set_cookie(COOKIE, cookie, max_age=kept_s, httponly=True, samesite="lax", secure=secure)
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _refused(scope: Scope, role: Role | None, people: People | None) -> Response | None:
+    reads = scope["method"] in _READING
+    if role is None:
+        if people is None:
+            return PlainTextResponse(_REFUSED, 401)
+        return None if reads and not any(one in scope["path"] for one in _FILES) else PlainTextResponse(_LOG_IN, 401)
+    return PlainTextResponse(LOOKS_ON, 403) if role is Role.VIEWER and not reads else None

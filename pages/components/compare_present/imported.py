@@ -1,0 +1,180 @@
+"""Sessions that happened elsewhere: bringing them in, the shipped recordings, walking one again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.records.errors import CutegenError, UsageError
+from cutegen_core.records.problem import Problem
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView
+from pages.components import ASSETS
+from pages.components.access import access
+from pages.components.problems.listing import place_of
+from pages.components.shared import places, ui_state
+from pages.components.shared.texts import note, plain_label, quiet
+
+if TYPE_CHECKING:
+    from cutegen_core.share.imports import Imported
+
+RECORDINGS = ASSETS / "recordings"
+UPLOADS = ("jsonl", "gz", "json")
+_EXECUTORS = {"cpu": "the emulator", "gpu": "a GPU"}
+
+
+class Recording(NamedTuple):
+    """A shipped recording, as its first lines tell it; `at` is seconds since the epoch."""
+
+    path: Path
+    problem: str
+    proposer: str
+    where: str
+    at: float
+
+
+# ---- bringing in
+
+
+def render_import(store: Store) -> None:
+    """A path, or a file handed over by the browser."""
+    if access.looks_on():
+        return
+    with st.form("import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        path = st.text_input(
+            "Path of a recording or results", key="import-path", label_visibility="collapsed",
+            placeholder="/path/to/run.jsonl.gz, node.json or a folder of results",
+        )  # fmt: skip
+        by_path = st.form_submit_button("Import", key="import-open") and path.strip()
+    upload = st.file_uploader(
+        "Or hand over a file", UPLOADS, key="import-upload", label_visibility="collapsed", max_upload_size=200
+    )
+    quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing is run.")
+    try:
+        if by_path:
+            _open(store, place_of(path.strip()))
+        elif upload is not None and ui_state.first_time("import-taken", upload.file_id):
+            with tempfile.TemporaryDirectory(prefix="cutegen-upload-") as folder:
+                file = Path(folder) / (Path(upload.name).name or "upload")
+                file.write_bytes(upload.getvalue())
+                _open(store, file)
+    except CutegenError as error:
+        note("error", str(error))
+
+
+def _imported(store: Store, path: Path) -> Imported:
+    # Imported late: the readers are needed only for this click.
+    from cutegen_core.share.imports import import_path
+
+    return import_path(store, path)
+
+
+def _open(store: Store, path: Path) -> None:
+    imported = _imported(store, path)
+    ui_state.say(f"Imported {imported.steps} steps. {imported.note}")
+    places.go_to_session(imported.session)
+
+
+# ---- recordings that ship with the workbench
+
+
+def render_recordings(store: Store) -> None:
+    """A click imports it, once, and opens or presents it."""
+    found = _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
+    for number, recording in enumerate(found):
+        if isinstance(recording, str):
+            note("error", recording)
+            continue
+        label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
+        left, right = st.columns([4.5, 1], gap="xsmall")
+        opened = left.button(plain_label(label), key=f"recording-{number}", width="stretch")
+        shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=plain_label(label))
+        if opened or shown:
+            session = _imported_before(store, recording) or _imported(store, recording.path).session
+            st.switch_page(places.present() if shown else places.session(), query_params={"id": session})
+    if found:
+        quiet("Step through a finished session at once, read-only, or show it to others. It can be walked again here.")
+    else:
+        quiet("No recording ships with this copy.")
+
+
+def _imported_before(store: Store, recording: Recording) -> str:
+    """The session this file became when it was opened before, "" when it was not."""
+    origin = f"imported from {recording.path.name}"
+    rows = (row for row in views.session_rows(store) if row.origin == origin)
+    return next((row.id for row in rows if abs(row.created_at - recording.at) < 1e-3), "")
+
+
+@st.cache_data(show_spinner=False)
+def _recordings(files: tuple[tuple[str, int], ...]) -> list[Recording | str]:
+    return [_described(Path(name)) for name, _ in files]
+
+
+def _described(path: Path) -> Recording | str:
+    """The description, or why it cannot be read. Only the lines up to the first event are looked at."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+            head = json.loads(next(lines))
+            first = next(line for line in map(json.loads, lines) if "event" in line)
+        settings = first["event"]["settings"]
+        where = _EXECUTORS.get(settings["executor"], settings["executor"])
+        where = settings["device_name"] if settings["executor"] == "gpu" else where
+        origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
+        day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
+        on = f"{where} for {settings['arch']}{origin}, {day}"
+        return Recording(path, head["problem"], settings["model"] or settings["proposer"], on, first["at"])
+    except (OSError, ValueError, KeyError, TypeError, StopIteration, EOFError) as error:
+        return f"{path.name} cannot be read: {error}"
+
+
+# ---- a read-only session
+
+
+def render_imported_bar(store: Store, view: SessionView) -> None:
+    """Instead of the decide bar: what this is, and walking it again."""
+    if session := ui_state.take_opening():  # before the button is drawn anew: another press on it makes no second one
+        places.go_to_session(session)
+    settings = view.state.settings
+    words, button = st.columns([5, 1.4], vertical_alignment="center")
+    with words:
+        note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing here is run.")
+    ours = bool(settings.arch) and settings.executor in _EXECUTORS
+    walked: list[str] = []
+    with button:
+        st.button(
+            "Walk it again here", key="walk-again", type="primary", shortcut="G", disabled=not ours,
+            on_click=ui_state.noted(_walk_again, store, view.id, walked),
+            help="A new session: the same prompts, replies and kernels; everything else is really run on this machine."
+            if ours
+            else "Only recordings of the workbench can be walked again: these results hold no prompts and workloads.",
+        )  # fmt: skip
+
+
+def _walk_again(store: Store, recorded: str, walked: list[str]) -> None:
+    """Of a click: the new session, to be opened.
+
+    Args:
+        walked: holds the session from then on. One drawing of the button makes one, however often it is pressed, and
+            also when the next click cuts this short.
+    """
+    view = views.session_view(store, recorded)
+    settings = view.state.settings
+    try:
+        if not walked:
+            session = start.create(
+                store, store.record(Problem, settings.problem), proposer="replay", arch=settings.arch,
+                recording=recorded, max_steps=max(settings.max_steps, len(view.steps) + 1),
+            )  # fmt: skip
+            walked.append(session)
+    except UsageError as error:
+        ui_state.say(str(error))
+        return
+    ui_state.open_next(walked[0])

@@ -1,0 +1,212 @@
+"""Showing a session: the slide, the keys and stops below it, and the watch that goes on by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.share import slides
+from cutegen_core.share.slides import Deck, Pane, Stop
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionRow, SessionView
+from cutegen_core.views.wording import lowered
+from pages.components.session.session_list import facts
+from pages.components.shared import address, places, ui_state
+from pages.components.shared.texts import escaped, plain_label
+
+PANES: tuple[Pane, ...] = get_args(Pane)
+INTERVALS_S = (3, 5, 8, 12, 20)
+USUAL_INTERVAL_S = 8
+TICK_S = 0.5
+STOPS_SHOWN = 13
+"""Of more stops, those around the shown one are offered."""
+_PLAYING, _FOLLOWED, _STOP, _EVERY = "present-playing", "present-followed", "present-stop", "present-every"
+
+
+def render_choice(rows: Sequence[SessionRow]) -> None:
+    """The sessions there are, newest first."""
+    _style()
+    for row in rows:
+        st.button(f"**{plain_label(row.problem)}** {plain_label(facts(row))}", key=f"present-session-{row.id}",
+                  type="tertiary", width="stretch", on_click=ui_state.noted(address.go, id=row.id))  # fmt: skip
+
+
+def _style() -> None:
+    st.html(Path(__file__).with_name("present.css"))
+
+
+def render_slide(store: Store, deck: Deck, stop: Stop, pane: Pane) -> None:
+    """One stop, in the size of the window."""
+    _style()
+    st.html(f"<style>{slides.STYLE}</style>")
+    drawn = slides.draw(slides.slide(store, deck, stop), pane=pane, pictures="image")
+    st.html(f'<div class="pr pr-page" data-pane="{pane}">{drawn}</div>')
+
+
+# ---- where in the session
+
+
+def stop_of(deck: Deck, wanted: str) -> int | None:
+    """Index of the stop an address names, None where there is no such stop. When it names none: the newest step of a
+    session that goes on, what came of it when it ends meanwhile, the beginning of any other."""
+    if wanted:
+        return deck.find(wanted)
+    if deck.goes_on:
+        return deck.newest
+    return len(deck.stops) - 1 if ui_state.text(_FOLLOWED) == deck.view.id else 0
+
+
+def _follows() -> bool:
+    """Nobody has stepped anywhere: the newest step is shown as it comes."""
+    return not address.get("step")
+
+
+def _to(deck: Deck, index: int) -> None:
+    address.go(step=None if deck.goes_on and index == deck.newest else deck.stops[index].name)
+
+
+def _go(deck: Deck, index: int) -> None:
+    """Whoever steps by hand takes over."""
+    ui_state.put(_PLAYING, "")
+    _to(deck, index)
+
+
+def _move(deck: Deck, by: int) -> None:
+    """So many stops from where the address is by then: of two quick presses, the second one goes on from the first."""
+    at = stop_of(deck, address.get("step")) or 0
+    _go(deck, max(0, min(len(deck.stops) - 1, at + by)))
+
+
+# ---- below the slide
+
+
+def render_controls(deck: Deck, at: int, pane: Pane) -> None:
+    """A button for every key, the stops, and the way back."""
+    with st.bottom:
+        keys, stops, panes, rest = st.columns([5.3, 7.6, 3.1, 2.1], vertical_alignment="center", gap="small")
+        with keys, st.container(horizontal=True, gap="xsmall"):
+            _buttons(deck, at)
+        with stops:
+            _stops(deck, at)
+        with panes, st.container(horizontal=True, gap="xsmall"):
+            for number, name in enumerate(PANES, 1):
+                st.button(name, key=f"present-pane-{name}", shortcut=str(number),
+                          on_click=ui_state.noted(address.go, pane=name),
+                          type="primary" if name == pane else "secondary")  # fmt: skip
+        with rest, st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+            _interval()
+            number = {"step": str(deck.stops[at].number)} if deck.stops[at].number else {}
+            st.page_link(places.session(), label="Leave", query_params={"id": deck.view.id, **number})
+
+
+def _buttons(deck: Deck, at: int) -> None:
+    all_of_them = len(deck.stops)
+    at_first, at_last = at == 0, at == all_of_them - 1
+    _step_button(deck, "First", "Home", -all_of_them, at_first)
+    _step_button(deck, "Back", "ArrowLeft", -1, at_first)
+    label = "Pause" if _is_playing() else "Play"
+    st.button(label, key="present-play", shortcut="Space", on_click=ui_state.noted(_play, deck, at))
+    _step_button(deck, "Next", "ArrowRight", 1, at_last)
+    _step_button(deck, "Last", "End", all_of_them, at_last)
+    with st.container(key="present-clicker"):  # not drawn: a presenter's remote control sends these keys
+        _step_button(deck, "Page up", "PageUp", -1, at_first)
+        _step_button(deck, "Page down", "PageDown", 1, at_last)
+
+
+def _step_button(deck: Deck, label: str, shortcut: str, by: int, is_there: bool) -> None:
+    st.button(label, key=f"present-{label.lower()}", shortcut=shortcut, disabled=is_there,
+              on_click=ui_state.noted(_move, deck, by))  # fmt: skip
+
+
+def _stops(deck: Deck, at: int) -> None:
+    """A shape and a number for every stop; the word of the verdict beside the shown one and those that failed."""
+    first = max(0, min(at - STOPS_SHOWN // 2, len(deck.stops) - STOPS_SHOWN))
+    offered = deck.stops[first : first + STOPS_SHOWN]
+    labels = {stop.name: plain_label(_label(stop, is_shown=stop is deck.stops[at])) for stop in offered}
+    ui_state.put(_STOP, deck.stops[at].name)
+    st.segmented_control("Stops", list(labels), key=_STOP, format_func=labels.__getitem__, required=True,
+                         label_visibility="collapsed", on_change=ui_state.noted(_chosen, deck, at))  # fmt: skip
+
+
+def _label(stop: Stop, *, is_shown: bool) -> str:
+    name = str(stop.number) if stop.number else stop.title
+    word = f" {stop.word}" if stop.number and (is_shown or stop.kind != "passed") else ""
+    return f"{stop.mark} {name}{word}{' ★' if stop.is_best else ''}"
+
+
+def _chosen(deck: Deck, drawn: int) -> None:
+    """A browser that only repeats what it was sent has chosen nothing."""
+    index = deck.find(ui_state.text(_STOP))
+    if index is not None and index != drawn:
+        _go(deck, index)
+
+
+# ---- going on by itself
+
+
+def _is_playing() -> bool:
+    return bool(ui_state.text(_PLAYING))
+
+
+def _play(deck: Deck, at: int) -> None:
+    """Starts or pauses; from the last stop it begins anew."""
+    ui_state.put(_PLAYING, "" if _is_playing() else "playing")
+    if _is_playing() and at + 1 == len(deck.stops):
+        _to(deck, 0)
+
+
+def _interval() -> None:
+    drawn = str(_interval_s())
+    ui_state.put(_EVERY, drawn)
+    st.selectbox(
+        "Seconds a slide", [str(s) for s in INTERVALS_S], key=_EVERY, format_func="{} s".format, width=78,
+        label_visibility="collapsed", on_change=ui_state.noted(address.follow, _EVERY, "every", drawn),
+    )  # fmt: skip
+
+
+def _interval_s() -> int:
+    """How long a slide stays while it plays, from the address."""
+    wanted = address.get("every")
+    return next((seconds for seconds in INTERVALS_S if str(seconds) == wanted), USUAL_INTERVAL_S)
+
+
+def render_watch(store: Store, deck: Deck, at: int) -> None:
+    """What goes on by itself: the next slide while it plays, the next step of a session that is not over."""
+    if deck.goes_on and _follows():
+        ui_state.put(_FOLLOWED, deck.view.id)
+    if not deck.goes_on and not _is_playing():
+        return
+    due = time.time() + _interval_s() if _is_playing() else None
+    watch = st.fragment(_watch, run_every=TICK_S)
+    watch(store, deck, at, due)
+
+
+def _watch(store: Store, deck: Deck, at: int, due: float | None) -> None:
+    address.agree()
+    view = views.session_view(store, deck.view.id)
+    if _drawn(view) != _drawn(deck.view):
+        st.rerun()
+    if due is not None and time.time() >= due:
+        if at + 1 < len(deck.stops):
+            _to(deck, at + 1)
+        else:
+            ui_state.put(_PLAYING, "")
+        st.rerun()
+    if deck.goes_on:
+        st.html(f'<div class="pr-live" role="status">{escaped(_live(view))}</div>')
+
+
+def _drawn(view: SessionView) -> tuple[int, ...]:
+    """Changes with everything the slides show."""
+    return view.state.meaning_seq, len(view.state.profiles), sum(step.tried is not None for step in view.state.steps)
+
+
+def _live(view: SessionView) -> str:
+    state = view.state
+    stage = f", {lowered(state.running_stage)} {time.time() - state.running_since:.0f} s" if state.running_stage else ""
+    return f"● {lowered(state.status)}{stage}{', shown as it goes on' if _follows() else ', stays at this step'}"

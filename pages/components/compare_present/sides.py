@@ -1,0 +1,112 @@
+"""The two sides of a comparison: any step of any session each, chosen in the page, by key, or by the address."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import StepRow, StepView
+from cutegen_core.views.wording import lowered, micros
+from pages.components.shared import address, places, ui_state
+from pages.components.shared.texts import note, quiet, visible
+
+BEST = "best"
+"""In the address instead of a step's number: the session's best kernel."""
+
+
+class Side(NamedTuple):
+    """One of the two."""
+
+    name: str
+    session: str
+    step: StepView
+    numbers: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        return self.step.step.number
+
+    @property
+    def label(self) -> str:
+        return f"{self.name.upper()} · step {self.number}"
+
+    @property
+    def address(self) -> str:
+        """As the address names it."""
+        return f"{self.session}.{self.number}"
+
+
+def choose(store: Store, name: str, fallback_step: int) -> Side | None:
+    """The pickers of one side; None where its session has no kernel yet."""
+    rows = {row.id: row for row in views.session_rows(store)}
+    wanted, _, number = address.get(name).partition(".")
+    if wanted and wanted not in rows:
+        note("error", f"There is no session “{wanted}”. Choose another one.")
+    drawn = wanted if wanted in rows else next(iter(rows))
+    key = f"compare-session-{name}"
+    ui_state.put(key, drawn)
+    left, right = st.columns([1, 1.5])
+    with left:
+        st.selectbox(
+            f"{name.upper()}: session", list(rows), key=key, label_visibility="collapsed",
+            on_change=ui_state.noted(address.follow, key, name, drawn),
+            format_func=lambda i: visible(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
+        )  # fmt: skip
+    with right:
+        return _step(store, name, drawn, number, fallback_step)
+
+
+def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> Side | None:
+    view = views.session_view(store, session)
+    steps = {str(row.number): row for row in view.steps if row.candidate}
+    if not steps:
+        quiet("This session has no kernel yet.")
+        return None
+    best = view.state.best_step
+    number = str(best.number) if wanted == BEST and best else wanted
+    if number and number not in steps:
+        note("error", f"Session {session} has no kernel in step “{wanted}”.")
+    offered = [number for number, row in steps.items() if row.status] or list(steps)
+    shown = number if number in steps else offered[max(-len(offered), fallback)]
+    key, drawn = f"compare-step-{name}", f"{session}.{shown}"
+    ui_state.put(key, drawn)
+    st.selectbox(
+        f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
+        on_change=ui_state.noted(address.follow, key, name, drawn),
+        format_func=lambda place: visible(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
+    )  # fmt: skip
+    return Side(name, session, views.step_view(store, session, int(shown)), tuple(map(int, steps)))
+
+
+def _words(row: StepRow) -> str:
+    took = f" · {micros(1000 * row.latency_ms)}" if row.latency_ms is not None else ""
+    return f"{row.number}: {row.idea} · {lowered(row.status or 'not tried')}{took}{' ★' if row.is_best else ''}"
+
+
+def render_keys(a: Side, b: Side) -> None:
+    """Swap, and walk with B through the kernels of its session."""
+    at = b.numbers.index(b.number)
+    older, newer = b.numbers[max(0, at - 1)], b.numbers[min(at + 1, len(b.numbers) - 1)]
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="compare-keys"):
+        st.button("Swap A and B", key="compare-swap", shortcut="S",
+                  on_click=ui_state.noted(address.go, a=b.address, b=a.address))  # fmt: skip
+        st.button("B older", key="compare-older", shortcut="O", disabled=older == b.number,
+                  on_click=ui_state.noted(address.go, b=f"{b.session}.{older}"))  # fmt: skip
+        st.button("B newer", key="compare-newer", shortcut="N", disabled=newer == b.number,
+                  on_click=ui_state.noted(address.go, b=f"{b.session}.{newer}"))  # fmt: skip
+        for side in (a, b):
+            st.page_link(
+                places.session(), label=f"Open {side.label}",
+                query_params={"id": side.session, "step": str(side.number)},
+            )  # fmt: skip
+
+
+def verdict(side: Side) -> str:
+    """One line about one side."""
+    trial, step = side.step.trial, side.step.step
+    author = f" by {step.author}" if step.author else ""
+    status = lowered(trial.status) if trial else "not tried"
+    return f"{side.label}: {step.idea}{author} · {status}{'. ' + trial.message if trial and trial.message else ''}"

@@ -1,0 +1,122 @@
+"""Two candidates' times side by side: the chart, the numbers, and one word with what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.records.performance import Speedup, Timing, WorkloadPerformance
+from cutegen_core.records.trial import Status, Trial
+from cutegen_core.views import compare_speed
+from cutegen_core.views.wording import percent, ratio
+from pages.components.session.evidence.resources import deltas
+from pages.components.session.evidence.untimed import why_untimed
+from pages.components.shared import speed_charts
+from pages.components.shared.texts import Html, escaped, heard, quiet
+
+_KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
+_SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
+
+
+class Compared(NamedTuple):
+    """One workload both were timed on; `speedup` is B against A, None where their samples were not kept."""
+
+    a: WorkloadPerformance
+    b: WorkloadPerformance
+    speedup: Speedup | None
+
+    @property
+    def noise(self) -> float:
+        """The larger A/A noise of the two runs, relative."""
+        return max(self.a.aa_noise, self.b.aa_noise)
+
+
+def compared(a: Trial | None, b: Trial | None) -> tuple[Compared, ...]:
+    """Every workload both were timed on; nothing where a time is SUSPECT, which is no result.
+
+    They were timed in different runs: the interval is of the samples, not of the hours between.
+    """
+    if is_suspect(a, b):
+        return ()
+    left, right = (t.performance.workloads if t and t.performance else () for t in (a, b))
+    others = {workload.workload: workload for workload in right}
+    return tuple(_compared(one, others[one.workload]) for one in left if one.workload in others)
+
+
+def is_suspect(*trials: Trial | None) -> bool:
+    return any(trial is not None and trial.status is Status.SUSPECT for trial in trials)
+
+
+def _compared(a: WorkloadPerformance, b: WorkloadPerformance) -> Compared:
+    # Imported late: it needs numpy, and most pages compare nothing.
+    from cutegen_core.evaluate.timing import statistics
+
+    one, other = a.candidate.samples_us, b.candidate.samples_us
+    noise = max(a.aa_noise, b.aa_noise)
+    return Compared(a, b, statistics.speedup("A", [one], [other], noise) if one and other else None)
+
+
+def word(speedup: Speedup) -> Html:
+    """FASTER, SAME or SLOWER with its shape and colour."""
+    name = str(speedup.word)
+    return Html(f'<span class="cg-{_KINDS[name]}">{_SHAPES[name]} {name}</span>')
+
+
+def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> None:
+    """`names` are those of A and B."""
+    found = compared(a, b)
+    for one in found:
+        _workload(one, names)
+    rows = compare_speed(a, b)
+    if rows:
+        st.html(deltas(rows, *names))
+    else:
+        quiet(_neither(a, b, names))
+    if is_suspect(a, b):
+        quiet("▲ A time is SUSPECT: it is no result, and there is no word for it.")
+    elif rows and not found:
+        quiet("They were not timed on the same workload, so there is no word for it.")
+
+
+def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:
+    """Why there is no time of either."""
+    one, other = why_untimed(a), why_untimed(b)
+    why = one if one == other else f"{names[0]}: {one}; {names[1]}: {other}"
+    return f"Neither was timed: {why}."
+
+
+def _workload(found: Compared, names: tuple[str, str]) -> None:
+    if found.speedup:
+        st.html(_sentence(found.a.workload, found.speedup, found.noise))
+    figure = speed_charts.beside(_named(found.a.candidate, names[0]), _named(found.b.candidate, names[1]))
+    heard("Chart of the medians with p10 and p90 of both, above the samples; the table that follows has the numbers.")
+    st.plotly_chart(figure, key=f"versus-{found.a.workload}", config={"displayModeBar": False})
+    for condition, said in _unlike(found):
+        quiet(f"▲ {condition} differs: {said}")
+
+
+def _sentence(workload: str, speedup: Speedup, noise: float) -> str:
+    interval = f"{speedup.low:.3f} to {speedup.high:.3f}, A/A noise ±{percent(noise)}"
+    found = f"{escaped(workload)}: B is {word(speedup)} <b>{ratio(speedup.ratio)}</b> <i>·</i> {interval}"
+    return (
+        f'<div class="cg-headline">{found}</div>'
+        '<div class="cg-quiet">Measured in two runs, not in turns: a small difference may be of the clocks.</div>'
+    )
+
+
+def _unlike(found: Compared) -> Iterator[tuple[str, str]]:
+    """Conditions that make the comparison doubtful."""
+    a, b = found.a.conditions, found.b.conditions
+    for condition, one, other in (("device", a.device, b.device), ("driver", a.driver, b.driver)):
+        if one != other:
+            yield condition, f"{one} and {other}"
+    for name, under in (("A", a), ("B", b)):
+        if under.throttled:
+            yield "throttling", f"{name} was throttled by {', '.join(under.throttled)}"
+
+
+def _named(timing: Timing, name: str) -> Timing:
+    return Timing(name, timing.median_us, timing.p10_us, timing.p90_us, timing.noise, timing.n,
+                  samples_us=timing.samples_us)  # fmt: skip

@@ -1,0 +1,103 @@
+"""The code editor: CodeMirror in the page, built from `assets/editor`. Texts reach it as data, never as markup.
+
+The large bundle is a component of its own that is the same at every drawing, so that Streamlit's message cache sends
+it to a browser once; the small one beside it carries the text. It lies in a fragment: keeping what is typed draws
+the editor again and not the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.errors import UsageError
+from cutegen_core.trajectory.store import Draft
+from pages.components import ASSETS
+from pages.components.editor.draft_exchange import Message, Visit, read_message
+from pages.components.session.line_marks import Mark
+from pages.components.shared import ui_state
+
+BUNDLE = ASSETS / "editor" / "bundle.js"
+BUILD = "cd assets/editor && npm ci --ignore-scripts && npm run build"
+LABEL = "Kernel source"
+
+# Streamlit runs it at every drawing; the bundle may arrive before or after.
+_MOUNT = """\
+export default async function (component) {
+  globalThis.cutegenEditor ??= Promise.withResolvers();
+  const { mount } = await globalThis.cutegenEditor.promise;
+  return mount(component);
+}
+"""
+
+
+class Actions(NamedTuple):
+    """What the page does with what comes from the editor. They are called as callbacks, before the page is drawn."""
+
+    draft: Callable[[Message], None]
+    run: Callable[[Message], None]
+    close: Callable[[], None]
+    discard: Callable[[], None]
+
+
+class _Components(NamedTuple):
+    bundle: Callable[..., Any]
+    editor: Callable[..., Any]
+
+
+@lru_cache(maxsize=1)
+def _components() -> _Components:
+    try:
+        code = BUNDLE.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"the editor cannot be read: {error}; build it with `{BUILD}`, or set CUTEGEN_EDITOR=text for a text field"
+        ) from error
+    return _Components(
+        st.components.v2.component("cutegen-editor-bundle", js=code),
+        st.components.v2.component("cutegen-editor", js=_MOUNT, isolate_styles=False),
+    )
+
+
+def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[Mark, ...], marks_of: str,
+                       actions: Actions, *, focus: bool) -> None:  # fmt: skip
+    """The editor of this draft.
+
+    Args:
+        key: one editor's, stable while it is open.
+        session: under its name a browser tab keeps what could not be saved.
+        marks: what was said about the lines of `draft.text`; they are placed anew when `marks_of` changes.
+        focus: it was just opened by hand, and takes the keyboard.
+
+    Raises:
+        UsageError: the built bundle is missing.
+    """
+    visit.drawn = content_key(draft.text)
+    data = {
+        "name": session, "label": LABEL, "focus": focus,
+        "opening": visit.opening, "ack": visit.ack, "refused": visit.refused, "version": visit.drawn,
+        "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
+    }  # fmt: skip
+
+    def message(name: str, act: Callable[[Message], None]) -> Callable[[], None]:
+        def received() -> None:
+            sent = read_message(ui_state.reported(key, name))
+            if sent:
+                act(sent)
+
+        return received
+
+    def left(name: str, act: Callable[[], None]) -> Callable[[], None]:
+        return lambda: act() if ui_state.reported(key, name) == visit.opening else None
+
+    with st.container(gap=None):
+        _components().editor(
+            key=key, data=data, on_draft_change=message("draft", actions.draft),
+            on_run_change=message("run", actions.run), on_close_change=left("close", actions.close),
+            on_discard_change=left("discard", actions.discard),
+        )  # fmt: skip
+        _components().bundle(key="editor-bundle")

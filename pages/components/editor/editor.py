@@ -1,0 +1,264 @@
+"""The editor of the shown kernel. Typing is kept as a draft in the store, so a reload or a refusal loses nothing.
+
+It is the code editor, or a plain text field where `CUTEGEN_EDITOR=text` is set or the address says `?editor=text`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.propose.cutegen.prompting import FOLDER
+from cutegen_core.records.as_json import dump
+from cutegen_core.records.candidate import content_key
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.trial import Trial
+from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.views import SessionView, StepView
+from pages.components.editor import code_editor, draft_exchange, plan_form
+from pages.components.editor.draft_exchange import Message, Visit
+from pages.components.session.line_marks import marks_of, moved
+from pages.components.session.source import line_messages
+from pages.components.shared import ui_state
+from pages.components.shared.texts import heading, note, table
+
+SETTING = "CUTEGEN_EDITOR"
+KINDS = ("code", "text")
+EDITOR_HEIGHT_PX = 520
+OTHERS_POLL_S = 2.0
+"""How soon a draft changed in another tab is seen here."""
+_EMPTY = "The editor is empty."
+_CHANGED = "The text had changed meanwhile. The form shows it as it is now; please change it there again."
+
+
+@dataclass
+class _Field:
+    """The plain text field: its key, and the draft as it was kept or taken over here last."""
+
+    key: str
+    seen: Draft
+
+
+def is_open(store: Store, view: SessionView) -> bool:
+    """A draft is being typed, unless this tab has closed the editor for now."""
+    return store.draft(view.id) is not None and ui_state.editing(view.id) is not False
+
+
+def has_changes(store: Store, session: str) -> bool:
+    """The draft differs from the source it was started from."""
+    draft = store.draft(session)
+    return draft is not None and draft.text != _source(store, draft.base)
+
+
+def start(store: Store, session: str, base: str) -> None:
+    """Opens the editor on this candidate ("": on an example), or on the draft that is already there."""
+    if store.draft(session) is None:
+        store.save_draft(session, Draft(base, _source(store, base)))
+    ui_state.set_editing(session, True)
+
+
+def kind() -> str:
+    """Which editor is wanted, one of `KINDS`; UsageError for another word in the environment."""
+    wanted = st.query_params.get("editor", "")
+    if wanted in KINDS:
+        return wanted
+    setting = os.environ.get(SETTING, KINDS[0])
+    if setting not in KINDS:
+        raise UsageError(f"{SETTING} is {setting!r}; it can be {' or '.join(KINDS)}")
+    return setting
+
+
+def render_editor(store: Store, view: SessionView, shown: StepView | None) -> None:
+    """The plan's form, the text with its Run, Close and Discard, and what was said about its lines when tested."""
+    draft = store.draft(view.id)
+    if draft is None:
+        return
+    step = view.state.step_of(draft.base) if draft.base else None
+    heading(f"Editing step {step.number}: {step.idea}" if step else "A kernel by hand, from an example")
+    if kind() == "text":
+        _text_field(store, view, shown, draft)
+        return
+    tested = views.step_view(store, view.id, step.number).trial if step else None
+    st.fragment(_code)(store, view, draft.base, tested, has_changes(store, view.id))
+    st.fragment(_watch, run_every=OTHERS_POLL_S)(store, view.id, draft.base)
+
+
+def _code(store: Store, view: SessionView, base: str, tested: Trial | None, changed: bool) -> None:
+    """The code editor, drawn again by itself for what is typed; the whole page only when that shows elsewhere, too."""
+    draft = store.draft(view.id)
+    if draft is None or draft.base != base or ui_state.waits_for_page() or has_changes(store, view.id) != changed:
+        st.rerun()
+    visit = _visit(view.id, base)
+    plan_form.render_plan_form(view, draft.text, partial(_rewrite, store, view.id, draft), tested)
+    marks = marks_of(tested)
+    code_editor.render_code_editor(
+        _key(view.id, base), view.id, draft, visit, moved(marks, _source(store, base), draft.text),
+        content_key(dump(marks)), _actions(store, view, base), focus=ui_state.editing(view.id) is True,
+    )  # fmt: skip
+
+
+def _actions(store: Store, view: SessionView, base: str) -> code_editor.Actions:
+    seen = view.state.meaning_seq
+
+    def keep(message: Message) -> None:
+        draft_exchange.take(store, view.id, base, _visit(view.id, base), message)
+
+    def run(message: Message) -> None:
+        visit = _visit(view.id, base)
+        if not draft_exchange.take(store, view.id, base, visit, message):
+            return
+        if not message.text.strip():
+            ui_state.say(_EMPTY)
+            return
+        visit.ran = content_key(message.text)
+        ui_state.choose_now(view.id, Decision(DecisionKind.EDIT, seen, source=message.text, candidate=base or None))
+
+    def leave(done: bool) -> None:
+        if done:
+            discard(store, view.id)
+        ui_state.set_editing(view.id, False)
+        ui_state.redraw_page()
+
+    return code_editor.Actions(keep, run, partial(leave, False), partial(leave, True))
+
+
+def _visit(session: str, base: str) -> Visit:
+    return ui_state.kept(_visit_key(session, base), Visit)
+
+
+def _watch(store: Store, session: str, base: str) -> None:
+    """Redraws when the draft has changed under this tab: typed in another one, run, or discarded."""
+    draft = store.draft(session)
+    if draft is None or draft.base != base or content_key(draft.text) != _visit(session, base).drawn:
+        st.rerun()
+
+
+def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
+    """The form has changed the text it was drawn from; the editor takes it over where nothing was typed since."""
+    if not store.replace_draft(session, old, Draft(old.base, text)):
+        ui_state.say(_CHANGED)
+
+
+def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
+    """A draft changed in another tab is taken over where nothing was typed here since; else the person says which."""
+    field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _Field(_key(view.id, draft.base), draft))
+    if ui_state.text(field.key) in ("", field.seen.text):
+        ui_state.put(field.key, draft.text)
+        field.seen = draft
+    tested = shown.trial if shown and shown.step.candidate == draft.base else None
+    plan_form.render_plan_form(view, draft.text, partial(_write, store, view.id, field), tested)
+    if field.seen != draft:
+        _which(store, view.id, field, draft)
+    st.text_area(
+        code_editor.LABEL, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
+        on_change=ui_state.noted(_keep, store, view.id, field), persist_state="session",
+    )  # fmt: skip
+    _buttons(store, view, draft.base, field.key)
+    said = sorted(line_messages(tested).items())
+    rows: list[tuple[object, ...]] = [(line, text) for line, texts in said for text in texts]
+    if rows:
+        st.html(table(("line", "said when it was tested"), rows, numbers_from=9))
+
+
+def taken(store: Store, session: str, source: str) -> None:
+    """The engine has made this text a candidate: the draft of it is done with. Typing that went on is kept."""
+    draft = store.draft(session)
+    if draft and draft.text == source:
+        _forget(store, session, draft)
+
+
+def discard(store: Store, session: str) -> None:
+    """Callback: forgets the draft and closes the editor. What its tab still sends of it is not listened to."""
+    draft = store.draft(session)
+    ui_state.set_editing(session, False)
+    if draft:
+        _forget(store, session, draft)
+        ui_state.forget(_visit_key(session, draft.base))
+
+
+def _forget(store: Store, session: str, draft: Draft) -> None:
+    store.save_draft(session, None)
+    ui_state.set_editing(session, False)
+    ui_state.forget(_key(session, draft.base))
+    ui_state.forget(f"field-{_key(session, draft.base)}")
+
+
+def _key(session: str, base: str) -> str:
+    return f"editor-{session}-{base[:12]}"
+
+
+def _visit_key(session: str, base: str) -> str:
+    return f"visit-{session}-{base[:12]}"
+
+
+def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
+    seen = view.state.meaning_seq
+
+    def make(text: str) -> Decision:
+        return Decision(DecisionKind.EDIT, seen, source=text, candidate=base or None)
+
+    with st.container(horizontal=True, gap="xsmall"):
+        st.button(
+            "Run the edit", key="edit-run", type="primary", shortcut="Ctrl+Enter",
+            on_click=ui_state.noted(ui_state.choose, view.id, make, key, _EMPTY),
+        )  # fmt: skip
+        st.button(
+            "Close, keep the draft", key="edit-close", on_click=ui_state.noted(ui_state.set_editing, view.id, False)
+        )
+        st.button("Discard the draft", key="edit-discard", on_click=ui_state.noted(discard, store, view.id))
+
+
+def _keep(store: Store, session: str, field: _Field) -> None:
+    """Keeps what was typed upon the draft as it was seen here. Of one that was run or discarded meanwhile, too.
+
+    Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
+    """
+    typed, last = field.seen._replace(text=ui_state.text(field.key)), ui_state.tab().last
+    if typed == field.seen or (last and last.decision.source == typed.text):
+        return
+    if store.draft(session) is None:
+        store.save_draft(session, typed)
+    elif not store.replace_draft(session, field.seen, typed):
+        return
+    field.seen = typed
+
+
+def _write(store: Store, session: str, field: _Field, text: str) -> None:
+    """The form has changed the text: it is the draft, and what the field shows. What was just typed comes first."""
+    if ui_state.text(field.key) != field.seen.text:
+        ui_state.say(_CHANGED)
+        return
+    written = field.seen._replace(text=text)
+    _rewrite(store, session, field.seen, text)
+    if store.draft(session) == written:
+        field.seen = written
+        ui_state.put(field.key, text)
+
+
+def _which(store: Store, session: str, field: _Field, draft: Draft) -> None:
+    """What was typed upon a text that has changed meanwhile is neither kept nor lost."""
+    note("warning", "The draft was changed meanwhile in another tab. What you typed here is not kept yet.")
+    with st.container(horizontal=True, gap="xsmall"):
+        st.button(
+            "Keep what I typed", key="edit-mine", on_click=ui_state.noted(_keep_mine, store, session, field, draft)
+        )
+        st.button("Take the other", key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
+
+
+def _keep_mine(store: Store, session: str, field: _Field, draft: Draft) -> None:
+    field.seen = draft
+    _keep(store, session, field)
+
+
+def _take_theirs(field: _Field, draft: Draft) -> None:
+    field.seen = draft
+    ui_state.put(field.key, draft.text)
+
+
+def _source(store: Store, base: str) -> str:
+    return store.text(base) if base else (FOLDER / "example.cu").read_text()

@@ -1,0 +1,184 @@
+"""The launch plan of the draft as a form above its text, and what it comes to on every workload.
+
+What is changed in one is changed in the other. What cannot be written stays in its field, with the reason below it;
+what can be written and not launched is said at the field it comes from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.kernel.plan_records import LaunchSpec, Located, Parameter
+from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.trial import Trial
+from cutegen_core.views import SessionView
+from pages.components.editor import plan_numbers
+from pages.components.shared import ui_state
+from pages.components.shared.texts import escaped, heading, plain_label
+
+_HELP = {"smem": "Dynamic shared memory of a block, in bytes: an expression"}
+
+Write = Callable[[str], None]
+"""Takes the changed text of the draft."""
+
+
+class Field(NamedTuple):
+    """One value of one launch: as typed, and whether it is a list in the file."""
+
+    name: str
+    typed: str
+    is_list: bool
+
+
+class Refused(NamedTuple):
+    """What was typed into a field and could not be written: it stays there until the text changes."""
+
+    typed: str
+    why: str
+    text: str
+
+
+def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial | None) -> None:
+    """`tested` is the trial of the kernel the draft was started from."""
+    key = f"plan-form-{view.id}"  # its label changes with the plan; it stays open
+    try:
+        kernel = parse(text)
+    except KernelFileError as error:
+        with st.expander("▲ Launch plan · it cannot be read", key=key):
+            _error(f"The plan cannot be read: {error}")
+        return
+    found = plan_numbers.look(view, kernel, tested)
+    with st.expander(plain_label(f"Launch plan · {_summary(kernel.launches[0])}{found.in_a_line}"), key=key):
+        said = _by_field(kernel, found)
+        if kernel.params:
+            _parameters(view.id, kernel, write, said)
+        for index, launch in enumerate(kernel.launches):
+            _launch(view.id, kernel, index, launch, write, said)
+        plan_numbers.render_numbers(found, tested)
+
+
+def _summary(launch: LaunchSpec) -> str:
+    shown = (f"{field.name} {field.typed}" for field in _fields(launch) if field.name in ("grid", "block"))
+    return " · ".join((launch.kernel, *shown))
+
+
+def _by_field(kernel: KernelFile, found: plan_numbers.Found) -> Mapping[tuple[str, int, str], str]:
+    """What the resolver refuses, by the section, number and key of the line it names."""
+    places = {line: place for place, line in kernel.contents.lines.items()}
+    return {places[line]: why for line, why in reversed(found.refusals) if line in places}
+
+
+def _fields(launch: LaunchSpec) -> Iterator[Field]:
+    """Grid, block and shared memory, and what else the file has; others are added in the text."""
+    lists: tuple[tuple[str, tuple[Located, ...]], ...] = (
+        ("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster),
+    )  # fmt: skip
+    for name, located in lists:
+        if located:
+            yield Field(name, ", ".join(one.expression.text for one in located), True)
+    yield Field("smem", launch.smem.expression.text if launch.smem else "0", False)
+    if launch.when is not None:
+        yield Field("when", launch.when.expression.text, False)
+
+
+def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str]) -> None:
+    heading("Parameters")
+    for parameter, column in zip(kernel.params, st.columns(max(3, len(kernel.params))), strict=False):
+        key = f"plan-param-{session}-{parameter.name}"
+        change = partial(_set_parameter, kernel.text, parameter, key, write)
+        with column:
+            if parameter.tunable:
+                ui_state.put(key, parameter.default)
+                st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
+                refused = _refused(key, kernel.text)
+                why = f"not written: {refused.why}" if refused else ""
+            else:
+                why = _shown_as_typed(key, str(parameter.default), kernel.text)
+                st.text_input(parameter.name, key=key, on_change=change)
+            _error(why or said.get(("params", 0, parameter.name), ""))
+
+
+def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, write: Write,
+            said: Mapping[tuple[str, int, str], str]) -> None:  # fmt: skip
+    if len(kernel.launches) > 1:
+        heading(f"Launch {index + 1}: {launch.kernel}")
+    fields = tuple(_fields(launch))
+    for field, column in zip(fields, st.columns(len(fields)), strict=True):
+        key = f"plan-{session}-{index}-{field.name}"
+        why = _shown_as_typed(key, field.typed, kernel.text)
+        with column:
+            st.text_input(
+                field.name, key=key, on_change=_set_field, args=(kernel.text, index, field, key, write),
+                help=_HELP.get(field.name, "Expressions, separated by commas" if field.is_list else "An expression"),
+            )  # fmt: skip
+            _error(why or said.get(("launch", index, field.name), ""))
+
+
+def _shown_as_typed(key: str, in_file: str, text: str) -> str:
+    """Fills the field: with what the file has, or with what was refused of this text; returns why it was."""
+    refused = _refused(key, text)
+    ui_state.put(key, refused.typed if refused else in_file)
+    return f"not written: {refused.why}" if refused else ""
+
+
+def _refused(key: str, text: str) -> Refused | None:
+    refused = ui_state.held(f"refused-{key}", Refused)
+    return refused if refused and refused.text == text else None
+
+
+def _error(why: str) -> None:
+    if why:
+        st.html(f'<div class="cg-field-error" role="alert">✗ {escaped(why)}</div>')
+
+
+def _set_field(text: str, index: int, field: Field, key: str, write: Write) -> None:
+    typed = ui_state.text(key)
+    value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
+    _change(key, field.typed, text, write, lambda: parse(text).with_launch(index, field.name, value))
+
+
+def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> None:
+    typed = ui_state.text(key)
+
+    def changed() -> str:
+        if parameter.tunable:
+            return parse(text).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed))
+        try:
+            number = type(parameter.default)(typed)
+        except ValueError as error:
+            raise KernelFileError(f"{parameter.name} is a number; {typed!r} is not") from error
+        return parse(text).with_param(parameter.name, number)
+
+    _change(key, str(parameter.default), text, write, changed)
+
+
+def _change(key: str, in_file: str, text: str, write: Write, changed: Callable[[], str]) -> None:
+    """Writes what can be read back; what cannot stays in the field."""
+    ui_state.forget(f"refused-{key}")
+    if ui_state.text(key) == in_file:  # a browser whose form has just been closed may repeat what it was sent
+        return
+    try:
+        new = changed()
+        parse(new)
+    except KernelFileError as error:
+        ui_state.put(f"refused-{key}", Refused(ui_state.text(key), str(error), text))
+        return
+    write(new)
+
+
+def _items(typed: str) -> Sequence[str]:
+    """Split at the commas outside brackets."""
+    items, depth = [""], 0
+    for letter in typed:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += letter
+    return [item.strip() for item in items if item.strip()]

@@ -1,0 +1,142 @@
+"""What the launch plan of a draft comes to: grid, block, shared memory, waves and occupancy of every workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.machine import device
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import Occupancy, Trial
+from cutegen_core.views import SessionView
+from cutegen_core.views.plan_preview import PlannedLaunch, PlannedWorkload, preview
+from cutegen_core.views.wording import dims
+from pages.components.editor.shapes import shapes
+from pages.components.shared.texts import Html, escaped, heading, quiet, table
+
+POLL_S = 0.5
+_HEADER = ("workload", "grid", "block", "shared, B", "blocks/SM", "occupancy", "waves", "limited by")
+
+
+class Found(NamedTuple):
+    """The numbers of a draft.
+
+    Attributes:
+        problem: whose workloads they are.
+        waiting: the shapes are still being looked for.
+        unknown: why there are no shapes, "" where there are.
+    """
+
+    problem: Problem
+    target: device.Device
+    workloads: tuple[PlannedWorkload, ...] = ()
+    waiting: bool = False
+    unknown: str = ""
+
+    @property
+    def refusals(self) -> Sequence[tuple[int, str]]:
+        """What cannot be launched: the line, and why, each reason once, with the workloads it holds for."""
+        names: dict[tuple[int, str], list[str]] = {}
+        for one in self.workloads:
+            if one.refusal:
+                names.setdefault((one.line, one.refusal), []).append(one.workload)
+        every = len(self.workloads)
+        return [(line, why if len(for_) == every else f"{', '.join(for_)}: {why}")
+                for (line, why), for_ in names.items()]  # fmt: skip
+
+    @property
+    def in_a_line(self) -> str:
+        """Waves and occupancy of the largest launch, for the form's title; what is refused comes first."""
+        if self.refusals:
+            return " · ✗ cannot be launched"
+        rows = [launch.occupancy for one in self.workloads for launch in one.launches]
+        if not rows:
+            return ""
+        row = max(rows, key=lambda r: r.waves)
+        return f" · {row.waves:.2f} waves · {100 * row.occupancy:.0f} % ({row.limiter})"
+
+
+def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> Found:
+    """The numbers of a draft as far as they are known now."""
+    target = device.target(view.state.settings.arch or None)
+    asked = shapes(view.problem)
+    if not asked.done():
+        return Found(view.problem, target, waiting=True)
+    try:
+        compiled = tested.resources.kernels if tested and tested.resources else ()
+        return Found(view.problem, target, preview(kernel, asked.result(), target, compiled))
+    except CutegenError as error:
+        return Found(view.problem, target, unknown=str(error))
+
+
+def render_numbers(found: Found, tested: Trial | None) -> None:
+    """The table, with what the last test said where that was another number."""
+    heading(f"As typed, on {found.target.name}")
+    if found.waiting:
+        st.fragment(_wait, run_every=POLL_S)(found.problem)
+        return
+    if found.unknown:
+        quiet(f"The shapes of the workloads are not known: {found.unknown}")
+        return
+    before = (
+        {(row.workload, row.kernel): row for row in tested.resources.occupancy} if tested and tested.resources else {}
+    )
+    body = [row for one in found.workloads for row in _rows(one, before, several=_several(found))]
+    st.html(table(_HEADER, body))
+    for said in dict.fromkeys(_rests_on(launch) for one in found.workloads for launch in one.launches):
+        quiet(said)
+
+
+def _wait(problem: Problem) -> None:
+    if shapes(problem).done():
+        st.rerun()
+    quiet("● Asking the reference for the shapes of its workloads …")
+
+
+def _several(found: Found) -> bool:
+    return len({launch.occupancy.kernel for one in found.workloads for launch in one.launches}) > 1
+
+
+def _rows(
+    one: PlannedWorkload, before: dict[tuple[str, str], Occupancy], *, several: bool
+) -> Iterator[tuple[object, ...]]:
+    if one.refusal:
+        yield (one.workload, _failed(one.refusal), *[""] * (len(_HEADER) - 2))
+    for launch in one.launches:
+        row = launch.occupancy
+        old = before.get((row.workload, row.kernel))
+        most = "" if launch.compiled else "at most "
+        yield (
+            f"{row.workload}, {row.kernel}" if several else row.workload,
+            _changed(dims(row.grid), dims(old.grid) if old else ""),
+            _changed(dims(row.block), dims(old.block) if old else ""),
+            _changed(str(row.smem_bytes), str(old.smem_bytes) if old else ""),
+            _changed(f"{most}{row.blocks_per_sm}", str(old.blocks_per_sm) if old else ""),
+            _changed(f"{most}{100 * row.occupancy:.0f} %", f"{100 * old.occupancy:.0f} %" if old else ""),
+            _changed(f"{row.waves:.2f}", f"{old.waves:.2f}" if old else ""),
+            row.limiter if row.blocks_per_sm else _failed(f"{row.limiter}: no block fits"),
+        )  # fmt: skip
+
+
+def _failed(why: str) -> Html:
+    return Html(f'<span class="cg-failed">✗ {escaped(why)}</span>')
+
+
+def _changed(now: str, before: str) -> Html:
+    """A number, with the one it was when it was tested where that is another."""
+    was = f' <span class="cg-was">was {escaped(before)}</span>' if before and before != now else ""
+    return Html(f"{escaped(now)}{was}")
+
+
+def _rests_on(launch: PlannedLaunch) -> str:
+    if launch.compiled is None:
+        return (
+            f"{launch.occupancy.kernel} was not compiled yet: without its registers and static shared memory, "
+            "occupancy is an upper bound."
+        )
+    spent = f"{launch.compiled.registers} registers and {launch.compiled.smem_static_bytes} B of static shared memory"
+    return f"{launch.compiled.kernel}: {spent} as last compiled; the edit may change them."

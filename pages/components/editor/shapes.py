@@ -1,0 +1,28 @@
+"""The shapes of a problem's workloads, asked of its reference in the background: that starts a process and takes
+seconds, and no page waits for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import streamlit as st
+
+from cutegen_core.records.problem import Problem
+from cutegen_core.views.plan_preview import Signatures, signatures_of
+
+_KEPT = 64
+_ASKED_AGAIN_S = 600
+"""What could not be told may be told later: the machine was busy, the reference was repaired."""
+
+
+def shapes(problem: Problem) -> Future[Signatures]:
+    """Those of every workload; the first call for a problem starts looking."""
+    return _asked(problem.key, problem)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT, ttl=_ASKED_AGAIN_S)
+def _asked(key: str, _problem: Problem) -> Future[Signatures]:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="shapes")  # not `with`: leaving it would wait
+    future = pool.submit(signatures_of, _problem)
+    pool.shutdown(wait=False)
+    return future

@@ -1,0 +1,155 @@
+"""Starting a session: on a built-in problem, or on one that was loaded by path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.machine.device import KNOWN, Device, target
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models
+from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.problem import Problem
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
+from pages.components.problems.listing import known
+from pages.components.shared import places
+from pages.components.shared.texts import note, quiet, visible
+
+FIRST_PROBLEM = "softmax"
+DEFAULT_TOKENS = 400_000
+PROPOSERS = {
+    "playbook": "playbook: verified templates, needs no model",
+    "llm": "llm: a language model writes, repairs and tunes",
+    "manual": "manual: you carry the prompt to a model and paste its reply",
+}
+GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
+
+
+def render_new_session(store: Store, chosen: Problem | None = None) -> None:
+    """The choices of a session; starting opens it. `chosen` leaves out the choice of the problem."""
+    name = chosen.name if chosen else "any"
+    problem = chosen or _problem([e.problem for e in known().entries if e.problem])
+    first, second, third = st.columns([1.6, 1, 1])
+    with first:
+        proposer = st.selectbox(
+            "Proposer", list(PROPOSERS), format_func=PROPOSERS.__getitem__, key=f"new-proposer-{name}"
+        )
+    with second:
+        autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
+    with third:
+        steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
+    with st.container():  # always there, so that what is below keeps its place
+        llm = _llm(name) if proposer == "llm" else Llm()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        gates = st.segmented_control(
+            "Wait for me before", GATES, selection_mode="multi", default=list(start.DEFAULT_GATES),
+            format_func=_gate_words.__getitem__, key=f"new-gates-{name}",
+        )  # fmt: skip
+        arch = st.selectbox(
+            "Compile for", list(KNOWN), index=list(KNOWN).index(target().arch), key=f"new-arch-{name}", width=150
+        )
+        pressed = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
+    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(target(arch))}")
+    if pressed:
+        ordered = tuple(gate for gate in GATES if gate in gates)
+        places.go_to_session(
+            start.create(
+                store,
+                problem,
+                proposer=proposer,
+                autonomy=autonomy,
+                gates=ordered,
+                max_steps=int(steps),
+                arch=arch,
+                model=llm.model,
+                max_tokens=llm.max_tokens,
+            )
+        )
+
+
+def runs_on(device: Device) -> str:
+    """What a session for this device is run on, and what it will find out."""
+    if start.default_executor(device) == "gpu":
+        return f"Runs on the GPU of this machine, {device.name}: kernels are tested and timed there."
+    return "Runs on the emulator: right or wrong is proven, time is not measured."
+
+
+class Llm(NamedTuple):
+    """What a language model needs to be told; `model` "" lets every role be answered by its own."""
+
+    ready: bool = True
+    model: str = ""
+    max_tokens: int | None = None
+
+
+def _llm(name: str) -> Llm:
+    """Which model, and how many tokens at most; where to set one up when there is none."""
+    try:
+        models = model_settings.read()
+    except UsageError as error:
+        note("error", str(error))
+        return Llm(ready=False)
+    if not models.settings:
+        note("info", "No language model is set up yet. Any OpenAI-compatible server will do, also one on this machine.")
+        st.page_link(places.setup(), label="Set one up on the Setup page")
+        return Llm(ready=False)
+    which, tokens = st.columns([1.6, 2])
+    # One model for everything comes first, unless the roles have been given out.
+    known = [s.name for s in models.settings]
+    known = ["", *known] if models.roles else known
+    with which:
+        model = st.selectbox(
+            "Model", known, key=f"new-model-{name}",
+            format_func=lambda n: visible(_model_words(models, n)) if n else "each role by its own model",
+        )  # fmt: skip
+    with tokens:
+        budget = st.number_input(
+            "Token budget, prompts and replies together (0: no limit)", 0, 1_000_000_000, DEFAULT_TOKENS, 50_000,
+            key=f"new-tokens-{name}",
+        )  # fmt: skip
+    return Llm(True, model, int(budget) or None)
+
+
+def _model_words(models: Models, name: str) -> str:
+    settings = models.named(name)
+    return f"{name}: {settings.model} at {settings.base_url}"
+
+
+def render_path() -> None:
+    """A path leads to the problems page, which loads it."""
+    with st.form("path", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        path = st.text_input(
+            "Path",
+            key="start-path",
+            placeholder="/path/to/KernelBench/level1 or one file.py",
+            label_visibility="collapsed",
+        )
+        if st.form_submit_button("Load", key="start-load") and path.strip():
+            st.switch_page(places.problems(), query_params={"path": path.strip()})
+    quiet("Files are run only in a limited process without network and keys.")
+
+
+_gate_words = {
+    Gate.PROMPT: "a prompt is sent",
+    Gate.PLAN: "a plan is carried out",
+    Gate.DIFF: "a change is compiled",
+    Gate.PROMOTION: "a verdict counts",
+}
+
+
+def _problem(known: Sequence[Problem]) -> Problem:
+    by_name = {problem.name: problem for problem in known}
+    first = list(by_name).index(FIRST_PROBLEM) if FIRST_PROBLEM in by_name else 0
+    name = st.selectbox(
+        "Problem",
+        list(by_name),
+        index=first,
+        key="new-problem",
+        format_func=lambda n: visible(f"{n}: {by_name[n].title}"),
+    )
+    return by_name[name]

@@ -1,0 +1,224 @@
+"""A problem being edited: its form, its text beside it, what differs from the original, and where it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from cutegen_core.problems import edit, library, read, saved
+from cutegen_core.records.errors import CutegenError, ProblemError
+from cutegen_core.records.problem import Problem, Workload
+from cutegen_core.trajectory.store import Store
+from pages.components.problems import listing, problem_draft
+from pages.components.problems.problem_draft import Editing
+from pages.components.problems.problem_form import render_form
+from pages.components.problems.problem_view import render_reference
+from pages.components.shared import address, ui_state
+from pages.components.shared.texts import chip, escaped, heading, note, quiet
+
+TEXT_HEIGHT_PX = 460
+
+
+def render_state(store: Store, editing: Editing, *, may_edit: bool, is_open: bool) -> None:
+    """The line of what this is, what was edited, and the way in and back."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.html(_title(editing))
+        if may_edit and not is_open:
+            st.button("Edit", key="problem-edit", shortcut="E", on_click=ui_state.noted(address.go, edit="1"))
+        if may_edit and is_open and editing.original:
+            st.button("Close, keep the draft", key="problem-close", on_click=ui_state.noted(address.go, edit=None))
+        if may_edit and editing.draft:
+            st.button("Reset", key="problem-reset", on_click=ui_state.noted(_reset, store, editing),
+                      help="Forgets what was edited")  # fmt: skip
+    for line in _differences(editing):
+        quiet(f"≠ {line}")
+    if editing.is_outdated:
+        note("warning", "The problem was changed after you began to edit it; the draft is still of the earlier one.")
+
+
+def _title(editing: Editing) -> str:
+    if editing.original is None:
+        return '<h2 class="cg-problem">A problem of your own</h2>'
+    marks = chip("≠ edited", "warning", "What differs is listed below") if editing.changes else ""
+    own = editing.original.origin
+    return (
+        f'<h2 class="cg-problem">{escaped(editing.original.name)} {marks}</h2>'
+        f'<div class="cg-quiet">{escaped(editing.original.title)} · {escaped(own)}</div>'
+    )
+
+
+def _differences(editing: Editing) -> tuple[str, ...]:
+    """Of the draft to what it was made from; of a saved problem to the one it names."""
+    if editing.draft or editing.original is None:
+        return editing.changes
+    name = read.edited_from(editing.original)
+    first = next((e.problem for e in listing.known().entries if e.name == name and e.problem), None)
+    if not name or first is None:
+        return (f"edited from {name}, which is not here",) if name else ()
+    changes = edit.changes(first, editing.original)
+    return (f"edited from {name}:", *changes) if changes else ()
+
+
+def _reset(store: Store, editing: Editing) -> None:
+    problem_draft.discard(store, editing)
+    ui_state.forget(_text_key(editing))
+    ui_state.forget(_refused(editing))
+
+
+# -- the editor --------------------------------------------------------------------------------------------------------
+
+
+def render_form_or_error(store: Store, editing: Editing) -> None:
+    """The fields of the draft; what is missing or wrong where they cannot be drawn."""
+    if editing.problem is None:
+        note("error", editing.error)
+        quiet("The fields come back when the text beside can be read again.")
+    elif not editing.problem.workloads:
+        _sizes_wanted(store, editing, editing.problem)
+    else:
+        with st.container(key="problem-form"):
+            render_form(editing.key, editing.problem, partial(problem_draft.take, store, editing.original))
+
+
+def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
+    heading("Workloads")
+    quiet(
+        "There are none yet. Put your reference in place of the text beside, then load it: it is run in a process of "
+        "its own, without network, keys and files, at smaller and smaller sizes, until some are small enough to test."
+    )
+    key = f"{editing.key}-failed"
+    if st.button("Load it: find sizes to test with", key="problem-derive", type="primary", shortcut="Ctrl+Enter"):
+        ui_state.put(key, "")
+        with st.spinner("Running the reference at smaller sizes, some seconds …"):
+            try:
+                found = _derived(problem)
+            except CutegenError as error:
+                ui_state.put(key, str(error))
+            else:
+                _keep_derived(store, editing, edit.with_workloads(editing.text, found.workloads))
+                st.rerun()
+    failed = ui_state.text(key)
+    if failed:
+        note("error", failed)
+
+
+def _keep_derived(store: Store, editing: Editing, text: str) -> None:
+    """The sizes found; upon a text that has changed meanwhile they stand in the field, and the person says which
+    holds."""
+    if not problem_draft.write(store, editing, text):
+        ui_state.put(_text_key(editing), text)
+        ui_state.put(_refused(editing), "1")
+
+
+def _derived(problem: Problem) -> Problem:
+    with library.Loader() as loader:
+        return loader.complete(problem)
+
+
+def failure(editing: Editing, lint_error: str) -> tuple[str, int]:
+    """What is wrong with the text and at which line: it cannot be read, loaded, or linted."""
+    said = editing.error or ui_state.text(f"{editing.key}-failed") or lint_error
+    return said, editing.line or read.line_of(ProblemError(said), f"{editing.name}.py")
+
+
+def render_text(store: Store, editing: Editing, lint_error: str) -> None:
+    """The file's text; below it, the line that something is wrong with."""
+    heading("Reference, in KernelBench's shape")
+    key = _text_key(editing)
+    if ui_state.text(_refused(editing)):
+        _which(store, editing, key)
+    else:
+        ui_state.put(key, editing.text)
+    st.text_area(
+        "Text of the problem", key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
+        on_change=ui_state.noted(_typed, store, editing, key),
+    )  # fmt: skip
+    quiet("Python with Model, get_inputs and get_init_inputs. Ctrl+Enter takes the text over.")
+    said, line = failure(editing, lint_error)
+    if line:
+        render_reference(editing.text, said, line, f"What is wrong: line {line}")
+
+
+def _typed(store: Store, editing: Editing, key: str) -> None:
+    ui_state.put(f"{editing.key}-failed", "")
+    text = ui_state.text(key).encode(errors="replace").decode()
+    if not problem_draft.write(store, editing, text) and problem_draft.look(store, editing.original).text != text:
+        ui_state.put(_refused(editing), "1")
+
+
+def _which(store: Store, editing: Editing, key: str) -> None:
+    """What is made of a text that has changed meanwhile is neither kept nor lost: the person says which holds."""
+    note("warning", "The problem was changed meanwhile, in a field or another tab. What stands here is not kept yet.")
+    with st.container(horizontal=True, gap="xsmall"):
+        st.button("Keep what is here", key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
+        st.button("Take the other", key="problem-theirs", on_click=ui_state.noted(ui_state.forget, _refused(editing)))
+
+
+def _keep_mine(store: Store, editing: Editing, key: str) -> None:
+    ui_state.forget(_refused(editing))
+    _typed(store, editing, key)
+
+
+def _refused(editing: Editing) -> str:
+    return f"{editing.key}-refused"
+
+
+def _text_key(editing: Editing) -> str:
+    return f"{editing.key}-text"
+
+
+def mend(store: Store, editing: Editing, workloads: tuple[Workload, ...]) -> None:
+    """In a click: the workloads that the lint offers."""
+    problem_draft.take(store, editing.original, lambda problem: replace(problem, workloads=workloads))
+    address.go(edit="1")
+
+
+# -- keeping it --------------------------------------------------------------------------------------------------------
+
+
+def render_keep(store: Store, editing: Editing) -> None:
+    """Under a name in the workspace, or as a file."""
+    heading("Keep it")
+    own = saved.find(editing.name) is not None
+    key = f"{editing.key}-name"
+    ui_state.put_once(key, editing.name if own else "" if editing.original is None else f"{editing.name}_edited")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_input("Name", key=key, placeholder="my_problem", width=260)
+        st.button("Save", key="problem-save", on_click=ui_state.noted(_save, store, editing, key))
+        st.download_button(
+            "Download", editing.text, f"{editing.name}.py", key="problem-download", on_click="ignore",
+            disabled=editing.problem is None,
+        )  # fmt: skip
+    quiet(f"A file in {saved.folder()}: it can be sent to others, and `cutegen run --problem` takes its name.")
+
+
+def _save(store: Store, editing: Editing, key: str) -> None:
+    name = ui_state.text(key).strip()
+    taken = [problem.name for problem in library.catalogue()]
+    text = editing.text
+    try:
+        if editing.original and name != editing.name and not read.edited_from(editing.original):
+            text = edit.with_edited_from(text, editing.name)
+        saved.save(name, text, taken, replace=name == editing.name)
+    except CutegenError as error:
+        ui_state.say(f"Not saved. {error}")
+        return
+    problem_draft.discard(store, editing)
+    ui_state.forget(key)
+    address.go(name=name, path=None, edit=None, new=None)
+
+
+def render_remove(editing: Editing) -> None:
+    """Of a saved problem: away with its file, asked once more."""
+    if editing.original is None or saved.find(editing.name) is None or editing.draft:
+        return
+    with st.popover("Remove …"):
+        quiet("Removes the file. Sessions that were started on it keep it.")
+        st.button("Remove it", key="problem-remove", on_click=ui_state.noted(_remove, editing.name))
+
+
+def _remove(name: str) -> None:
+    saved.remove(name)
+    address.go(name=None, edit=None)

@@ -1,0 +1,188 @@
+"""Workloads and tolerances of a problem as fields, beside its text. What is changed in one is changed in the other.
+
+A field changes the problem as it is when the change is taken up, not as it was drawn: of two quick edits both count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from cutegen_core.problems import edit, read
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
+from pages.components.shared import ui_state
+from pages.components.shared.texts import heading, plain_label, quiet, visible
+
+Change = Callable[[Problem], Problem]
+Take = Callable[[Change], None]
+"""Applies a change to the problem as it is; ProblemError from the change is said."""
+
+_COLUMNS_AT_MOST = 5
+_ALL_SIZES = "sizes"
+_ROLES = {role: role.value for role in WorkloadRole}
+_VALUES = {values: values.value.replace("_", " ") for values in Values}
+_TOLERANCE_FIELDS = {"atol": "atol", "rtol": "rtol", "error_multiple": "times the reference's own error"}
+
+
+def render_form(key: str, problem: Problem, take: Take) -> None:
+    """Every workload in a row of fields, then the tolerances.
+
+    Args:
+        key: of the problem's draft; the fields' keys begin with it.
+    """
+    own = {name: str(slot.value) for name, slot in read.sizes_of(problem).items()}
+    columns = own if len(own) <= _COLUMNS_AT_MOST else {_ALL_SIZES: ""}
+    widths = [1.5, 1.6, 1.3, *([1] * len(columns) if columns is own else [3]), 0.45]
+    heading("Workloads")
+    _titles(widths, ("name", "role", "values", *columns, ""))
+    for number, workload in enumerate(problem.workloads):
+        for column, draw in zip(
+            st.columns(widths, gap="xsmall", vertical_alignment="center"),
+            _cells(f"{key}-{number}", workload, columns, take), strict=True,
+        ):  # fmt: skip
+            with column:
+                draw()
+    st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.with_another))
+    quiet(
+        "emulator: small, tested everywhere. correctness: larger, tested too. benchmark: timed, on a GPU. "
+        "An empty size is the file's own, shown in grey; a shape is typed as (3, 64)."
+    )
+    _tolerances(key, problem, take)
+
+
+def _titles(widths: Sequence[float], titles: Sequence[str]) -> None:
+    for column, title in zip(st.columns(widths, gap="xsmall"), titles, strict=True):
+        with column:
+            quiet(title)
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------------
+
+
+def _cells(key: str, workload: Workload, columns: Mapping[str, str], take: Take) -> tuple[Callable[[], None], ...]:
+    """What draws each field of a row; `columns` are sizes and the file's own value of each."""
+
+    def act(change: Callable[[Workload, str], Workload]) -> Callable[[str], None]:
+        return lambda typed: take(lambda now: edit.with_changed(now, workload.name, lambda w: change(w, typed)))
+
+    label = f"of workload {workload.name}"
+    return (
+        partial(_field, f"{key}-name", f"Name {label}", workload.name, "", act(_renamed)),
+        partial(_choice, f"{key}-role", f"Role {label}", _ROLES, workload.role, act(_for_role)),
+        partial(_choice, f"{key}-values", f"Values {label}", _VALUES, workload.values, act(_drawing)),
+        *(
+            partial(
+                _field, f"{key}-size-{name}", f"{name} {label}", _cell(workload, name), own,
+                act(partial(_sized, name)),
+            )
+            for name, own in columns.items()
+        ),
+        partial(_remove, f"{key}-remove", workload.name, take),
+    )  # fmt: skip
+
+
+def _renamed(workload: Workload, typed: str) -> Workload:
+    return replace(workload, name=typed.strip())
+
+
+def _for_role(workload: Workload, typed: str) -> Workload:
+    return replace(workload, role=WorkloadRole(typed))
+
+
+def _drawing(workload: Workload, typed: str) -> Workload:
+    return replace(workload, values=Values(typed))
+
+
+def _sized(name: str, workload: Workload, typed: str) -> Workload:
+    """The workload with the size as typed; an empty field leaves it to the file."""
+    if name == _ALL_SIZES:
+        return replace(workload, sizes=edit.sizes_from(typed))
+    others = {size: value for size, value in workload.sizes.items() if size != name}
+    return replace(workload, sizes={**others, name: edit.size_from(name, typed)} if typed.strip() else others)
+
+
+def _cell(workload: Workload, name: str) -> str:
+    if name == _ALL_SIZES:
+        return ", ".join(f"{size} = {value}" for size, value in workload.sizes.items())
+    return str(workload.sizes.get(name, ""))
+
+
+# Labels that are not shown are read out as they stand: no Markdown, nothing to escape.
+
+
+def _field(key: str, label: str, value: str, placeholder: str, act: Callable[[str], None]) -> None:
+    ui_state.put(key, value)
+    st.text_input(
+        visible(label), key=key, placeholder=placeholder, label_visibility="collapsed",
+        on_change=ui_state.noted(_taken_up, key, act),
+    )  # fmt: skip
+
+
+def _choice(key: str, label: str, words: Mapping[Any, str], value: str, act: Callable[[str], None]) -> None:
+    ui_state.put(key, value)
+    st.selectbox(
+        visible(label), list(words), key=key, format_func=words.__getitem__, label_visibility="collapsed",
+        on_change=ui_state.noted(_taken_up, key, act),
+    )  # fmt: skip
+
+
+def _taken_up(key: str, act: Callable[[str], None]) -> None:
+    act(ui_state.text(key))
+
+
+def _remove(key: str, name: str, take: Take) -> None:
+    st.button(
+        "✕", key=key, help=plain_label(f"Remove workload {name}"),
+        on_click=ui_state.noted(take, lambda now: edit.with_changed(now, name, lambda _: None)),
+    )  # fmt: skip
+
+
+# -- tolerances --------------------------------------------------------------------------------------------------------
+
+
+def _tolerances(key: str, problem: Problem, take: Take) -> None:
+    heading("Right means")
+    dtypes = list(problem.tolerance) or ["float32"]
+    widths = [1.2, 1, 1, 1.8]
+    _titles(widths, ("outputs of", *_TOLERANCE_FIELDS.values()))
+    for dtype in dtypes:
+        first, *columns = st.columns(widths, gap="xsmall", vertical_alignment="center")
+        with first:
+            st.text(dtype)
+        for column, field in zip(columns, _TOLERANCE_FIELDS, strict=True):
+            with column:
+                _tolerance(f"{key}-tolerance-{dtype}-{field}", problem, dtype, field, take)
+    with st.container(horizontal=True, gap="xsmall"):
+        for dtype in DEFAULT_TOLERANCE:
+            if dtype not in dtypes:
+                add = ui_state.noted(take, partial(_judged, dtype, "", ""))
+                st.button(f"Add {dtype}", key=f"{key}-tolerance-add-{dtype}", on_click=add)
+
+
+def _tolerance(key: str, problem: Problem, dtype: str, field: str, take: Take) -> None:
+    now, usual = (f"{getattr(one, field):g}" for one in (problem.tolerance_for(dtype), DEFAULT_TOLERANCE[dtype]))
+    _field(key, f"{field} of {dtype}", now, usual, lambda typed: take(partial(_judged, dtype, field, typed or usual)))
+
+
+def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
+    """The problem with one number of a tolerance changed; no field states the tolerance as it is."""
+    tolerance = problem.tolerance_for(dtype)
+    if field:
+        value = edit.size_from(f"{dtype} {field}", typed)
+        if isinstance(value, tuple):
+            raise ProblemError(f"{dtype} {field} is one number.")
+        tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})
+    return replace(problem, tolerance={**problem.tolerance, dtype: tolerance})
+
+
+def _finite(name: str, value: float) -> float:
+    """ProblemError for a whole number that no floating point number is near to."""
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ProblemError(f"{name} is larger than any floating point number.") from error

@@ -1,0 +1,163 @@
+"""The lint of a problem on its page: what a glance says at once, and all of it when asked for, in the background.
+
+A lint runs the reference in a sandboxed process and takes some seconds; one runs at a time. What it found is kept for
+as long as the server runs, under the content of the problem.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import streamlit as st
+
+from cutegen_core.machine.device import Device, target
+from cutegen_core.problems import edit
+from cutegen_core.problems.lint import linting
+from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.problem import Problem, Workload
+from pages.components.access import access
+from pages.components.shared import ui_state
+from pages.components.shared.texts import chip, escaped, heading, note, plain_label, quiet
+
+POLL_S = 0.4
+_KEPT = 200
+_SHAPES = {
+    Severity.ERROR: ("✗ error", "failed"),
+    Severity.WARNING: ("▲ warning", "warning"),
+    Severity.NOTE: ("→ note", "info"),
+}
+_UNSEEN = "Seen without running anything."
+
+Mend = Callable[[tuple[Workload, ...]], None]
+"""Callback of a button: takes the workloads that mend a finding."""
+
+
+@dataclass
+class Run:
+    """One lint, waiting, running or done."""
+
+    begun: float = field(default_factory=time.monotonic)
+    stage: str = "waiting for another lint"
+    future: Future[tuple[Finding, ...]] = field(default_factory=Future)
+
+
+def render_lint(problem: Problem, mend: Mend) -> str:
+    """The findings, and what there is to ask for; the error of the reference, "" when there is none."""
+    if not problem.workloads:
+        return ""
+    device = target()
+    run = _runs().get(_key(problem, device))
+    if run and not run.future.done():
+        heading("Lint")
+        st.fragment(_waiting, run_every=POLL_S)(run)
+        _findings(problem, linting.at_a_glance(problem), mend)
+        return ""
+    if run is None:
+        return _unlinted(problem, device, mend)
+    return _linted(run, problem, device, mend)
+
+
+def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
+    heading("Lint")
+    if access.role() is access.Role.OWNER:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
+            quiet("Runs the reference at a small size and looks at its graph, some seconds: would wrong kernels pass?")
+    found = linting.at_a_glance(problem)
+    if found:
+        quiet(_UNSEEN)
+    _findings(problem, found, mend)
+    return ""
+
+
+def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
+    try:
+        found = run.future.result()
+    except CutegenError as error:
+        heading("Lint: it could not be done")
+        note("error", str(error))
+        if access.role() is access.Role.OWNER:
+            again = ui_state.noted(_runs().pop, _key(problem, device), None)
+            st.button("Forget this, to lint again", key="lint-again", on_click=again)
+        return str(error)
+    heading(f"Lint: {_counted(found)} · for {device.name}")
+    if not found:
+        quiet(
+            "✓ No answer that computes nothing passes; shapes, values, tolerance, size and baseline are as they should."
+        )
+    _findings(problem, found, mend)
+    return ""
+
+
+def _counted(found: tuple[Finding, ...]) -> str:
+    """ "1 error, 2 notes"."""
+    numbers = {severity: sum(f.severity is severity for f in found) for severity in Severity}
+    return ", ".join(f"{n} {word}{'s' * (n > 1)}" for word, n in numbers.items() if n) or "nothing found"
+
+
+def start(problem: Problem, device: Device) -> None:
+    """Callback: has the problem linted, once."""
+    access.require_owner()
+    runs = _runs()
+    key = _key(problem, device)
+    if key not in runs:
+        while len(runs) >= _KEPT:
+            runs.pop(next(iter(runs)))
+        runs[key] = run = Run()
+        _pool().submit(_work, run, problem, device)
+
+
+def _work(run: Run, problem: Problem, device: Device) -> None:
+    """In a thread of its own: no page is touched."""
+
+    def progress(stage: str) -> None:
+        run.stage = stage
+
+    try:
+        progress("starting a process for the reference")
+        run.future.set_result(linting.lint(problem, device, progress))
+    except BaseException as error:  # noqa: BLE001 - the thread's boundary: the page raises it
+        run.future.set_exception(error)
+
+
+def _waiting(run: Run) -> None:
+    if run.future.done():
+        st.rerun()
+    quiet(f"● {run.stage} · {time.monotonic() - run.begun:.0f} s")
+
+
+def _key(problem: Problem, device: Device) -> str:
+    return f"{problem.key} {device.arch} {device.name}"
+
+
+@st.cache_resource(show_spinner=False)
+def _runs() -> dict[str, Run]:
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="lint")
+
+
+def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
+    for number, finding in enumerate(found):
+        words, kind = _SHAPES[finding.severity]
+        title = f"{chip(words, kind)} <b>{escaped(finding.what)}</b>"
+        why = f'<div class="cg-quiet">{escaped(finding.why)} {escaped(finding.do)}</div>'
+        st.html(f'<div class="cg-finding">{title}{why}</div>')
+        if finding.workloads and access.role() is access.Role.OWNER:
+            st.button(
+                _offer(problem, finding), key=f"lint-mend-{number}",
+                on_click=ui_state.noted(mend, finding.workloads),
+            )  # fmt: skip
+
+
+def _offer(problem: Problem, finding: Finding) -> str:
+    """What the click does."""
+    changes = edit.changes(problem, replace(problem, workloads=finding.workloads))
+    return plain_label(f"→ Do it: {', '.join(changes)}")

@@ -1,0 +1,82 @@
+"""A list of problems, and one problem as it stands: workloads, tolerance, reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from cutegen_core.problems import read
+from cutegen_core.problems.library import Entry, FolderListing
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
+from pages.components.shared import address, code_tables, ui_state
+from pages.components.shared.code_tables import Notes
+from pages.components.shared.texts import heading, note, plain_label, quiet, table, visible
+
+
+def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
+    """The list as buttons; the choice is in the URL, and None where there is none of that name.
+
+    Args:
+        own: how many of the first ones were saved in the workspace.
+    """
+    wanted = address.get("name")
+    chosen = next((e for e in listing.entries if not wanted or visible(e.name) == wanted), None)
+    with st.container(key="problem-list"):
+        for number, entry in enumerate(listing.entries):
+            if own and number in (0, own):
+                quiet("Saved here" if number == 0 else "Built-in")
+            shown = "shown-" if entry is chosen and not address.get("new") else ""
+            is_edited = entry.problem is not None and edited(entry.problem)
+            st.button(
+                plain_label(_line(entry, is_edited)), key=f"step-row-{shown}problem-{number}", type="tertiary",
+                width="stretch",
+                on_click=ui_state.noted(address.go, name=visible(entry.name), edit=None, new=None),
+            )  # fmt: skip
+    return chosen
+
+
+def render_nothing(listing: FolderListing) -> None:
+    """Why no problem is shown."""
+    if not listing.entries:
+        note("info", "No Python file is there.")
+    else:
+        note("error", f"There is no problem “{address.get('name')}” here. Choose one of the list.")
+
+
+def _line(entry: Entry, is_edited: bool) -> str:
+    if entry.problem is None:
+        return f"✗ {entry.name} · cannot be loaded"
+    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}"
+
+
+def render_problem(problem: Problem) -> None:
+    """How a kernel of it is judged."""
+    stated = ", ".join(f"{name} = {slot.value}" for name, slot in read.sizes_of(problem).items())
+    own = f": {stated}" if stated else ""
+    rows: list[tuple[object, ...]] = [
+        (
+            w.name,
+            w.role,
+            ", ".join(f"{k} = {v}" for k, v in w.sizes.items()) or f"as in the file{own}",
+            w.values.replace("_", " "),
+        )
+        for w in problem.workloads
+    ]
+    st.html(table(("workload", "for", "sizes", "values"), rows, numbers_from=9))
+    st.html(table(("right means", "atol", "rtol", "times the reference's own error"), _tolerances(problem)))
+    if problem.allow:
+        quiet(f"A kernel may declare: {', '.join(problem.allow)}")
+
+
+def render_reference(source: str, error: str = "", line: int = 0, title: str = "Reference") -> None:
+    """The text, with what was said of one of its lines."""
+    heading(title)
+    with st.container(key="reference-pane"):
+        st.html(code_tables.plain(source, Notes({line: (error,)} if line else {}), "python"))
+
+
+def _tolerances(problem: Problem) -> list[tuple[object, ...]]:
+    dtypes = list(problem.tolerance) or list(DEFAULT_TOLERANCE)
+    found = [(dtype, problem.tolerance_for(dtype)) for dtype in dtypes]
+    return [(dtype, f"{t.atol:g}", f"{t.rtol:g}", f"{t.error_multiple:g}") for dtype, t in found]

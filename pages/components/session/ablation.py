@@ -1,0 +1,98 @@
+"""What each hunk of a change is worth: a button that has them tried apart, and the table of what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView, StepView
+from cutegen_core.views.wording import lowered
+from pages.components.shared import ui_state
+from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, tooltip
+
+if TYPE_CHECKING:  # they know the evaluator, which takes a while to load
+    from cutegen_core.evaluate.ablation import AblationTable
+    from cutegen_core.evaluate.variant import Spent
+
+FEWEST, MOST = 2, 8
+_SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
+
+
+def tried(view: SessionView, shown: StepView) -> bool:
+    """There is a table for the shown step."""
+    return (shown.step.candidate or "") in view.state.ablations
+
+
+def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int) -> None:
+    """The table where there is one, else the way to it."""
+    state, candidate = view.state, shown.step.candidate or ""
+    found = state.ablations.get(candidate)
+    if found and found.message:
+        note("warning", found.message)
+    elif found:
+        from cutegen_core.evaluate.ablation import AblationTable
+
+        _render(store.record(AblationTable, found.rows))
+    if state.ablation_wanted == candidate:
+        quiet("● The hunks are tried apart as soon as the engine is free.")
+    elif FEWEST <= hunks <= MOST and not state.settings.imported:
+        st.button(
+            "Try the hunks apart" if not found else "Try them apart again", key="ablate", shortcut="T",
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda _: Decision(DecisionKind.ABLATE, candidate=candidate)
+            ),
+            help="Builds and tests the change without each hunk, and each hunk alone; times them where there is a GPU.",
+        )  # fmt: skip
+
+
+def _render(found: AblationTable) -> None:
+    heading("What each hunk is worth")
+    everything = tuple(range(1, len(found.titles) + 1))
+    nothing, whole = found.row(), found.row(*everything)
+    rows: list[tuple[object, ...]] = []
+    for number, title in enumerate(found.titles, 1):
+        without, alone = found.row(*(n for n in everything if n != number)), found.row(number)
+        rows.append((
+            number, title,
+            *_cells(without.spent if without else None, whole.spent if whole else None),
+            *_cells(alone.spent if alone else None, nothing.spent if nothing else None),
+        ))  # fmt: skip
+    header = ("hunk", "lines", "without it", "beside all", "alone", "beside none")
+    st.html(table(header, rows, numbers_from=9))
+    for name, row in (("Before the change", nothing), ("With all hunks", whole)):
+        if row:
+            quiet(f"{name}: {_told(row.spent)}")
+    quiet("A word compares with the kernel before the change, timed in turns with it.")
+
+
+def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
+    """The verdict, and how much more it takes than `beside`: time where both were timed, else registers and spills."""
+    if spent is None:
+        return "", ""
+    shape, kind = ("✓", "passed") if spent.status is Status.PASSED else ("✗", "failed")
+    told = escaped(f"{shape} {_told(spent)}")
+    verdict = Html(f'<span class="cg-{kind}" title="{tooltip(spent.message)}">{told}</span>')
+    if beside is None:
+        return verdict, ""
+    if spent.latency_ms is not None and beside.latency_ms is not None:
+        return verdict, f"{1000 * (spent.latency_ms - beside.latency_ms):+.3g} µs"
+    if spent.registers and beside.registers:
+        return (
+            verdict,
+            f"{spent.registers - beside.registers:+d} registers, {spent.spill_bytes - beside.spill_bytes:+d} B",
+        )
+    return verdict, ""
+
+
+def _told(spent: Spent) -> str:
+    """Time and word where it was timed, else the verdict and what the compiler spent."""
+    if spent.status is not Status.PASSED:
+        return lowered(spent.status)
+    if spent.latency_ms is not None:
+        word = f" {_SHAPES[spent.word]} {spent.word}" if spent.word else ""
+        return f"{1000 * spent.latency_ms:.4g} µs{word}"
+    return f"{spent.registers} registers, {spent.spill_bytes} B spilled"

@@ -1,0 +1,257 @@
+"""The decide bar: everything a person can answer here, each with its key, bound to what is shown.
+
+A button that answers a step has a key of that state: pressed on the picture of before while the next one is on its way,
+it does nothing, instead of answering what nobody has seen yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import SessionState
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView, StepView
+from pages.components.access import access
+from pages.components.compare_present.imported import render_imported_bar
+from pages.components.editor import editor
+from pages.components.session import hunk_view, prompt_gate
+from pages.components.shared import address, ui_state
+from pages.components.shared.texts import plain_label, quiet
+
+BUDGET_STEP = 20
+_SAY_WHAT = "Type what to do into the line first, then press Redirect."
+_SAY_WHY = "Type the reason into the line first, then press Reject."
+MORE_TOKENS = 200_000
+_HINTS = {
+    Gate.PROMPT: "The prompt waits for you; nothing has been sent.",
+    Gate.PLAN: "The plan waits for you.",
+    Gate.DIFF: "The change waits for you before it is compiled.",
+    Gate.PROMOTION: "The verdict waits for you.",
+    Gate.REPLY: "The prompt waits for a reply.",
+    Gate.INSTRUCTION: "The proposer waits for an instruction:",
+}
+
+
+class _Button(NamedTuple):
+    key: str
+    label: str
+    shortcut: str
+    enabled: bool
+    make: Callable[[str], Decision]
+    primary: bool = False
+    help: str = ""
+    text_key: str = ""
+    seen: int = 0
+
+
+def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
+    """The bar at the bottom of the page; of a session that happened elsewhere, what can be done with it."""
+    with st.bottom:
+        if access.looks_on():
+            return
+        if view.state.settings.imported:
+            render_imported_bar(store, view)
+            return
+        _hint_and_chips(store, view, shown)
+        left, middle, right = st.columns([3.2, 4.0, 3.9], vertical_alignment="center")
+        with left, st.container(horizontal=True, gap="xsmall"):
+            _draw(view.id, _approve(store, view, shown))
+            st.button(
+                "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
+                on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
+            )  # fmt: skip
+            _keep_hunks(view, shown)
+            if view.state.status is SessionState.EXHAUSTED:
+                _draw(view.id, _budget(view))
+        with middle:
+            _instruction(view)
+        with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
+            for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
+                _draw(view.id, button)
+
+
+def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
+    """Opens the hunks of the shown step; there, makes a candidate of those that are kept."""
+    if shown is None or not hunk_view.possible(view, shown) or not hunk_view.is_open():
+        st.button(
+            "Keep hunks", key="decide-hunks", shortcut="K", on_click=ui_state.noted(hunk_view.open_view),
+            disabled=shown is None or not hunk_view.possible(view, shown),
+            help="Keeps a part of this change: choose hunk by hunk.",
+        )  # fmt: skip
+        return
+    kept, of = hunk_view.some_kept(shown)
+    made = hunk_view.decision(shown, view.state.meaning_seq) if 0 < kept < of else None
+    _draw(view.id, _Button(
+        "decide-hunks", f"Keep {kept} of {of} hunks" if made else "Keep hunks", "K", made is not None,
+        lambda _: made or Decision(DecisionKind.STOP),
+        help="Drop a hunk first: all of them is Approve, none is Reject." if made is None else "",
+        seen=view.state.meaning_seq,
+    ))  # fmt: skip
+
+
+def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> None:
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        quiet(_hint(view))
+        waits = view.can_approve or prompt_gate.is_open(view)
+        if waits and shown and view.state.step and shown.step.number != view.state.step.number:
+            st.button(
+                f"Show step {view.state.step.number}",
+                key="show-open-step",
+                on_click=ui_state.noted(address.drop, "step"),
+            )
+        chips = views.chips(store, view, shown)
+        if chips:
+            st.html('<div class="cg-quiet">Ideas:</div>', width="content")
+        for number, chip in enumerate(chips):
+            st.button(
+                plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
+                on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
+                help="Puts this into the line; press Redirect to send it.",
+            )  # fmt: skip
+
+
+def _hint(view: SessionView) -> str:
+    state = view.state
+    if state.status is SessionState.AWAITING_REVIEW and state.gate:
+        step = f"Step {state.step.number}:" if state.step else ""
+        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size stands below it
+        return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), said)))
+    if state.status is SessionState.ACCEPTED:
+        return f"Accepted: {state.reason}. Export takes it elsewhere, Branch goes on from any step."
+    return "Working. Stop is S." if view.working else state.reason
+
+
+def _draw(session: str, button: _Button) -> None:
+    st.button(
+        button.label, key=_bound(button.key, button.seen) if button.seen else button.key,
+        shortcut=button.shortcut or None, disabled=not button.enabled,
+        type="primary" if button.primary else "secondary",
+        on_click=ui_state.noted(ui_state.choose, session, button.make, button.text_key, prompt_gate.EMPTY),
+        help=button.help or None,
+    )  # fmt: skip
+
+
+def _bound(key: str, seen: int) -> str:
+    return f"{key}-{seen}"
+
+
+def _instruction(view: SessionView) -> None:
+    """One line for an instruction or a reason; Enter redirects."""
+    key, seen, enabled = _answer_key(view), view.state.meaning_seq, _answerable(view)
+    with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        st.text_input(
+            "Instruction or reason", key=key, label_visibility="collapsed", disabled=not enabled, width="stretch",
+            placeholder="What should change next? Or why is this wrong?", persist_state="session",
+        )  # fmt: skip
+        st.form_submit_button(
+            "Redirect", key=_bound("decide-redirect", seen), shortcut="D", disabled=not enabled,
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda text: Decision(DecisionKind.REDIRECT, seen, text=text), key, _SAY_WHAT
+            ),
+        )  # fmt: skip
+        st.form_submit_button(
+            "Reject", key=_bound("decide-reject", seen), shortcut="X",
+            disabled=not enabled or view.state.open_step is None,
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda text: Decision(DecisionKind.REJECT, seen, text=text), key, _SAY_WHY
+            ),
+        )  # fmt: skip
+
+
+def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button:
+    """An approval is of what is on the screen: while another step is shown the button leads back."""
+    state, gate, step = view.state, view.state.gate, view.state.step
+    if prompt_gate.is_open(view):
+        seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
+        seen = seen and not editor.is_open(store, view)
+        return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
+                       text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
+    label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
+    if gate and gate.gate is Gate.PROMOTION and step is not None:
+        label = "Promote" if step.passed else "Go on and repair"
+    enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
+
+    def make(_: str) -> Decision:
+        assert gate is not None
+        return Decision(DecisionKind.APPROVE, state.meaning_seq, gate=gate.gate, candidate=gate.candidate)
+
+    return _Button("decide-approve", label, "A", enabled, make, primary=True, seen=state.meaning_seq)
+
+
+def _budget(view: SessionView) -> _Button:
+    """More of what has run out: steps, or tokens."""
+    state = view.state
+    steps, tokens, label = state.max_steps + BUDGET_STEP, None, f"Raise to {state.max_steps + BUDGET_STEP} steps"
+    if state.max_tokens is not None and (state.open_step or len(state.steps) < state.max_steps):
+        steps, tokens = state.max_steps, state.max_tokens + MORE_TOKENS
+        label = f"Raise to {tokens:,} tokens"
+    return _Button(
+        "decide-budget", label, "M", True,
+        lambda _: Decision(DecisionKind.BUDGET, max_steps=steps, max_tokens=tokens), primary=True,
+    )  # fmt: skip
+
+
+def _rewind(view: SessionView, shown: StepView | None) -> _Button:
+    """Back to the shown step, or to the step the shown one came from when it is the open one."""
+    state = view.state
+    target = shown.step.number if shown and shown.step.candidate else 0
+    if shown and shown.step is state.open_step:
+        base = state.step_of(shown.step.base) if shown.step.base else None
+        target = base.number if base else 0
+    enabled = bool(state.steps) and (_answerable(view) or state.status is SessionState.ACCEPTED)
+    return _Button(
+        "decide-rewind", f"Rewind to {target}" if target else "Rewind to the start", "W", enabled,
+        lambda _: Decision(DecisionKind.REWIND, state.meaning_seq, step=target),
+        help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.", seen=state.meaning_seq,
+    )  # fmt: skip
+
+
+def _branch(view: SessionView, shown: StepView | None) -> _Button:
+    """On from the shown kernel, beside the best one, which stays the best."""
+    state = view.state
+    number = shown.step.number if shown and shown.step.candidate else 0
+    enabled = number > 0 and (_answerable(view) or state.status is SessionState.ACCEPTED)
+    return _Button(
+        "decide-branch", f"Branch {number}" if number else "Branch", "B", enabled,
+        lambda _: Decision(DecisionKind.BRANCH, state.meaning_seq, step=number),
+        help="Goes on from the shown kernel; the best one stays the best until something beats it.",
+        seen=state.meaning_seq,
+    )  # fmt: skip
+
+
+def _accept(view: SessionView, shown: StepView | None) -> _Button:
+    """The shown kernel when it passed, else the best one."""
+    passed = shown.step.candidate if shown and shown.step.passed else None
+    candidate = passed or view.can_accept
+    step = view.state.step_of(candidate) if candidate else None
+    return _Button(
+        "decide-accept", f"Accept {step.number}" if step else "Accept", "F", step is not None and _answerable(view),
+        lambda _: Decision(DecisionKind.ACCEPT, view.state.meaning_seq, candidate=candidate),
+        help="Finishes with this kernel, after it has passed once more with fresh inputs.", seen=view.state.meaning_seq,
+    )  # fmt: skip
+
+
+def _stop_or_resume(view: SessionView) -> _Button:
+    if view.state.status in (SessionState.STOPPED, SessionState.INTERRUPTED):
+        return _Button("decide-resume", "Resume", "G", True, lambda _: Decision(DecisionKind.RESUME), primary=True)
+    looking = view.state.profile_wanted is not None or view.state.ablation_wanted is not None
+    stoppable = looking or view.working or view.state.status is SessionState.AWAITING_REVIEW
+    return _Button("decide-stop", "Stop", "S", stoppable, lambda _: Decision(DecisionKind.STOP))
+
+
+def _edited(shown: StepView | None) -> str:
+    """What the editor begins with: the shown kernel, or the one the shown step goes on from."""
+    return (shown.step.candidate or shown.step.base or "") if shown else ""
+
+
+def _answerable(view: SessionView) -> bool:
+    return not view.working and view.state.status is not SessionState.ACCEPTED
+
+
+def _answer_key(view: SessionView) -> str:
+    return f"answer-{view.id}"

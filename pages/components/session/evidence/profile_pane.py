@@ -1,0 +1,131 @@
+"""The profile pane: the profiler's chosen metrics beside the parent's, its advice, and the lines that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.performance import KernelProfile, LineCost, Profile
+from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
+from cutegen_core.views.code_text import highlight
+from pages.components.shared import ui_state
+from pages.components.shared.charts import NEEDS_GPU
+from pages.components.shared.code_tables import Heat
+from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, visible
+
+HOTTEST = 12
+_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def render_profile(view: SessionView, shown: StepView, found: ProfileView, parent: Profile | None) -> None:
+    """The profile, or the way to one."""
+    if found.message:
+        note("warning", found.message)
+    if found.profile is None:
+        _none_yet(view, shown)
+        return
+    profile = found.profile
+    quiet(
+        f"{profile.tool}, workload {profile.workload}{'' if parent else '; the parent has no profile to compare with'}"
+    )
+    index = _choose(shown, profile)
+    _kernel(shown, profile.kernels[index], profile_deltas(parent, profile, index))
+    _ask(view, shown, "Profile again")
+
+
+def _choose(shown: StepView, profile: Profile) -> int:
+    """The launch to look at; a plan may launch one kernel several times."""
+    if len(profile.kernels) == 1:
+        return 0
+    return st.selectbox(
+        "Kernel", range(len(profile.kernels)), key=f"profile-kernel-{shown.step.number}", label_visibility="collapsed",
+        format_func=lambda i: visible(f"launch {i + 1}: {profile.kernels[i].kernel}"),
+    )  # fmt: skip
+
+
+def heat(profile: Profile | None) -> Mapping[int, Heat]:
+    """Samples by line over all kernels, for the gutter of the source."""
+    costs = [line for kernel in profile.kernels for line in kernel.lines] if profile else []
+    total = sum(cost.samples for cost in costs)
+    by_line: dict[int, list[LineCost]] = {}
+    for cost in costs:
+        by_line.setdefault(cost.line, []).append(cost)
+    return {line: _heat(found, total) for line, found in by_line.items() if line and total}
+
+
+def _heat(costs: Sequence[LineCost], total: int) -> Heat:
+    samples = sum(cost.samples for cost in costs)
+    stall = max(costs, key=lambda cost: cost.samples).stall
+    waiting = f", mostly waiting: {stall}" if stall else ""
+    return Heat(samples / total, f"{samples} of {total} warp samples{waiting}")
+
+
+def _none_yet(view: SessionView, shown: StepView) -> None:
+    if view.state.settings.executor != "gpu":
+        note("info", f"No profile: {NEEDS_GPU.replace('time', 'profile')}.")
+    elif not shown.step.passed:
+        note("info", "No profile: only a kernel that passed its tests is profiled.")
+    elif view.state.profile_wanted == shown.step.candidate:
+        note("info", "The profiler is asked for; it runs as soon as the device is free.")
+    else:
+        note("info", "Not profiled yet. The profiler runs the kernel many times, so it is asked only when wanted.")
+        _ask(view, shown, "Profile this kernel")
+
+
+def _ask(view: SessionView, shown: StepView, label: str) -> None:
+    settings, candidate = view.state.settings, shown.step.candidate
+    if settings.executor == "gpu" and shown.step.passed and not settings.imported:
+        st.button(
+            label, key="profile-ask", shortcut="P",
+            on_click=ui_state.noted(
+                ui_state.choose, view.id, lambda _: Decision(DecisionKind.PROFILE, candidate=candidate)
+            ),
+        )  # fmt: skip
+
+
+def _kernel(shown: StepView, kernel: KernelProfile, rows: Sequence[ProfileDelta]) -> None:
+    heading(kernel.kernel, is_code=True)
+    body: list[tuple[object, ...]] = [
+        (f"{row.name}, {row.unit}" if row.unit else row.name, "-" if row.before is None else _sized(row.before),
+         _sized(row.value), _change(row))
+        for row in rows
+    ]  # fmt: skip
+    st.html(table(("metric", "parent", "this", "change"), body))
+    if kernel.lines:
+        heading("Hottest lines")
+        st.html(_hottest(shown.source, kernel.lines))
+    if kernel.advice:
+        heading("The profiler's advice")
+        st.html("".join(f'<div class="cg-advice">→ {escaped(text)}</div>' for text in kernel.advice))
+
+
+def _hottest(source: str, lines: Sequence[LineCost]) -> str:
+    code = highlight.lines(source)
+    total = sum(line.samples for line in lines) or 1
+    rows: list[tuple[object, ...]] = []
+    for cost in sorted(lines, key=lambda line: -line.samples)[:HOTTEST]:
+        text = highlight.without_indent(code[cost.line - 1]) if 0 < cost.line <= len(code) else ""
+        link = Html(f'<a class="cg-to-line" href="#L{cost.line}">{cost.line}</a>')
+        bar = f'<span class="cg-bar" style="--share:{100 * cost.samples / total:.0f}%">{cost.samples}</span>'
+        rows.append((link, Html(bar), cost.stall or "-", Html(f'<code class="cg-line-of">{text}</code>')))
+    return table(("line", "samples", "mostly waiting for", "source"), rows, numbers_from=9)
+
+
+def _change(row: ProfileDelta) -> str:
+    if row.before is None:
+        return ""
+    change = row.value - row.before
+    if abs(change) <= 1e-9 * max(1.0, abs(row.before)):
+        return "="
+    shape = "▲ +" if change > 0 else "▼ −"
+    relative = f" ({100 * change / abs(row.before):+.2g} %)" if row.before and row.unit != "%" else ""
+    return f"{shape}{_sized(abs(change))}{relative}"
+
+
+def _sized(value: float) -> str:
+    for size, letter in _SIZES:
+        if abs(value) >= 10 * size and size >= 1e3:
+            return f"{value / size:.4g} {letter}"
+    return f"{value:.4g}"

@@ -1,0 +1,104 @@
+"""The roofline pane: how much of what the device can do a kernel reaches, by two counts of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from cutegen_core.records.performance import BEST, CANDIDATE, Bound, WorkloadPerformance
+from cutegen_core.records.trial import Trial
+from cutegen_core.views import SpeedRow, share, suspect
+from cutegen_core.views.speed import COMPULSORY, GRAPH
+from cutegen_core.views.wording import micros
+from pages.components.session.evidence import roofline_chart
+from pages.components.session.evidence.untimed import why_untimed
+from pages.components.shared import data
+from pages.components.shared.charts import BLUE, GREEN, GREY
+from pages.components.shared.speed_charts import CALLED
+from pages.components.shared.texts import Html, escaped, heading, heard, note, quiet, table
+
+_SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
+
+
+def render_roofline(trial: Trial, earlier: Sequence[SpeedRow]) -> None:
+    """Bounds and points of every timed workload; `earlier` steps are joined to a path on the first one."""
+    if trial.performance is None or not trial.performance.workloads:
+        note("info", f"No roofline, since this kernel was not timed: {why_untimed(trial)}.")
+        return
+    for number, workload in enumerate(trial.performance.workloads):
+        heading(f"Workload {workload.workload}")
+        if not workload.bounds:
+            quiet("No bound: the work of this problem could not be counted.")
+            continue
+        _verdict(trial, workload)
+        _chart(workload, earlier if number == 0 else ())
+        st.html(_shares(workload))
+        st.html(_bounds(workload.bounds, workload.candidate.median_us))
+    quiet(
+        "Ceilings are peaks measured on this device, not its data sheet. The graph's bound is all the reference does "
+        "as written, perfectly fused; the compulsory one what no algorithm can avoid: each input byte that matters "
+        "read once, each output byte beyond the L2 written once, at the most the device ever showed. A kernel may beat "
+        "the first, by avoiding work; never the second."
+    )
+
+
+def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
+    reached = share(workload)
+    if reached is None:
+        return
+    took, bound = micros(workload.candidate.median_us), reached.bound
+    if not suspect(trial, workload):
+        st.html(f'<div class="cg-headline"><b>{escaped(reached.words)}</b> <i>·</i> {took} of at least '
+            f"{micros(bound.us)}</div>")  # fmt: skip
+    if beaten := suspect(trial, workload):
+        note("error", f"SUSPECT: {took} is less than the {micros(beaten.us)} that even the work which no algorithm can "
+             f"avoid takes at the measured peaks ({_counted(beaten)}). Such a kernel does not do the work: a part is "
+             "skipped, kept from an earlier run, or the count is wrong. It is never shown as a result.")  # fmt: skip
+    elif reached.fraction > 1:
+        quiet("It does less than the reference as written, and not less than what cannot be avoided.")
+
+
+def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
+    graph, least = workload.bound(GRAPH), workload.bound(COMPULSORY)
+    bound = graph or least
+    if bound is None or not bound.flops or not bound.moved_bytes or not bound.memory_us or not bound.compute_us:
+        quiet("Nothing is computed or nothing is moved, so there is no intensity to draw: the table tells all.")
+        return
+    points = [
+        roofline_chart.Point(CALLED.get(t.contender, t.contender), t.median_us,
+                             BLUE if t.contender == CANDIDATE else GREEN if t.contender == BEST else GREY,
+                             "circle" if t.contender == CANDIDATE else _SYMBOLS[i % len(_SYMBOLS)])
+        for i, t in reversed(list(enumerate(workload.timings)))
+    ]  # fmt: skip
+    other = least if graph and least and least.us and least.us != graph.us else None
+    figure = data.once(roofline_chart.roofline, bound, other, tuple(points), tuple(earlier))
+    heard("Roofline: performance over intensity under the measured ceilings; the tables that follow have the numbers.")
+    st.plotly_chart(figure, key=f"roofline-{workload.workload}", config={"displayModeBar": False})
+
+
+def _shares(workload: WorkloadPerformance) -> str:
+    """Everyone's share of the display bound, as bars: the log axes above leave little room between them."""
+    rows: list[tuple[object, ...]] = []
+    for timing in workload.timings:
+        reached = share(workload, timing.median_us)
+        if reached:
+            percent = 100 * reached.fraction
+            bar = f'<span class="cg-bar" style="--share:{min(100.0, percent):.0f}%">{percent:.0f} %</span>'
+            rows.append((CALLED.get(timing.contender, timing.contender), Html(bar), micros(timing.median_us)))
+    return table(("", "share of the bound", "median"), rows, numbers_from=2)
+
+
+def _bounds(bounds: Sequence[Bound], took_us: float) -> str:
+    rows: list[tuple[object, ...]] = [
+        (
+            bound.kind, f"{bound.moved_bytes / 1e6:.4g}", f"{bound.memory_us:.4g}", f"{bound.flops / 1e9:.4g}",
+            bound.pipe, f"{bound.compute_us:.4g}", f"{100 * bound.us / took_us:.0f} % of {bound.by}",
+        )
+        for bound in bounds
+    ]  # fmt: skip
+    return table(("bound", "MB moved", "µs", "GFLOP", "pipe", "µs", "reached"), rows)
+
+
+def _counted(bound: Bound) -> str:
+    return f"{bound.moved_bytes / 1e6:.4g} MB moved, {bound.flops / 1e9:.4g} GFLOP on {bound.pipe}"

@@ -1,0 +1,66 @@
+"""The pane of a tune step: every combination of the declared parameters, its time, and which one was chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views.wording import lowered
+from pages.components.shared import speed_charts
+from pages.components.shared.texts import Html, escaped, heading, heard, quiet, table, tooltip
+
+if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
+    from cutegen_core.evaluate.sweep import SweepRow, SweepTable
+
+_SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
+
+
+def render_sweep(store: Store, sweep: str) -> None:
+    """`sweep` is the key of the stored table."""
+    from cutegen_core.evaluate.sweep import SweepTable
+
+    found = store.record(SweepTable, sweep)
+    passed = sum(row.status is Status.PASSED for row in found.rows)
+    heading(f"Sweep · {passed} of {len(found.rows)} combinations passed")
+    if any(row.latency_ms is not None for row in found.rows):
+        heard("Chart of the time of every combination; the numbers are in the table that follows.")
+        st.plotly_chart(speed_charts.sweep(found), key="sweep-chart", config={"displayModeBar": False})
+    st.html(_table(found))
+    left_out = f" {found.left_out} further combinations were not tried." if found.left_out else ""
+    quiet(f"★ is the choice. Decided by {found.decided_by}.{left_out}")
+
+
+def _table(found: SweepTable) -> str:
+    """Columns that say nothing here, of spills or times, are left out."""
+    names = list(found.rows[0].params) if found.rows else []
+    timed = any(row.latency_ms is not None for row in found.rows)
+    spilled = any(row.spill_bytes for row in found.rows)
+    times = ("µs", "in a word") if timed else ()
+    costs = ("registers", *(("spilled, B",) if spilled else ()), "occupancy")
+
+    def cells(number: int, row: SweepRow) -> tuple[object, ...]:
+        chosen = " ".join(filter(None, ("★" if number == found.chosen else "", "default" if number == 0 else "")))
+        spent: tuple[object, ...] = (
+            row.registers,
+            *((row.spill_bytes,) if spilled else ()),
+            f"{100 * row.occupancy:.0f} %",
+        )
+        numbers = spent if row.registers else ("",) * len(costs)
+        return (chosen, _verdict(row), *(row.params[name] for name in names), *(_time(row) if timed else ()), *numbers)
+
+    header = ("", "verdict", *names, *times, *costs)
+    return table(header, [cells(i, row) for i, row in enumerate(found.rows)], numbers_from=2, wide="Sweep")
+
+
+def _verdict(row: SweepRow) -> Html:
+    shape, kind = ("✓", "passed") if row.status is Status.PASSED else ("✗", "failed")
+    said = f"{shape} {lowered(row.status)}"
+    return Html(f'<span class="cg-state cg-{kind}" title="{tooltip(row.message)}">{escaped(said)}</span>')
+
+
+def _time(row: SweepRow) -> tuple[object, ...]:
+    took = "" if row.latency_ms is None else f"{1000 * row.latency_ms:.4g}"
+    return (took, "" if row.word is None else f"{_SHAPES[row.word]} {row.word}")

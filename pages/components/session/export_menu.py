@@ -1,0 +1,90 @@
+"""Taking the session elsewhere: a menu of every export format. A file is made when it is asked for, then offered."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView
+from pages.components.access import access
+from pages.components.shared import places, ui_state
+from pages.components.shared.texts import note, plain_label, quiet
+
+ENDINGS = {
+    "modelnew": ".py", "cu": ".cu", "extension": ".zip", "flashinfer": ".json", "jsonl": ".jsonl.gz", "html": ".html",
+}  # fmt: skip
+
+
+class File(NamedTuple):
+    """One export: the bytes and what was checked."""
+
+    name: str
+    data: bytes
+    checked: str
+    note: str
+
+
+def render_export(store: Store, view: SessionView) -> None:
+    """The menu."""
+    # Imported late: the formats know templates and compilers, which the page does not need to be drawn.
+    from cutegen_core.share.exports import FORMATS
+
+    with st.popover("Export", key="export", width="stretch"):
+        st.page_link(places.present(), label="Present it to others, one step at a time", query_params={"id": view.id})
+        offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # nothing is compiled
+        chosen = st.selectbox("As", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420)
+        quiet(
+            "jsonl and html take the whole session, at once. The others take the best kernel and compile it with nvcc"
+            " where there is one, which takes a minute or two. Keys are in none of them."
+        )
+        asked, failed = f"export-made-{view.id}", f"export-failed-{view.id}"
+        request = f"{chosen} {view.state.seq}"
+        st.button("Make the file", key="export-make", on_click=ui_state.noted(_ask, asked, failed, request))
+        if ui_state.text(asked) == request:
+            _make(store, view, chosen, failed)
+
+
+def _ask(asked: str, failed: str, request: str) -> None:
+    ui_state.put(asked, request)
+    ui_state.forget(failed)
+
+
+def _make(store: Store, view: SessionView, chosen: str, failed: str) -> None:
+    """The file, or why there is none; what failed is tried again when it is asked for again, not at every drawing."""
+    if not ui_state.text(failed):
+        try:
+            _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
+            return
+        except CutegenError as error:
+            ui_state.put(failed, str(error))
+    note("error", ui_state.text(failed))
+
+
+def _offer(file: File) -> None:
+    said = {"compiled": f"Compiled. {file.note}", "n/a": file.note}.get(file.checked, file.note or file.checked)
+    note("ok" if file.checked != "not compiled here" else "info", said)
+    st.download_button(
+        plain_label(f"Download {file.name}"),
+        file.data,
+        file.name,
+        key="export-download",
+        type="primary",
+        on_click="ignore",
+    )
+
+
+@st.cache_data(show_spinner="Making the file …", max_entries=8)
+def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
+    """`seq` makes it anew when the session has gone on. CutegenError is not kept: it may be mended meanwhile."""
+    from cutegen_core.share.exports import export
+
+    with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:
+        safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
+        output = Path(folder) / f"{safe}-{session}{ENDINGS[chosen]}"
+        exported = export(_store, session, chosen, output)
+        return File(output.name, exported.path.read_bytes(), exported.checked, exported.note)

@@ -1,0 +1,123 @@
+"""The line above everything: what is refined, on what, by whom, how far, and the state."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.records.event import SessionState
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView
+from cutegen_core.views.wording import lowered, micros, percent, ratio
+from pages.components.session.export_menu import render_export
+from pages.components.session.keys import render_keys
+from pages.components.shared import ui_state
+from pages.components.shared.texts import chip, escaped, tooltip
+
+READ_ONLY_MARK = "⊘"
+_EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
+
+_SHAPES = {
+    SessionState.READY: "○", SessionState.RUNNING: "●", SessionState.AWAITING_REVIEW: "◆", SessionState.STOPPED: "■",
+    SessionState.EXHAUSTED: "▲", SessionState.INTERRUPTED: "▲", SessionState.ACCEPTED: "✓",
+}  # fmt: skip
+
+
+def render_header(store: Store, view: SessionView) -> None:
+    """The strip, and the autonomy switch, the list of keys and the export menu at its right."""
+    facts, switch, keys, menu = st.columns([6, 1.1, 0.6, 0.75], vertical_alignment="center")
+    with facts:
+        speed = _speed(store, view)
+        st.html(f'<div class="cg-header">{_facts(view, timed=bool(speed))}{speed}</div>')
+    with switch:
+        _autonomy(view)
+    with keys:
+        render_keys()
+    with menu:
+        render_export(store, view)
+
+
+def _facts(view: SessionView, *, timed: bool) -> str:
+    settings, state = view.state.settings, view.state
+    best = state.best_step
+    parts = [
+        f'<h1 title="{tooltip(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
+        chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
+        chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
+        _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
+        _fact("executor", _EXECUTORS.get(settings.executor, settings.executor)),
+        _fact("proposer", _proposer(view)),
+        _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
+        _tokens(view),
+        "" if timed else _fact("best", _best(view), best.idea if best else ""),
+    ]
+    return "".join(parts)
+
+
+def _best(view: SessionView) -> str:
+    step = view.state.best_step
+    return f"step {step.number} ★" if step else "none yet"
+
+
+def _speed(store: Store, view: SessionView) -> str:
+    """The best kernel's time, beside the strongest baseline, the session's first kernel and the bound."""
+    rows = views.speed_rows(store, view.state)
+    step = view.state.best_step
+    best = next((row for row in rows if step and row.step == step.number), None)
+    if best is None:
+        return ""
+    took = f"{_best(view)} {micros(best.latency_us)} ±{percent(best.noise)}"
+    spread = f"p10 {best.p10_us:.4g} µs, p90 {best.p90_us:.4g} µs; A/A noise ±{percent(best.noise)}"
+    parts = ['<span class="cg-break"></span>', _fact("best", took, spread)]
+    if best.against:
+        speedup = best.against
+        interval = f"95 % interval {speedup.low:.4g} to {speedup.high:.4g}; the strongest baseline"
+        parts.append(_fact(f"beside {speedup.baseline}", f"{ratio(speedup.ratio)} {speedup.word}", interval))
+    if rows[0].step != best.step:
+        parts.append(_fact("beside the first", ratio(rows[0].latency_us / best.latency_us),
+                           f"step {rows[0].step} took {micros(rows[0].latency_us)}"))  # fmt: skip
+    if best.share:
+        parts.append(_fact("reaches", best.share.words, f"the bound is {micros(best.share.bound.us)}"))
+    return "".join(parts)
+
+
+def _proposer(view: SessionView) -> str:
+    settings = view.state.settings
+    return f"{settings.proposer}: {settings.model}" if settings.model else settings.proposer
+
+
+def _tokens(view: SessionView) -> str:
+    """What the models have used, and what a call under way has reserved."""
+    state = view.state
+    if state.settings.proposer != "llm" and not state.tokens:
+        return ""
+    of = f" of {state.max_tokens:,}" if state.max_tokens is not None else ""
+    reserved = state.open_step.calls[-1].reserved_tokens if state.lost_call and state.open_step else 0
+    title = f"{reserved:,} of them are reserved for the call under way" if reserved else "prompts and replies"
+    return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title)
+
+
+def _fact(name: str, value: str, title: str = "") -> str:
+    return f'<span class="cg-fact" title="{tooltip(title)}"><i>{escaped(name)}</i> {escaped(value)}</span>'
+
+
+def _autonomy(view: SessionView) -> None:
+    words = views.autonomy_words()
+    key = f"autonomy-{view.id}"
+    ui_state.put(key, view.state.autonomy)
+    st.selectbox(
+        "Autonomy",
+        list(Autonomy),
+        key=key,
+        format_func=str,
+        help="How far it goes by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
+        label_visibility="collapsed",
+        on_change=ui_state.noted(_switched, view.id, key),
+        disabled=view.state.status is SessionState.ACCEPTED or view.state.settings.imported,
+    )
+
+
+def _switched(session: str, key: str) -> None:
+    chosen = Autonomy(ui_state.text(key))
+    ui_state.choose(session, lambda _: Decision(DecisionKind.AUTONOMY, autonomy=chosen))

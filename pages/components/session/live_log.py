@@ -1,0 +1,42 @@
+"""What the running stages say, as they say it: in the evidence's place while there is none yet."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.trajectory.state import Phase
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
+from pages.components.shared.texts import MARKS, escaped, heading
+
+POLL_S = 0.5
+HEIGHT_PX = 260
+
+
+def is_running(view: SessionView, shown: StepView) -> bool:
+    """The shown step is on its way through the stages."""
+    state = view.state
+    return view.working and shown.step is state.open_step and state.phase in (Phase.PROPOSED, Phase.TESTING)
+
+
+def render_live_log(store: Store, view: SessionView) -> None:
+    """The stages that ended, in a line each, and the lines of the one that runs; it draws itself again."""
+    st.fragment(_log, run_every=POLL_S)(store, view.id)
+
+
+def _log(store: Store, session: str) -> None:
+    view = views.session_view(store, session)
+    running = next((stop for stop in view.rail if stop.status is RailStatus.RUNNING), None)
+    heading(f"{running.name} · running · {_elapsed(running):.1f} s" if running else "Between two stages")
+    lines = [f"{MARKS[s.status]} {s.name} {s.status} {s.seconds:.2f} s" for s in view.rail if s.seconds is not None]
+    if running:
+        lines += [f"{MARKS['running']} {running.name}", *view.live.splitlines()]
+    with st.container(key="live-log", height=HEIGHT_PX, border=True, autoscroll=True):
+        st.html(f'<pre class="cg-log">{escaped(chr(10).join(lines))}</pre>')
+
+
+def _elapsed(stop: RailStop) -> float:
+    return max(0.0, time.time() - stop.since) if stop.since else 0.0

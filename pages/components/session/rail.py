@@ -1,0 +1,85 @@
+"""The stage rail: where the shown step is, redrawn while the engine works, and the watch that notices changes."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
+from pages.components.session.exchanges import call_in_progress
+from pages.components.shared import address
+from pages.components.shared.texts import MARKS, escaped, tooltip
+
+RUNNING_POLL_S = 0.5
+LIVE_CHARACTERS = 160
+WAITING_POLL_S = 0.75
+"""A waiting session changes only when somebody decides in another tab or on the command line."""
+
+
+def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stale: bool, ticket: int) -> None:
+    """Draws the rail of one step and reruns the page when the session has moved on.
+
+    Args:
+        stale: a draft differs from the tested source, so the verdicts are of another text.
+        ticket: of a decision the engine has not taken yet, else 0.
+    """
+    every = RUNNING_POLL_S if _busy(view) or ticket else WAITING_POLL_S
+    watch = st.fragment(_watch, run_every=every)
+    watch(store, view.id, _drawn(view), shown.step.number if shown else None, stale, ticket)
+
+
+def _drawn(view: SessionView) -> tuple[int, ...]:
+    """Changes with everything the page must be drawn again for. Profiles and ablations arrive beside the steps and make
+    no decision stale, so they have no part in `meaning_seq`."""
+    state = view.state
+    waits = (state.profile_wanted is not None, state.ablation_wanted is not None)
+    return state.meaning_seq, len(state.profiles), len(state.ablations), *waits
+
+
+def _busy(view: SessionView) -> bool:
+    return view.working or view.state.profile_wanted is not None or view.state.ablation_wanted is not None
+
+
+def _watch(
+    store: Store, session: str, drawn: tuple[int, ...], number: int | None, stale: bool, ticket: int
+) -> None:  # fmt: skip
+    address.agree()
+    view = views.session_view(store, session)
+    if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
+        st.rerun()
+    step = next((s for s in view.state.steps if s.number == number), None)
+    stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
+    live = _line(store, view) if _busy(view) else "your answer waits for the engine" if ticket else ""
+    st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
+
+
+def _line(store: Store, view: SessionView) -> str:
+    """What is going on; a model's text itself streams into the page's middle."""
+    call = call_in_progress(view.state)
+    if call:
+        return f"{call.model} writes: {len(view.live):,} characters"
+    said = view.live.splitlines() or [views.engine_line(store)]
+    return said[-1].strip()[-LIVE_CHARACTERS:]
+
+
+def _stop(stop: RailStop, draft: bool) -> str:
+    stale = draft and stop.name not in ("plan",) and stop.status in (RailStatus.PASSED, RailStatus.FAILED)
+    word = "stale" if stale else str(stop.status)
+    said = "not reached" if stop.status is RailStatus.FRESH else word
+    detail = _seconds(stop)
+    name = escaped(stop.name.upper())
+    return (
+        f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{tooltip(stop.note)}">'
+        f"<b>{MARKS[word]} {name}</b> <i>{escaped(said)}{escaped(detail)}</i></span>"
+    )
+
+
+def _seconds(stop: RailStop) -> str:
+    if stop.status is RailStatus.RUNNING and stop.since:
+        return f" {max(0.0, time.time() - stop.since):.1f} s"
+    if stop.note and stop.status is not RailStatus.FAILED and len(stop.note) < 24:
+        return f": {stop.note}"
+    return f" {stop.seconds:.2f} s" if stop.seconds else ""

@@ -1,0 +1,116 @@
+"""Every step: the tree of them (a click opens one), a key for the next and for the comparison, and the chart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+
+from cutegen_core import views
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
+from pages.components.session import hunk_view
+from pages.components.session.branch_marks import mark_branches
+from pages.components.session.step_list import AUTHORS, Actions, render_step_list
+from pages.components.shared import address, charts, data, places, speed_charts, ui_state
+from pages.components.shared.texts import heading, heard, quiet
+
+Metric = Literal["registers", "spills", "shared", "mix", "latency"]
+
+_METRICS: dict[Metric, tuple[str, str]] = {
+    "registers": ("registers", "registers"),
+    "spills": ("spill_bytes", "spilled, B"),
+    "shared": ("smem_bytes", "shared, B"),
+}
+_CONFIG = {"displayModeBar": False, "scrollZoom": False}
+_COMPARING = "comparing"
+_LEGEND = " · ".join(f"{mark} {word}" for mark, word in list(AUTHORS.values())[:3])
+"""Where a step can come from; imported ones say so in their own words."""
+
+
+def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
+    """The list, newest first, and the chart below."""
+    heading(f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}")
+    if not view.steps:
+        quiet("The first step is on its way.")
+        return
+    tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
+    _keys(view, shown)
+    render_step_list(view, tree, speeds, shown, Actions(_open, lambda number: ui_state.put(_COMPARING, number)))
+    quiet(f"★ best · ☆ promoted · {_LEGEND}")
+    _go_to_comparison(view)
+    if any(row.status for row in view.steps):
+        _chart(store, view, tree, speeds, shown)
+    else:
+        quiet("The chart begins with the first compiled step.")
+
+
+def _keys(view: SessionView, shown: int | None) -> None:
+    """What the list does, as buttons with keys."""
+    numbers = [row.number for row in view.steps]
+    at = numbers.index(shown) if shown in numbers else len(numbers) - 1
+    candidate = view.steps[at].candidate
+    with st.container(horizontal=True, gap="xsmall", key="step-keys"):
+        st.button("Older", key="step-older", shortcut="O", disabled=at == 0,
+                  on_click=ui_state.noted(_open, numbers[max(0, at - 1)]))  # fmt: skip
+        st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers),
+                  on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
+        st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
+                  help="The shown step beside the best one; the best itself beside the kernel it was made from",
+                  on_click=ui_state.noted(ui_state.put, _COMPARING, numbers[at]))  # fmt: skip
+
+
+def _go_to_comparison(view: SessionView) -> None:
+    """The other step is the best; for the best itself, the one it was made from."""
+    number = ui_state.taken(_COMPARING)
+    row = next((row for row in view.steps if row.number == number), None)
+    if row is None:
+        return
+    best = view.state.best_step
+    made_from = view.state.step_of(row.parent) if row.parent else None
+    other = made_from if best is None or best.number == row.number else best
+    query = {"a": f"{view.id}.{other.number}"} if other else {}
+    st.switch_page(places.compare(), query_params={**query, "b": f"{view.id}.{row.number}"})
+
+
+def _open(number: int) -> None:
+    address.go(step=str(number), **hunk_view.closed())
+
+
+def _chart(
+    store: Store, view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None
+) -> None:
+    metric: Metric = st.segmented_control(
+        "Chart", ["latency", *_METRICS, "mix"], key=f"metric-{view.id}", required=True,
+        default="latency" if speeds else "registers", label_visibility="collapsed",
+    )  # fmt: skip
+    if metric == "latency":
+        figure = data.once(_latency, view.steps, speeds, tree, shown) if speeds else _no_latency(view)
+    elif metric == "mix":
+        figure = charts.mix_over_steps(views.mix_rows(store, view.state))
+    else:
+        attribute, unit = _METRICS[metric]
+        figure = data.once(charts.over_steps, view.steps, attribute, unit, shown)
+    chart_key = f"chart-{metric}"
+    heard(f"Chart of {metric} over the steps; each step is in the list above.")
+    st.plotly_chart(
+        figure, key=chart_key, config=_CONFIG, selection_mode="points", on_select=lambda: _open_point(chart_key)
+    )
+
+
+def _latency(
+    steps: tuple[StepRow, ...], speeds: tuple[SpeedRow, ...], tree: tuple[TreeRow, ...], shown: int | None
+) -> charts.Figure:
+    figure = speed_charts.latency_over_steps(steps, speeds, shown)
+    return mark_branches(figure, tree, {row.step: row.latency_us for row in speeds})
+
+
+def _no_latency(view: SessionView) -> charts.Figure:
+    gpu = view.state.settings.executor == "gpu"
+    return data.once(charts.no_latency, view.steps, "nothing timed yet" if gpu else charts.NEEDS_GPU)
+
+
+def _open_point(key: str) -> None:
+    number = ui_state.chosen_point(key)
+    if number is not None:
+        _open(number)

@@ -1,0 +1,96 @@
+"""The connection test: a short question to the server, asked in the background so that the page stays usable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from cutegen_core.propose.llm import secret_keys
+from cutegen_core.propose.llm.model_settings import ModelSettings
+from cutegen_core.records.errors import UsageError
+from pages.components.shared import ui_state
+from pages.components.shared.texts import note, quiet, table
+
+if TYPE_CHECKING:
+    from cutegen_core.propose.llm.probe import Probe
+
+POLL_S = 0.5
+MODELS_SHOWN = 40
+
+
+@dataclass
+class _Test:
+    """One test under way or over."""
+
+    settings: ModelSettings
+    begun: float = field(default_factory=time.monotonic)
+    stop: threading.Event = field(default_factory=threading.Event)
+    result: Future[Probe] = field(default_factory=Future)
+
+
+@st.cache_resource(show_spinner=False)
+def _tests() -> dict[str, _Test]:
+    """By the name of the model; one server, one set."""
+    return {}
+
+
+def render_test(settings: ModelSettings) -> None:
+    """The button, and what came of it; a test of other settings than the present ones is not shown."""
+    test = _tests().get(settings.name)
+    current = test if test and test.settings == settings else None
+    waiting = current is not None and not current.result.done()
+    with st.container(horizontal=True):
+        st.button("Test the connection", key="model-test", disabled=waiting,
+                  on_click=ui_state.noted(_begin, settings))  # fmt: skip
+        if current and waiting:
+            st.button("Cancel", key="model-test-cancel", on_click=current.stop.set)
+    if current:
+        st.fragment(_outcome, run_every=POLL_S if waiting else None)(settings.name, waiting)
+
+
+def _begin(settings: ModelSettings) -> None:
+    test = _tests()[settings.name] = _Test(settings)
+    threading.Thread(target=_run, args=(test,), name="connection test", daemon=True).start()
+
+
+def _run(test: _Test) -> None:
+    # Imported here: the openai package takes half a second, and the page is drawn meanwhile.
+    from cutegen_core.propose.llm import probe
+
+    try:
+        key = secret_keys.find_key(test.settings.base_url, chosen=test.settings.base_url)
+        test.result.set_result(probe.probe(test.settings, key, stopped=test.stop.is_set))
+    except UsageError as error:
+        test.result.set_exception(error)
+
+
+def _outcome(name: str, drawn_waiting: bool) -> None:
+    test = _tests()[name]
+    if not test.result.done():
+        quiet(f"● Asking {test.settings.base_url} … {time.monotonic() - test.begun:.0f} s")
+        return
+    if drawn_waiting:
+        st.rerun()
+    error = test.result.exception()
+    if error is not None:
+        note("error", str(error))
+        return
+    probe = test.result.result()
+    note("ok" if probe.usable else "error", probe.message)
+    rows: list[tuple[object, ...]] = [
+        ("reachable", _word(probe.reachable)),
+        ("answers", _word(probe.usable)),
+        ("text streams in", _word(probe.streaming)),
+        ("counts tokens", _word(probe.usage)),
+        ("models", ", ".join(probe.models[:MODELS_SHOWN]) or probe.listing),
+    ]
+    st.html(table(("", ""), rows, numbers_from=9))
+
+
+def _word(value: bool) -> str:
+    return "✓ yes" if value else "✗ no"

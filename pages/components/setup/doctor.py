@@ -1,0 +1,88 @@
+"""The doctor's findings, looked for in the background so that no page waits for them."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import streamlit as st
+
+from cutegen_core.doctor import report as core
+from cutegen_core.machine.device import detect
+from cutegen_core.records.errors import MachineError
+from pages.components.shared import ui_state
+from pages.components.shared.texts import Html, escaped, quiet, table, visible
+
+_SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
+_KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
+POLL_S = 0.5
+_MEASURED = "doctor-measured"
+
+
+def render_doctor(*, only_what_matters: bool = False) -> None:
+    """A table of the findings, each gap with the command that repairs it.
+
+    Args:
+        only_what_matters: leave out what is fine and explains nothing.
+    """
+    waiting = not _findings().done()
+    st.fragment(_table, run_every=POLL_S if waiting else None)(only_what_matters, waiting)
+
+
+def render_measuring() -> None:
+    """On a machine with a GPU: a button that measures its peaks and tries the profiler out, and what came of it."""
+    if detect() is None:
+        return
+    hint = "Bounds and the suspicion of too fast kernels rest on it; takes about 15 s of the whole GPU."
+    if st.button("Measure what this GPU can do", key="doctor-measure", help=hint):
+        with st.status("Measuring", expanded=True):
+            try:
+                said = f"Measured. {core.measure(st.text)}"
+            except MachineError as error:
+                said = f"Not measured: {error}"
+            look_again()
+            ui_state.put(_MEASURED, said)
+        st.rerun()  # the table stands above and tells what was found before
+    if ui_state.text(_MEASURED):
+        st.text(visible(ui_state.text(_MEASURED)))
+
+
+def look_again() -> None:
+    """Callback: forgets the findings."""
+    ui_state.forget(_MEASURED)
+    _findings.clear()
+
+
+@st.cache_resource(show_spinner=False)
+def _findings() -> Future[tuple[core.Check, ...]]:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="doctor")  # not `with`: leaving it would wait
+    future = pool.submit(core.doctor)
+    pool.shutdown(wait=False)
+    return future
+
+
+def _table(only_what_matters: bool, drawn_waiting: bool) -> None:
+    findings = _findings()
+    if not findings.done():
+        quiet("● Looking at this machine …")
+        return
+    if drawn_waiting:
+        st.rerun()
+    shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
+    rows: list[tuple[object, ...]] = [(_state(c), _name(c), Html(_detail(c))) for c in shown]
+    st.html(table(("", "", "found"), rows, numbers_from=9))
+
+
+_TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Measured peaks", "Sandbox")
+
+
+def _state(check: core.Check) -> Html:
+    return Html(f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escaped(check.state)}</span>')
+
+
+def _name(check: core.Check) -> Html:
+    return Html(f'<span class="cg-whole-words">{escaped(check.name)}</span>')
+
+
+def _detail(check: core.Check) -> str:
+    fix = f'<div class="cg-fix">fix: <code>{escaped(check.fix)}</code></div>' if check.fix else ""
+    return f"{escaped(check.detail)}{fix}"

@@ -1,0 +1,167 @@
+"""Sources as HTML tables: one source, two in one column or side by side, one hunk; with what is known of each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cutegen_core.kernel.hunks import Hunk
+from cutegen_core.views.code_text import diff, highlight
+from cutegen_core.views.code_text.highlight import Language
+from pages.components.shared.texts import escaped, tooltip
+
+Messages = Mapping[int, tuple[str, ...]]
+"""What is said about a line of the new source, by its 1-based number."""
+
+
+class Heat(NamedTuple):
+    """The profiler's samples at one line: their share of all, and what to say about them."""
+
+    share: float
+    words: str
+
+
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
+
+
+class Notes(NamedTuple):
+    """What is known of the lines of the new source. The gutter for heat appears only where there is any."""
+
+    says: Messages = _NOTHING
+    heat: Mapping[int, Heat] = _NOTHING
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Lines that must not be folded away."""
+        return (*self.says, *self.heat)
+
+
+def plain(source: str, notes: Notes, language: Language = "cuda") -> str:
+    """One source with line numbers and the messages under their lines."""
+    html = []
+    for number, code in enumerate(highlight.lines(source, language), 1):
+        said = notes.says.get(number, ())
+        kind, mark = ("cg-bad", "✗") if said else ("same", "")
+        cells = f'{_own(number)}{_heat(notes, number)}<td class="cg-sign">{mark}</td><td>{code}</td>'
+        html.append(f'<tr class="{kind}">{cells}</tr>')
+        html += [_says(text, 2 + bool(notes.heat)) for text in said]
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(html)}</table>'
+
+
+def inline(left: str, right: str, notes: Notes) -> str:
+    """The unified picture."""
+    return _unified(diff.rows(left, right, keep=notes.lines), left, right, notes)
+
+
+def side_by_side(left: str, right: str, notes: Notes) -> str:
+    """The two-column picture; lines that belong together stand opposite each other."""
+    a, b = highlight.pieces(left), highlight.pieces(right)
+    html = []
+    for row in diff.rows(left, right, keep=notes.lines):
+        if row.kind == "gap":
+            html.append(_gap(row, notes))
+            continue
+        changed = row.kind == "changed"
+        one = _half(row.left, a, "del" if changed else "", row.words.old)
+        other = _half(row.right, b, "add" if changed else "", row.words.new, notes)
+        html.append(f"<tr>{one}{other}</tr>")
+        html += [_says(text, 3 + bool(notes.heat)) for text in _said(notes, row.right)]
+    heat = '<col class="cg-heat-col">' if notes.heat else ""
+    columns = f'<colgroup><col class="cg-ln-col"><col><col class="cg-ln-col">{heat}<col></colgroup>'
+    return f'<table class="cg-code cg-split" tabindex="0" aria-label="both sources">{columns}{"".join(html)}</table>'
+
+
+def hunk(piece: Hunk, left: str, right: str) -> str:
+    """One hunk of the unified picture, without its neighbourhood."""
+    begin, end = piece.old_start - 1, piece.old_start - 1 + len(piece.old)
+    first, last = piece.new_start - 1, piece.new_start - 1 + len(piece.new)
+    rows = (
+        row for row in diff.rows(left, right)
+        if row.kind != "gap" and ((row.left is not None and begin <= row.left < end)
+                                  or (row.right is not None and first <= row.right < last))
+    )  # fmt: skip
+    return _unified(rows, left, right, Notes())
+
+
+def _unified(rows: Iterable[diff.Row], left: str, right: str, notes: Notes) -> str:
+    a, b = highlight.pieces(left), highlight.pieces(right)
+    html: list[str] = []
+    for kind, group in groupby(rows, key=lambda row: row.kind):
+        run = list(group)
+        if kind == "changed":
+            html += [_removed(row, row.left, a, notes) for row in run if row.left is not None]
+            for row in run:
+                if row.right is not None:
+                    html += _new(row, row.right, b, notes)
+            continue
+        for row in run:
+            html += [_gap(row, notes)] if row.right is None else _new(row, row.right, b, notes)
+    return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(html)}</table>'
+
+
+def _removed(row: diff.Row, index: int, code: Sequence[tuple[highlight.Piece, ...]], notes: Notes) -> str:
+    text = highlight.marked(code[index], row.words.old)
+    numbers = _number(index + 1) + _number(None) + _heat(notes, 0)
+    return f'<tr class="cg-del">{numbers}<td class="cg-sign">−</td><td>{text}</td></tr>'
+
+
+def _new(row: diff.Row, index: int, code: Sequence[tuple[highlight.Piece, ...]], notes: Notes) -> list[str]:
+    number, changed = index + 1, row.kind == "changed"
+    sign = "+" if changed else "✗" if number in notes.says else ""
+    old = _number(None if changed or row.left is None else row.left + 1)
+    text = highlight.marked(code[index], row.words.new)
+    cells = f'{old}{_own(number)}{_heat(notes, number)}<td class="cg-sign">{sign}</td><td>{text}</td>'
+    line = f'<tr class="{"cg-add" if changed else "cg-same"}">{cells}</tr>'
+    return [line, *(_says(said, 3 + bool(notes.heat)) for said in _said(notes, index))]
+
+
+def _said(notes: Notes, index: int | None) -> tuple[str, ...]:
+    return notes.says.get(index + 1, ()) if index is not None else ()
+
+
+def _half(
+    index: int | None, code: Sequence[tuple[highlight.Piece, ...]], kind: str, ranges: Sequence[tuple[int, int]],
+    notes: Notes | None = None,
+) -> str:  # fmt: skip
+    """One side of a row; the new side has `notes`."""
+    if index is None:
+        gutter = '<td class="cg-void"></td>' if notes and notes.heat else ""
+        return f'<td class="cg-ln cg-void"></td>{gutter}<td class="cg-void"></td>'
+    sign = {"del": "−", "add": "+", "": " "}[kind]
+    text = highlight.marked(code[index], ranges)
+    name = "" if notes is None else f' id="L{index + 1}"'
+    gutter = "" if notes is None else _heat(notes, index + 1)
+    cell = f'<td class="cg-{kind}"><span class="cg-sign">{sign} </span>{text}</td>'
+    return f'<td class="cg-ln cg-{kind}"{name}>{index + 1}</td>{gutter}{cell}'
+
+
+def _number(number: int | None) -> str:
+    return f'<td class="cg-ln">{number or ""}</td>'
+
+
+def _own(number: int) -> str:
+    """The number of a line of the shown source, which links lead to."""
+    return f'<td class="cg-ln" id="L{number}">{number}</td>'
+
+
+def _heat(notes: Notes, number: int) -> str:
+    if not notes.heat:
+        return ""
+    found = notes.heat.get(number)
+    if found is None:
+        return '<td class="cg-heat"></td>'
+    share = 100 * found.share
+    text = f"{share:.0f} %" if share >= 1 else "&lt; 1 %"
+    return (
+        f'<td class="cg-heat" style="--heat:{min(100, 8 + 2 * share):.0f}%" title="{tooltip(found.words)}">{text}</td>'
+    )
+
+
+def _says(text: str, before: int) -> str:
+    return f'<tr class="cg-says"><td colspan="{before}"></td><td>{escaped(text)}</td></tr>'
+
+
+def _gap(row: diff.Row, notes: Notes) -> str:
+    return f'<tr class="cg-gap"><td colspan="{4 + bool(notes.heat)}">⋯ {row.hidden} equal lines</td></tr>'

@@ -1,0 +1,38 @@
+"""What the pages share: the store of the workspace, and what is made once for everybody who looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import streamlit as st
+
+from cutegen_core.machine import workspace
+from cutegen_core.trajectory.store import Store
+from pages.components.access import access
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def once(make: Callable[P, T], *content: P.args, **more: P.kwargs) -> T:
+    """What `make` makes of this content, made once: a figure takes longer than all the rest of a page. Nobody changes
+    it afterwards."""
+    return _once(make, content, tuple(more.items()))
+
+
+@lru_cache(maxsize=256)
+def _once(make: Callable[..., T], content: tuple[Any, ...], more: tuple[tuple[str, Any], ...]) -> T:
+    return make(*content, **dict(more))
+
+
+def store() -> Store:
+    """The workspace's store, one object per server; a viewer's cannot be written."""
+    return _store(str(workspace.home()), access.role() is not access.Role.OWNER)
+
+
+@st.cache_resource(show_spinner=False)
+def _store(home: str, read_only: bool) -> Store:
+    return Store(Path(home) / "store.db", read_only=read_only)

@@ -1,0 +1,28 @@
+"""The picture frame: page settings, style, navigation, then the page itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import streamlit as st
+
+from cutegen_core.records.errors import CutegenError
+from pages.components import ASSETS
+from pages.components.access import login
+from pages.components.session import answers
+from pages.components.shared import data, places
+from pages.components.shared.texts import note
+
+ICON = ASSETS / "icon.png"
+
+st.set_page_config("CuTeGen Workbench", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed")
+st.html(Path(__file__).with_name("page.css"))
+page = st.navigation(places.every(), position="top")
+try:
+    login.gate()
+    answers.take_up(data.store)
+    page.run()
+except (CutegenError, OSError, sqlite3.Error) as error:
+    note("error", str(error))
+    st.page_link(places.start(), label="Back to the start page")

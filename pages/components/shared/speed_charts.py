@@ -1,0 +1,184 @@
+"""Plotly figures of measured times: contenders with their samples, latency over the steps, a sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from cutegen_core.records.performance import BEST, CANDIDATE, Timing, WorkloadPerformance
+from cutegen_core.records.trial import Status
+from cutegen_core.views import SpeedRow, StepRow
+from cutegen_core.views.wording import lowered, micros, percent, ratio
+from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
+from pages.components.shared.texts import in_chart
+
+if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
+    from cutegen_core.evaluate.sweep import SweepTable
+
+STEPS_PX = 220
+LOG_FROM = 8.0
+"""Steps further apart than this are drawn on a logarithmic axis."""
+
+
+CALLED = {CANDIDATE: "this kernel", BEST: "best so far"}
+"""Contenders as the page names them; baselines are named after themselves."""
+
+
+def contenders(workload: WorkloadPerformance, *, believed: bool) -> Figure:
+    """Median with p10 and p90 of everyone, above the samples they rest on; the candidate's A/A noise as a band.
+
+    Within a row the samples run downwards in the order taken, so a drift is seen as a slope.
+
+    Args:
+        believed: False leaves out the comparisons: a SUSPECT time is no result.
+    """
+    timings = workload.timings
+    figure = go.Figure()
+    for row, timing in enumerate(timings):
+        color = BLUE if timing.contender == CANDIDATE else GREY
+        figure.add_trace(_strip(timing, row, color))
+        figure.add_trace(_median(timing, row, color))
+    middle = workload.candidate.median_us
+    figure.add_vrect(
+        x0=middle * (1 - workload.aa_noise), x1=middle * (1 + workload.aa_noise), fillcolor=BLUE, opacity=0.18,
+        line_width=0, layer="below",
+    )  # fmt: skip
+    compact(figure, "", height=46 + 52 * len(timings))
+    labels = [_label(workload, timing, believed) for timing in timings]
+    figure.update_yaxes(
+        tickvals=list(range(len(timings))), ticktext=labels, range=[len(timings) - 0.45, -0.55], rangemode="normal",
+        showgrid=False, zeroline=False,
+    )  # fmt: skip
+    return figure.update_xaxes(title_text="device time, µs", tickformat="~g", dtick=None)
+
+
+def beside(one: Timing, other: Timing) -> Figure:
+    """Two candidates with their samples, the second one in colour."""
+    figure = go.Figure()
+    for row, (timing, color) in enumerate(((one, GREY), (other, BLUE))):
+        figure.add_trace(_strip(timing, row, color))
+        figure.add_trace(_median(timing, row, color))
+    compact(figure, "", height=150)
+    names = [in_chart(one.contender), in_chart(other.contender)]
+    figure.update_yaxes(tickvals=[0, 1], ticktext=names, range=[1.55, -0.55], rangemode="normal", showgrid=False,
+                        zeroline=False)  # fmt: skip
+    return figure.update_xaxes(title_text="device time, µs", tickformat="~g", dtick=None)
+
+
+def _label(workload: WorkloadPerformance, timing: Timing, believed: bool) -> str:
+    speedup = workload.speedup(timing.contender) if believed else None
+    below = f"<br><b>{ratio(speedup.ratio)} {speedup.word}</b>" if speedup else ""
+    return in_chart(CALLED.get(timing.contender, timing.contender)) + below
+
+
+def _strip(timing: Timing, row: int, color: str) -> go.Scatter:
+    count = max(1, len(timing.samples_us) - 1)
+    return go.Scatter(
+        x=timing.samples_us, y=[row + 0.05 + 0.33 * i / count for i in range(len(timing.samples_us))], mode="markers",
+        marker={"size": 3, "color": color, "opacity": 0.45},
+        hovertemplate="sample %{pointNumber}: %{x:.4g} µs<extra></extra>",
+    )  # fmt: skip
+
+
+def _median(timing: Timing, row: int, color: str) -> go.Scatter:
+    words = f"{timing.contender}: median {micros(timing.median_us)}, p10 {timing.p10_us:.4g}, p90 {timing.p90_us:.4g}"
+    return go.Scatter(
+        x=[timing.median_us], y=[row - 0.14], mode="markers", marker={"symbol": "diamond", "size": 9, "color": color},
+        error_x={"type": "data", "symmetric": False, "array": [timing.p90_us - timing.median_us],
+                 "arrayminus": [timing.median_us - timing.p10_us], "thickness": 1.5, "width": 5},
+        hovertemplate=f"{in_chart(words)}<extra></extra>",
+    )  # fmt: skip
+
+
+def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], shown: int | None) -> Figure:
+    """Latency with p10 and p90 of every timed step, the best so far, the bound to reach; failures at the upper edge."""
+    steps = {row.number: row for row in rows}
+    good = [s for s in speeds if steps[s.step].status is Status.PASSED]
+    top = 1.06 * max(s.p90_us for s in speeds)
+    figure = go.Figure(_best_so_far(good))
+    figure.add_trace(_measured(speeds, steps, shown))
+    failed = [r for r in rows if r.status not in (None, Status.PASSED) and all(s.step != r.number for s in speeds)]
+    figure.add_trace(
+        go.Scatter(
+            x=[r.number for r in failed], y=[top] * len(failed), mode="markers",
+            marker={"symbol": "x", "size": [11 if r.number == shown else 7 for r in failed], "color": RED},
+            text=[_hover(r) for r in failed], hovertemplate="step %{x}: %{text}<extra></extra>",
+        )
+    )  # fmt: skip
+    last = speeds[-1]
+    lines = {"bound": last.bound_us, last.against.baseline if last.against else "": last.baseline_us}
+    compact(figure, "latency, µs", height=STEPS_PX)
+    lowest = min([s.p10_us for s in speeds] + [v for v in lines.values() if v])
+    log = top > LOG_FROM * lowest
+    _targets(figure, lines, log=log)
+    bounds = [(0.6 if log else 0.94) * lowest, 1.03 * top]
+    figure.update_yaxes(type="log" if log else "linear", rangemode="normal", tickformat="~g",
+                        range=[math.log10(b) for b in bounds] if log else bounds)  # fmt: skip
+    last_step = rows[-1].number
+    return figure.update_xaxes(dtick=1 if last_step <= 12 else None, range=[0.4, last_step + 0.6])
+
+
+def _measured(speeds: Sequence[SpeedRow], steps: Mapping[int, StepRow], shown: int | None) -> go.Scatter:
+    passed = [steps[s.step].status is Status.PASSED for s in speeds]
+    return go.Scatter(
+        x=[s.step for s in speeds], y=[s.latency_us for s in speeds], mode="markers",
+        error_y={"type": "data", "symmetric": False, "array": [s.p90_us - s.latency_us for s in speeds],
+                 "arrayminus": [s.latency_us - s.p10_us for s in speeds], "thickness": 1, "width": 2, "color": GREY},
+        marker={"symbol": ["circle" if ok else "x" for ok in passed], "color": [BLUE if ok else RED for ok in passed],
+                "size": [12 if s.step == shown else 7 for s in speeds]},
+        text=[_hover(steps[s.step], s) for s in speeds], hovertemplate="step %{x}: %{text}<extra></extra>",
+    )  # fmt: skip
+
+
+def _best_so_far(speeds: Sequence[SpeedRow]) -> go.Scatter:
+    best: list[float] = []
+    for row in speeds:
+        best.append(min(row.latency_us, best[-1] if best else row.latency_us))
+    return go.Scatter(x=[s.step for s in speeds], y=best, mode="lines", hoverinfo="skip",
+                      line={"shape": "hv", "width": 1.5, "color": GREEN})  # fmt: skip
+
+
+def _targets(figure: Figure, lines: Mapping[str, float | None], *, log: bool) -> None:
+    highest = max((value for value in lines.values() if value), default=0.0)
+    for name, value in lines.items():
+        if not value:
+            continue
+        color, dash = (AMBER, "dash") if name == "bound" else (GREY, "dot")
+        figure.add_hline(y=value, line={"color": color, "dash": dash, "width": 1})
+        # An annotation's place on a logarithmic axis is the logarithm, a line's is the value.
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=math.log10(value) if log else value, showarrow=False, font=SMALL,
+            yanchor="bottom" if value == highest else "top", text=f"{in_chart(name)} {value:.4g}",
+        )  # fmt: skip
+
+
+def _hover(row: StepRow, speed: SpeedRow | None = None) -> str:
+    noise = f" ±{percent(speed.noise)}" if speed else ""
+    took = f"{micros(speed.latency_us)}{noise}, " if speed else ""
+    return f"{took}{in_chart(lowered(row.status))}<br>{in_chart(row.idea[:60])}"
+
+
+def sweep(table: SweepTable) -> Figure:
+    """Latency of every timed combination, fastest first; the chosen and the default one are named."""
+    timed = [(i, row) for i, row in enumerate(table.rows) if row.latency_ms is not None]
+    timed.sort(key=lambda pair: -(pair[1].latency_ms or 0.0))
+    names = [", ".join(f"{n}={v}" for n, v in row.params.items()) for _, row in timed]
+    marks = [("  ★" if i == table.chosen else "") + ("  default" if i == 0 else "") for i, _ in timed]
+    took = [1000 * (row.latency_ms or 0.0) for _, row in timed]
+    figure = go.Figure(
+        go.Scatter(
+            x=took, y=list(range(len(timed))), mode="markers+text", textposition="middle right", cliponaxis=False,
+            text=[f"{value:.4g}{mark}" for value, mark in zip(took, marks, strict=True)], textfont=SMALL,
+            marker={"size": 9, "symbol": ["star" if i == table.chosen else "circle" for i, _ in timed],
+                    "color": [GREEN if i == table.chosen else BLUE for i, _ in timed]},
+            hovertemplate="%{x:.4g} µs<extra></extra>",
+        )
+    )  # fmt: skip
+    compact(figure, "", height=50 + 22 * len(timed))
+    figure.update_yaxes(tickvals=list(range(len(timed))), ticktext=[in_chart(n) for n in names], rangemode="normal")
+    room = (max(took) - min(took) or max(took)) * 0.3
+    return figure.update_xaxes(title_text="device time, µs", dtick=None, tickformat="~g",
+                               range=[min(took) - room / 3, max(took) + room])  # fmt: skip

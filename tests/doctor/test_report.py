@@ -1,0 +1,155 @@
+"""The doctor on this machine, and on broken ones."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from cutegen_core.doctor import gpu, report
+from cutegen_core.doctor.report import State
+from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.execute.cuda import lock
+from cutegen_core.execute.nvidia import nvidia_tools, profiling
+from cutegen_core.machine import device, toolchain
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records import as_json
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.performance import Peaks
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    return tmp_path
+
+
+def named(name: str) -> report.Check:
+    return next(check for check in report.doctor() if check.name == name)
+
+
+def test_this_machine_has_all_that_is_needed(home):
+    checks = report.doctor()
+    assert [c for c in checks if c.state is State.MISSING] == []
+    assert all(c.fix for c in checks if c.state is not State.OK)
+    found = {c.name: c.detail for c in checks}
+    assert "nvidia-cutlass 4.2.0" in found["Compilers and headers"]
+    assert "libnvrtc.so.13" in found["PyTorch"]
+    assert str(home) in found["Disk"]
+
+
+def test_it_is_fast_and_imports_no_torch(home):
+    code = "import sys; from cutegen_core.doctor.report import doctor; doctor(); assert 'torch' not in sys.modules"
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert time.monotonic() - started < 4  # about 0.3 s on an idle machine
+
+
+def test_a_missing_package_names_the_pip_line(home, monkeypatch):
+    versions = dict(toolchain.versions()) | {"nvidia-cutlass": ""}
+    monkeypatch.setattr(toolchain, "versions", lambda: versions)
+    check = named("Compilers and headers")
+    assert (check.state, check.fix) == (State.MISSING, 'python -m pip install "nvidia-cutlass==4.2.0.0"')
+
+
+def test_an_untested_version_is_a_warning(home, monkeypatch):
+    versions = dict(toolchain.versions()) | {"ziglang": "0.16.0"}
+    monkeypatch.setattr(toolchain, "versions", lambda: versions)
+    check = named("Compilers and headers")
+    assert (check.state, check.fix) == (State.WARNING, 'python -m pip install "ziglang>=0.17,<0.18"')
+
+
+def test_a_weaker_sandbox_is_a_warning(home, monkeypatch):
+    monkeypatch.setenv(sandbox.MAX_LEVEL_VARIABLE, "none")
+    sandbox.available.cache_clear()
+    try:
+        check = named("Sandbox")
+    finally:
+        monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE)
+        sandbox.available.cache_clear()
+    assert check.state is State.WARNING
+    assert "resource limits only" in check.detail
+    assert "landlock" in check.fix
+
+
+def test_a_file_missing_from_a_package_is_the_machines_fault():
+    with pytest.raises(MachineError, match="--force-reinstall --no-deps"):
+        toolchain._find("nvidia-cutlass", "cutlass_library/no/such/header")
+
+
+# -- a machine with a GPU: what can be asked without one ---------------------------------------------------------------
+
+H200 = replace(device.KNOWN["sm_90a"], name="NVIDIA H200", present=True, uuid="GPU-of-a-test", driver="13.0")
+
+
+def test_every_gap_of_a_gpu_machine_has_its_fix(home, monkeypatch, tmp_path):
+    monkeypatch.setattr(nvidia_tools, "_USUAL", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    checks = {name: report._guarded(name, check) for name, check in gpu.checks(H200)}
+    assert all(c.fix for c in checks.values() if c.state is not State.OK)
+    assert "developer.nvidia.com/nsight-compute" in checks["Nsight Compute"].fix
+    assert "CUDA Toolkit" in checks["compute-sanitizer"].fix
+    assert "cutegen doctor --measure" in checks["Measured peaks"].fix
+
+
+@pytest.mark.skipif(device.detect() is not None, reason="this machine's driver answers")
+def test_a_driver_that_does_not_answer_is_said(home):
+    check = report._guarded("GPU now", dict(gpu.checks(H200))["GPU now"])
+    assert check.state is State.MISSING
+    assert "NVIDIA driver did not answer nvmlInit" in check.detail
+    with pytest.raises(MachineError, match="no GPU in this machine"):
+        report.measure()
+
+
+@pytest.mark.skipif("+cpu" not in toolchain.installed_version("torch"), reason="torch with CUDA")
+@pytest.mark.parametrize(("driver", "wheel"), [("13.0", "cu130"), ("12.8", "cu128"), ("12.4", "cu126")])
+def test_a_torch_without_cuda_is_repaired_for_this_driver(driver, wheel):
+    check = gpu.torch_cuda(replace(H200, driver=driver))
+    assert check.state is State.WARNING
+    assert check.fix.endswith(f"torch --index-url https://download.pytorch.org/whl/{wheel}")
+
+
+def test_counters_for_administrators_only_name_the_remedy(monkeypatch, tmp_path):
+    ncu, params = tmp_path / "ncu", tmp_path / "params"
+    ncu.touch()
+    ncu.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(profiling, "PARAMETERS", params)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    params.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
+    check = gpu.profiler()
+    assert check.state is State.WARNING
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
+    params.write_text("RmProfilingAdminOnly: 0\n")
+    assert gpu.profiler().state is State.OK
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    params.write_text("RmProfilingAdminOnly: 1\n")
+    assert gpu.profiler().state is State.OK
+
+
+def test_who_holds_the_gpu_is_named():
+    assert "free" in gpu.device_lock(H200).detail
+    with lock.held(H200.uuid, "timing relu"):
+        detail = gpu.device_lock(H200).detail
+    assert f"process {os.getpid()}" in detail
+    assert "timing relu" in detail
+    lock.path(H200.uuid).unlink()
+
+
+def test_peaks_are_kept_per_device_and_a_broken_record_is_measured_again(home):
+    assert peaks.load(H200) is None
+    found = Peaks(H200.name, 4.2e12, 4.6e12, {"fp32": 51e12}, "a copy", time.time() - 3 * 86400, {"fp32": 66e12})
+    peaks._path(H200).write_text(as_json.dump(found))
+    assert peaks.load(H200) == found
+    assert peaks.load(replace(H200, uuid="GPU-another")) is None
+    check = gpu.measured_peaks(H200)
+    assert check.state is State.OK
+    assert "copy 4.20 TB/s" in check.detail
+    assert "3 days ago" in check.detail
+    peaks._path(H200).write_text("{}")
+    assert peaks.load(H200) is None
+    with pytest.raises(MachineError, match="not in this machine"):
+        peaks.measure(device.KNOWN["sm_80"])

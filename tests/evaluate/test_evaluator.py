@@ -1,0 +1,81 @@
+"""What a trial keeps of what its stages found beside the verdict."""
+
+from dataclasses import replace
+
+import pytest
+
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.judge.reference import Reference
+from cutegen_core.machine.device import target
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.performance import BEST
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import Stage
+from tests.places import DATA
+from tests.session.clockwork import Clock, Timed, taking
+
+RELU = (DATA / "relu.cu").read_text()
+SINGLE = """
+import torch
+
+size = 9
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.dtype is torch.float64:
+            raise TypeError("single precision only")
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(size)]
+"""
+SMALL, LARGE = (Workload(f"size {n}", WorkloadRole.EMULATOR, {"size": n}) for n in (100, 3000))
+OWN = Workload("own", WorkloadRole.BENCHMARK, {"size": 5000})
+
+
+@pytest.fixture(scope="module")
+def evaluator(tmp_path_factory):
+    problem = Problem("single", "single", SINGLE, "here", (SMALL, LARGE, OWN))
+    compiler = Compiler("sm_90a")
+    with Reference(problem, tmp_path_factory.mktemp("single")) as reference:
+        yield Evaluator(problem, reference, CpuExecutor(), compiler, target("sm_90a"), keep=lambda _: "kept")
+    compiler.close()
+
+
+def two_launches(source):
+    """A second kernel for large inputs; the first one, for small ones, takes its input as writable."""
+    plan, end, code = source.partition("*/\n")
+    launch = plan[plan.index("[[launch]]") :].rstrip()
+    kernel = code[code.index("template") :]
+    plan = plan.replace(launch, f'{launch}\nwhen = "n < 1000"\n\n{launch.replace("relu<", "large<")}\nwhen = "n > 999"')
+    return plan + end + code.replace("float const* x", "float* x") + kernel.replace("void relu(", "void large(")
+
+
+def test_doubts_of_every_workload_are_kept_once(evaluator):
+    found = evaluator.evaluate(Candidate(two_launches(RELU), Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    assert [d.message for d in found.diagnostics if d.tool == "plan"] == [
+        "parameter 1 of relu is 'float*', but x is an input and is mapped read-only: write const"
+    ]
+
+
+def test_a_trial_says_that_nothing_was_held_against_float64(evaluator):
+    found = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    assert "NO_FLOAT64" in found.marks
+    note = next(stage.note for stage in found.stages if stage.stage is Stage.TEST)
+    assert note == "not held against float64: here:9: TypeError: single precision only"
+
+
+def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator):
+    executor = Timed()
+    timed = replace(evaluator, executor=executor, timer=Clock(executor))
+    gone = Candidate(RELU.replace("[[launch]]", "[[lunch]]"), Author.PERSON, None)
+    found = timed.evaluate(Candidate(taking(RELU, 40.0), Author.PERSON, None), seed=1, best=gone)
+    assert found.passed, found.message
+    assert found.performance.first.speedup(BEST) is None
+    (untimed,) = found.performance.first.untimed
+    assert untimed.contender == BEST
+    assert untimed.reason.startswith("cannot be built any more: REJECTED: ")

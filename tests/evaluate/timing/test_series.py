@@ -1,0 +1,138 @@
+"""Interleaved rounds of contenders with synthetic clocks: who is dropped, who is suspect, when to rest."""
+
+import random
+
+import pytest
+
+from cutegen_core.evaluate.timing import series, statistics
+from cutegen_core.evaluate.timing.contenders import Dropped, Taken
+from cutegen_core.evaluate.timing.series import Series
+from cutegen_core.execute.cuda.nvml import Period, State
+from cutegen_core.records.errors import MachineError
+from cutegen_core.records.performance import BEST, Word
+from cutegen_core.records.trial import Status
+
+COOL, HOT = 0x0, 0x40
+SETS = tuple(range(1, 10))
+
+
+class Clocked:
+    """A contender whose samples take `us`, a little noise beside; it may fail, remember, or be slow at times."""
+
+    def __init__(self, name, us, *, fails_at=None, unseen_us=None, noise=0.002):
+        self.name, self.us, self.fails_at, self.unseen_us, self.noise = name, us, fails_at, unseen_us, noise
+        self.rounds, self.seen, self.random = 0, set(), random.Random(name)
+
+    def round(self, order, warm_runs, seconds):
+        self.rounds += 1
+        if self.rounds == self.fails_at:
+            raise Dropped(Status.RUNTIME_ERROR, f"{self.name} failed")
+        taken = [self.us if self.unseen_us is None or i in self.seen else self.unseen_us for i in order]
+        self.seen |= set(order)
+        return Taken(tuple(us * self.random.gauss(1, self.noise) for us in taken), "graph replay")
+
+
+class Thermometer:
+    """Says the reasons it was given, one period after another, and then the last for ever."""
+
+    def __init__(self, *reasons):
+        self.reasons = list(reasons)
+
+    def since(self, begun):
+        now = self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0]
+        return Period((State(begun, 1980, 3201, 40, 300.0, now),))
+
+
+def measured(*contenders, looks=None, checked=None):
+    checked = [] if checked is None else checked
+    found = Series("a GPU", SETS, looks or Thermometer(COOL), lambda: None, checked.append)
+    found.run(contenders)
+    return found
+
+
+def test_contenders_are_timed_and_compared():
+    found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), Clocked("torch.compile", 100.0))
+    assert [t.contender for t in found.timings()] == ["candidate", "eager", "torch.compile"]
+    words = {s.baseline: s.word for s in found.speedups(0.005)}
+    assert words == {"eager": Word.FASTER, "torch.compile": Word.SAME}
+    assert not found.untimed
+
+
+def test_every_round_of_the_candidate_is_checked_and_unseen_sets_come_last():
+    checked = []
+    candidate = Clocked("candidate", 100.0)
+    measured(candidate, Clocked("eager", 150.0), checked=checked)
+    assert len(checked) == candidate.rounds - 2  # the first two only say how long it takes
+    held = set(SETS) - set(checked[0])
+    assert held
+    assert set(checked[-1]) == set(SETS)
+    assert all(not held & set(order) for order in checked[:-1])
+
+
+def test_a_kernel_that_finds_earlier_results_again_is_suspect():
+    with pytest.raises(Dropped, match="never seen") as dropped:
+        measured(Clocked("candidate", 50.0, unseen_us=100.0))
+    assert dropped.value.status is Status.SUSPECT
+
+
+def test_the_candidates_failure_ends_it_anothers_is_noted():
+    with pytest.raises(Dropped, match="candidate failed"):
+        measured(Clocked("candidate", 100.0, fails_at=5), Clocked("eager", 150.0))
+    for fails_at in (1, 5):
+        found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0, fails_at=fails_at))
+        assert [(u.contender, u.reason) for u in found.untimed] == [("eager", "eager failed")]
+        assert [t.contender for t in found.timings()] == ["candidate"]
+
+
+def test_samples_taken_in_heat_are_dropped_and_counted():
+    (timing, _) = measured(
+        Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=Thermometer(HOT, COOL, COOL, HOT, COOL)
+    ).timings()
+    assert timing.dropped == 16
+    assert timing.n == 96 - 16
+
+
+def test_a_baseline_that_was_always_hot_has_no_time():
+    always = Thermometer(*([COOL, HOT, HOT, COOL] * 6))
+    found = measured(Clocked("candidate", 100.0), Clocked("eager", 150.0), looks=always)
+    assert [u.contender for u in found.untimed] == ["eager"]
+
+
+def test_a_best_that_shares_no_cool_round_with_the_candidate_is_untimed():
+    in_turns_hot = Thermometer(*([COOL, HOT] * 12))  # candidate, best; best, candidate; ...
+    found = measured(Clocked("candidate", 100.0), Clocked(BEST, 80.0), looks=in_turns_hot)
+    (untimed,) = found.untimed
+    assert (untimed.contender, found.speedups(0.005)) == (BEST, ())
+    assert untimed.reason == "heat left no round with samples of both it and the candidate"
+    assert [t.contender for t in found.timings()] == ["candidate"]
+
+
+def test_a_candidate_that_was_always_hot_is_the_machines_fault():
+    with pytest.raises(MachineError, match=r"a GPU was slowed down by heat all the time \(.+\); let it cool down"):
+        measured(Clocked("candidate", 100.0), looks=Thermometer(HOT))
+
+
+@pytest.mark.parametrize("fails_at", [1, 5, None])
+def test_the_noise_is_that_of_the_kernels_whoever_is_missing(fails_at):
+    kernels = Clocked("candidate", 100.0), Clocked("best", 100.0, fails_at=fails_at, noise=0.02)
+    timings = measured(*kernels, Clocked("eager", 150.0, noise=0.2)).timings()
+    noise = {t.contender: t.noise for t in timings}
+    assert statistics.kernels_noise(timings) == (noise["candidate"] if fails_at else noise["best"])
+    assert noise["eager"] > 2 * statistics.kernels_noise(timings)
+
+
+def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
+    rests = []
+    monkeypatch.setattr(series.time, "sleep", rests.append)
+    measured(Clocked("candidate", 100.0), Clocked("eager", 1e4))
+    assert rests[0] == 0.0
+    assert rests[1] == pytest.approx(series.REST_SHARE * (8 + 20) * 100e-6, rel=0.05)
+    assert max(rests) == series.LONGEST_REST_S
+
+
+def test_a_slow_baseline_sits_rounds_out():
+    slow = Clocked("eager", 1e6)
+    found = measured(Clocked("candidate", 100.0), slow)
+    assert slow.rounds - 2 == 4
+    assert found.timings()[1].n == 4
+    assert found.speedups(0.005)[0].word is Word.FASTER

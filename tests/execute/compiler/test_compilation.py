@@ -1,0 +1,309 @@
+"""The compile stage with the real compiler: verdicts, lines, resources, limits, what a candidate may not reach."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records.trial import Status
+from tests.places import ROOT
+
+RELU = """/* cutegen
+[params]
+BLOCK = 256
+ITEMS = 4
+[[launch]]
+kernel = "relu<BLOCK, ITEMS>"
+grid = ["ceil_div(x.numel, BLOCK * ITEMS)"]
+block = ["BLOCK"]
+args = ["x", "out", "x.numel"]
+*/
+#include <cute/tensor.hpp>
+using namespace cute;
+template <int B, int I>
+__global__ __launch_bounds__(B) void relu(float const* x, float* out, long n) {
+  auto in = make_tensor(make_gmem_ptr(x), make_layout(n));
+  long base = long(blockIdx.x) * B * I + threadIdx.x;
+  for (int i = 0; i < I; i++) {
+    if (base + i * B < n) out[base + i * B] = in(base + i * B) > 0 ? in(base + i * B) : 0.0f;
+  }
+}
+"""
+TEMPLATE_BOMB = """
+template <int N, class... T> struct Bomb { using type = typename Bomb<N - 1, T..., Bomb<N - 1, T...>>::type; };
+using boom = Bomb<1000>::type;
+"""
+MEMORY_BOMB = "__device__ char bomb[1u << 31] = {1};"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUTEGEN_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def compiler(workspace):
+    compiler = Compiler("sm_90a")
+    yield compiler
+    compiler.close()
+
+
+def with_line(line: str, text: str = RELU) -> str:
+    """The kernel with another line before its template, which is line 13."""
+    return text.replace("template <int B", f"{line}\ntemplate <int B")
+
+
+def body_with(statement: str) -> str:
+    return RELU.replace("  long base", f"  {statement}\n  long base")
+
+
+def failure(compiler, text):
+    result = compiler.compile(parse(text))
+    assert result.status is Status.COMPILE_ERROR
+    assert not result.cubin
+    first = result.diagnostics[0]
+    assert first.severity == "error"
+    return first, result
+
+
+def test_a_good_kernel_brings_its_resources(compiler):
+    result = compiler.compile(parse(RELU))
+    assert (result.status, result.message) == (Status.PASSED, "")
+    assert result.cubin.startswith(b"\x7fELF")
+    (kernel,) = result.kernels
+    assert kernel.kernel == "relu<BLOCK, ITEMS>"
+    assert kernel.signature == "void relu<256, 4>(float const*, float*, long)"
+    assert 8 <= kernel.registers <= 64
+    assert (kernel.spill_store_bytes, kernel.stack_bytes, kernel.smem_static_bytes) == (0, 0, 0)
+    assert kernel.instruction_mix["global load 32-bit"] == kernel.instruction_mix["global store 32-bit"] == 4
+    assert 'File "candidate.cu", line 18' in result.sass
+    assert "EXIT" in result.sass
+    assert str(ROOT) not in result.sass + result.log
+    assert result.lowered["relu<BLOCK, ITEMS>"] in result.sass
+
+
+def test_parameters_change_the_kernel_and_a_repeat_comes_from_the_cache(compiler):
+    kernel = parse(RELU)
+    compiler.compile(kernel, {"ITEMS": 2})
+    started = time.monotonic()
+    again = compiler.compile(kernel, {"ITEMS": 2})
+    assert time.monotonic() - started < 0.05
+    assert again.cached
+    assert again.kernels[0].signature.startswith("void relu<256, 2>")
+    assert again.kernels[0].instruction_mix["global load 32-bit"] == 2
+
+
+def test_failures_are_cached_too_and_a_broken_entry_is_made_again(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiler, "_cache", tmp_path)
+    kernel = parse(with_line("int x = ;"))
+    assert not compiler.compile(kernel).cached
+    assert compiler.compile(kernel).cached
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(entry.read_bytes()[:-20])
+    repaired = compiler.compile(kernel)
+    assert (repaired.cached, repaired.status) == (False, Status.COMPILE_ERROR)
+
+
+def test_a_syntax_error_is_at_its_line(compiler):
+    first, result = failure(compiler, RELU.replace("long base", "lng base"))
+    assert (first.line, first.message) == (16, 'identifier "lng" is undefined')
+    assert result.message == 'line 16: identifier "lng" is undefined'
+
+
+def test_a_template_error_is_moved_to_the_line_that_caused_it(compiler):
+    first, _ = failure(compiler, RELU.replace("make_layout(n)", "make_layout(n, make_shape(1, 2))"))
+    assert first.line == 18
+    assert first.message.startswith('no operator "*" matches these operands (cute/stride.hpp:')
+    assert any("operand types are" in note for note in first.notes)
+    assert any(note.startswith("in instantiation of") and "(candidate.cu:18)" in note for note in first.notes)
+
+
+def test_a_static_assertion_is_spelled_out(compiler):
+    first, _ = failure(compiler, RELU.replace("make_layout(n)", "make_layout(x)"))
+    assert first.line == 15
+    assert "static assertion failed: is_tuple<Shape >::value || is_integral<Shape >::value" in first.message
+    own, _ = failure(compiler, body_with('static_assert(size(Layout<_3>{}) == Int<4>{}, "four wanted");'))
+    assert (own.line, own.message) == (16, 'static assertion failed with "four wanted"')
+
+
+def test_an_unknown_kernel_names_those_that_exist(compiler):
+    first, _ = failure(compiler, RELU.replace('"relu<BLOCK, ITEMS>"', '"rellu<BLOCK, ITEMS>"') + "// rellu\n")
+    assert (first.line, first.message) == (5, "unknown kernel rellu<BLOCK, ITEMS>: the file defines relu")
+    first, _ = failure(compiler, RELU.replace('"relu<BLOCK, ITEMS>"', '"relu<BLOCK>"'))
+    assert first.message.startswith("kernel relu<BLOCK> cannot be made from what the file defines (relu)")
+
+
+def test_extern_c_and_device_functions_are_refused(compiler):
+    first, _ = failure(
+        compiler,
+        with_line('extern "C" __global__ void plain(float* x) {}').replace('"relu<BLOCK, ITEMS>"', '"plain"'),
+    )
+    assert first.message == 'kernel plain is declared extern "C", which hides its parameter types: remove extern "C"'
+    first, _ = failure(
+        compiler, with_line("__device__ void helper(float* x) {}").replace('"relu<BLOCK, ITEMS>"', '"helper"')
+    )
+    assert "non-__global__ function" in first.message
+
+
+def test_what_ptxas_refuses_points_to_the_kernel_or_the_line(compiler):
+    shared = "__shared__ float big[600000]; big[threadIdx.x] = n; __syncthreads(); out[1] = big[n];"
+    first, _ = failure(compiler, body_with(shared))
+    assert (first.line, first.tool) == (14, "ptxas")
+    assert "uses too much shared data (2400000 bytes, 232448 max)" in first.message
+    first, _ = failure(compiler, body_with('asm volatile("nonsense %0;" ::"r"(1));'))
+    assert (first.line, first.tool) == (16, "ptxas")
+
+
+def test_spills_stack_and_static_shared_memory_are_reported(compiler):
+    text = body_with(
+        "__shared__ float s[64]; s[threadIdx.x % 64] = n; __syncthreads(); float r[300];\n"
+        "  for (int i = 0; i < 300; i++) r[i] = x[i * n];\n"
+        "  for (int k = 0; k < n; k++) for (int i = 0; i < 300; i++) r[i] = r[i] * r[(i + 1) % 300];\n"
+        "  for (int i = 0; i < 300; i++) out[i] = r[i] + s[i % 64];"
+    ).replace("__launch_bounds__(B)", "__launch_bounds__(1024, 2)")
+    (kernel,) = compiler.compile(parse(text)).kernels
+    assert kernel.registers == 32
+    assert min(kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) > 500
+    assert kernel.smem_static_bytes == 256
+    assert kernel.instruction_mix["local memory (spill)"] > 100
+
+
+def test_c_and_cpp_names_that_nvrtc_lacks_are_there(compiler):
+    headers = "cstdint cfloat climits cmath math.h limits type_traits utility tuple array cuda_fp16.h cuda_bf16.h"
+    includes = "".join(f"#include <{header}>\n" for header in headers.split())
+    use = (
+        "float v = std::max(std::exp(x[0]), -INFINITY) + NAN + FLT_MAX + float(M_PI);\n"
+        "  v += std::numeric_limits<float>::max(); uint32_t a = UINT32_MAX; uint b = INT_MAX;\n"
+        "  out[0] = v + a + b + __half2float(__float2half(v));"
+    )
+    result = compiler.compile(parse(with_line(includes, body_with(use))))
+    assert result.status is Status.PASSED, result.log
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100a", "sm_120a"])
+@pytest.mark.slow
+def test_every_architecture_compiles(workspace, arch):
+    compiler = Compiler(arch)
+    try:
+        result = compiler.compile(parse(RELU))
+    finally:
+        compiler.close()
+    assert result.status is Status.PASSED, result.log
+    assert result.kernels[0].instruction_mix["global load 32-bit"] == 4
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hurried(workspace, compiler, monkeypatch):
+    """The same server with short limits."""
+
+    def limit(**limits):
+        monkeypatch.setattr(compiler, "limits", Limits(**limits))
+        return compiler
+
+    return limit
+
+
+def test_a_template_bomb_is_stopped_at_the_time_limit(hurried):
+    result = hurried(seconds=2).compile(parse(with_line(TEMPLATE_BOMB)))
+    assert result.status is Status.COMPILE_LIMIT
+    assert "stopped at its limit of 2 s" in result.message
+    assert result.seconds < 4
+    assert not hurried(seconds=0.5).compile(parse(with_line(TEMPLATE_BOMB))).cached
+
+
+def test_memory_is_limited(hurried):
+    result = hurried(seconds=60, memory_bytes=256 << 20).compile(parse(with_line(MEMORY_BOMB)))
+    assert result.status is Status.COMPILE_LIMIT
+    assert "limit of 0.25 GiB of memory" in result.message
+
+
+def test_a_flood_of_messages_is_capped(hurried):
+    flood = "".join(f"#warning {'x' * 4000}\n" for _ in range(230))
+    result = hurried(seconds=30, log_bytes=100_000).compile(parse(with_line(flood)))
+    assert result.status is Status.COMPILE_LIMIT
+    assert "MB of messages" in result.message
+    assert len(result.log) <= 100_000
+
+
+def test_the_server_recovers_from_kill_9(compiler):
+    compiler.warm()
+    server = compiler._server._process.pid
+    os.kill(server, signal.SIGKILL)
+    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
+    assert result.status is Status.PASSED
+    assert compiler._server._process.pid != server
+    folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
+    assert not (folder / str(server)).exists()
+
+
+# -- what a candidate may not reach -----------------------------------------------------------------------------------
+
+CANARY = "canary_5f1d"
+
+
+@pytest.fixture
+def secret(tmp_path):
+    path = tmp_path / "secret.h"
+    path.write_text(f"this is {CANARY} and not C++\n")
+    return path
+
+
+def reaching(path: Path) -> dict[str, str]:
+    """Ways to a private file: name -> source line. `deep` climbs from wherever a relative path starts."""
+    deep = "../" * 30 + str(path).lstrip("/")
+    return {
+        "absolute": f'#include "{path}"',
+        "angle": f"#include <{path}>",
+        "relative": f'#include "{deep}"',
+        "relative through a toolchain folder": f"#include <cute/{deep}>",
+        "macro": f'#define WHERE "{path}"\n#include WHERE',
+        "pasted macro": f"#define TEXT(x) #x\n#define WHERE TEXT({path})\n#include WHERE",
+        "spliced": f'#inc\\\nlude "{path}"',
+        "digraph": f'%:include "{path}"',
+        "after a comment": f'/* */ # /* */ include "{path}"',
+        "include_next": f'#include_next "{path}"',
+        "embed": f'const char data[] = {{\n#embed "{path}"\n}};',
+        "has_include": f'#if __has_include("{path}")\n#error {CANARY}\n#endif',
+        "line marker": f'# 1 "{path}"\nint x = ;',
+        "line": f'#line 1 "{path}"\nint x = ;',
+        "incbin": f'asm(".incbin \\"{path}\\"");',
+        "hidden by a string": f'__device__ const char* s = "/*";\n#include "{path}"\n// */',
+    }
+
+
+@pytest.mark.parametrize("way", reaching(Path("/x")))
+def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
+    result = compiler.compile(parse(with_line(reaching(secret)[way])))
+    assert result.status is Status.COMPILE_ERROR
+    assert result.diagnostics[0].tool == "includes"
+    assert 13 <= result.diagnostics[0].line <= 15
+    assert CANARY not in result.log + str(result.diagnostics)
+
+
+@pytest.mark.parametrize("way", reaching(Path("/x")))
+def test_a_private_file_is_hidden_by_the_sandbox_alone(compiler, secret, way, monkeypatch):
+    if sandbox.available() is not sandbox.Level.LANDLOCK_SECCOMP:
+        pytest.skip("this kernel has no Landlock")
+    monkeypatch.setattr("cutegen_core.execute.compiler.compilation.check_includes", lambda *_: ())
+    result = compiler.compile(parse(with_line(reaching(secret)[way])))
+    assert CANARY not in result.log + str(result.diagnostics)
+    assert CANARY.encode() not in result.cubin
+
+
+def test_headers_of_the_toolchain_may_be_included(compiler):
+    includes = '#include <cute/atom/mma_atom.hpp>\n#include "cutlass/numeric_types.h"\n#include <cuda/std/limits>'
+    assert compiler.compile(parse(with_line(includes))).status is Status.PASSED
+    first, _ = failure(compiler, with_line("#include <vector>"))
+    assert (first.line, first.message) == (13, 'cannot open source file "vector"')

@@ -1,0 +1,114 @@
+"""The comparison of gigabytes on a GPU says what the one on the CPU says; here on CPU tensors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import Answer
+from cutegen_core.judge.gpu import comparison
+from cutegen_core.judge.gpu.comparison import Elements, Rule
+from cutegen_core.records.problem import Tolerance
+
+POISON = 0xFF
+TOLERANCE = Tolerance(1e-5, 1e-4)
+SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-42, 3.0e38)
+
+
+def both(got, want, declared, dtype, tolerance=TOLERANCE):
+    """The CPU's verdict and the GPU's formula's on the same tensors."""
+    raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
+    array = [None if t is None else (t.double() if t.is_floating_point() else t).numpy() for t in (got, want, declared)]
+    answer = Answer(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())
+    precision = None
+    if declared is not None:
+        precision = correctness.measure(answer.want, answer.declared)
+        assert comparison.measure(want, declared) == precision
+    flat = Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
+    rule = Rule(dtype, tolerance, precision)
+    there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
+    return correctness.compare("out", dtype, tolerance, answer, precision), there
+
+
+def same(here, there):
+    assert replace(there, first=(), heatmap=()) == replace(here, first=(), heatmap=())
+    assert [(m.index, str(m.got), str(m.want)) for m in there.first] == [
+        (m.index, str(m.got), str(m.want)) for m in here.first
+    ]
+    assert np.allclose(here.heatmap, there.heatmap)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_both_give_the_same_verdict(data):
+    dtype = data.draw(st.sampled_from(["float32", "float16", "bfloat16"]))
+    shape = data.draw(st.sampled_from([(1,), (7,), (3, 5), (2, 3, 4)]))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 1 << 30)))
+    want = torch.randn(shape, generator=generator, dtype=torch.float64)
+    declared = want.to(getattr(torch, dtype))
+    noise = data.draw(st.sampled_from([0.0, 1e-7, 1e-4, 1.0]))
+    got = (want + noise * torch.randn(shape, generator=generator, dtype=torch.float64)).to(getattr(torch, dtype))
+    for tensor in (got, want, declared):
+        for value in data.draw(st.lists(st.sampled_from(SPECIAL), max_size=3)):
+            tensor.view(-1)[data.draw(st.integers(0, tensor.numel() - 1))] = value
+    if data.draw(st.booleans()):
+        got.view(-1).view(torch.uint8)[:4] = POISON
+    same(*both(got, want, data.draw(st.sampled_from([declared, None])), dtype))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
+def test_integers_must_be_equal_at_either_precision(got, want):
+    tensors = [torch.tensor(v, dtype=torch.int32).reshape(2, 2) for v in (got, want, [0, 1, 2, 3])]
+    same(*both(*tensors, "int32"))
+
+
+def test_an_output_nobody_wrote_is_called_that():
+    want = torch.ones(8, 8, dtype=torch.float64)
+    got = torch.full((8, 8), float("nan"))
+    got.view(torch.uint8).fill_(POISON)
+    here, there = both(got, want, want.float(), "float32")
+    same(here, there)
+    assert there.poison == 64
+    assert "untouched" in there.pattern
+
+
+def test_only_part_of_a_large_output_is_described(monkeypatch):
+    monkeypatch.setattr(comparison, "_CHUNK", 64)
+    monkeypatch.setattr(comparison, "_LOOKED_AT", 64)
+    want = torch.arange(1024, dtype=torch.float64).reshape(64, 16)
+    got = want.float()
+    got[40:, -1] = 0.0
+    here, there = both(got, want, want.float(), "float32")
+    assert (there.wrong, there.total) == (24, 1024)
+    assert there.first == here.first[: len(there.first)] != ()
+    assert there.pattern.startswith("in the part looked at: ")
+    assert "column" in there.pattern
+
+
+@pytest.mark.parametrize("shape", [(1000,), (3, 1000), (2, 7, 300)])
+def test_of_long_rows_too_only_a_part_leaves_the_device(monkeypatch, shape):
+    monkeypatch.setattr(comparison, "_LOOKED_AT", 64)
+    sizes = []
+    described = correctness.described
+    monkeypatch.setattr(correctness, "described", lambda *a: sizes.append(a[1].size) or described(*a))
+    want = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    got = want.float()
+    got[..., 200:210] = 0.0
+    here, there = both(got, want, want.float(), "float32")
+    assert sizes[0] <= 64
+    assert there.wrong == here.wrong
+    assert there.first == here.first
+    assert np.allclose(here.heatmap, there.heatmap)
+    assert there.pattern.startswith("in the part looked at: only elements 8 to 17")
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_an_empty_output_is_right(shape):
+    empty = torch.zeros(shape, dtype=torch.float64)
+    _, there = both(empty.float(), empty, None, "float32")
+    assert (there.wrong, there.total) == (0, 0)

@@ -1,0 +1,46 @@
+"""Adversarial inputs are drawn where the tensors are, whatever torch makes new tensors on."""
+
+import pytest
+import torch
+
+from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.live import instantiate
+from cutegen_core.records.problem import Values
+
+SOURCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(16, device="cpu"))
+
+    def forward(self, x, y):
+        return x * self.weight + y
+
+def get_inputs():
+    return [torch.randn(8, 16, device="cpu"), torch.randn(8, 16, device="cpu").half()]
+"""
+
+
+@pytest.fixture
+def elsewhere():
+    """New tensors are made on another device than the reference's are, as in the judge on a GPU for files that name the
+    CPU."""
+    torch.set_default_device("meta")
+    yield
+    torch.set_default_device(None)
+
+
+@pytest.mark.parametrize("drawn", list(Values))
+def test_values_are_the_same_whatever_the_default_device_is(drawn, request):
+    here = values.made(SOURCE, "here", drawn, 3).tensors
+    request.getfixturevalue("elsewhere")
+    there = values.made(SOURCE, "here", drawn, 3).tensors
+    for name, tensor in here.items():
+        assert (there[name].device.type, there[name].dtype) == ("cpu", tensor.dtype)
+        assert torch.equal(there[name], tensor), name
+
+
+def test_a_constant_parameter_is_moved_where_it_is(elsewhere):
+    assert instantiate(SOURCE, "here").tensors["weight"].unique().numel() > 8

@@ -1,0 +1,100 @@
+"""What becomes of a reference that cannot give float64 values: memory that ran out is no answer, a reason is told."""
+
+import pytest
+import torch
+
+from cutegen_core.judge.gpu.answers import Answers, Output
+from cutegen_core.judge.gpu.sets import BufferSet
+from cutegen_core.judge.reference import Limits, Reference
+from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.expected import expect
+from cutegen_core.judge.reference_process.live import instantiate, out_of_memory
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import Problem, Tolerance, Values, Workload, WorkloadRole
+
+SOURCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.dtype is torch.WHEN:
+            FAILS
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+"""
+HUNGRY = "x = torch.empty(1 << 50, dtype=torch.uint8)"
+"""A petabyte: no machine has it."""
+
+
+def source(when, fails):
+    return SOURCE.replace("WHEN", when).replace("FAILS", fails)
+
+
+@pytest.mark.parametrize("when", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "fails",
+    [HUNGRY, "raise MemoryError", "raise torch.OutOfMemoryError('CUDA out of memory')",
+     "raise RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`')"],
+    ids=["CPU", "host", "GPU", "cuBLAS"],
+)  # fmt: skip
+def test_memory_that_ran_out_says_nothing_about_float64(when, fails):
+    with pytest.raises((MemoryError, RuntimeError)) as ended:
+        expect(instantiate(source(when, fails), "here"))
+    assert out_of_memory(ended.value)
+    assert torch.get_default_dtype() is torch.float32
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """What the worker says of the reference's own answer, with and without an error in it."""
+
+    def judge(text):
+        problem = Problem("p", "p", text, "here", (Workload("small", WorkloadRole.EMULATOR),))
+        (workload,) = problem.workloads
+        with Reference(problem, tmp_path, Limits(seconds=60.0)) as reference:
+            live = values.made(text, "here", Values.GIVEN, 3)
+            reference.inputs(workload, 3)
+            values.write_raw(torch.relu(live.tensors["x"]), tmp_path / "out")
+            (output,) = reference.signature(workload).outputs
+            return reference.compare(workload, 3, {output: tmp_path / "out"})
+
+    return judge
+
+
+def test_the_cpus_judge_gives_no_verdict_without_memory(judged):
+    with pytest.raises(ProblemError, match="here:7: ran out of the memory a reference may use"):
+        judged(source("float64", HUNGRY))
+
+
+def test_the_cpus_judge_says_that_float64_was_not_possible(judged):
+    (found,) = judged(source("float64", "raise TypeError('single precision only')"))
+    assert found.wrong == 0
+    assert found.no_float64 == "here:7: TypeError: single precision only"
+    (found,) = judged(source("float64", "pass"))
+    assert found.no_float64 == ""
+
+
+def sets_of(text, count):
+    """Sets of CPU tensors whose outputs are right."""
+    made = [values.made(text, "here", Values.GIVEN, seed) for seed in range(count)]
+    return made[0], [BufferSet({}, {"x": m.tensors["x"], "out": torch.relu(m.tensors["x"])}) for m in made]
+
+
+def test_the_gpus_judge_says_so_too_whichever_set_it_was():
+    fails = "assert not (x == 7.0).any(), 'no sevens in double'"
+    live, sets = sets_of(source("float64", fails), 3)
+    outputs = (Output("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    assert [c.no_float64 for c in Answers(live, sets, outputs).compare_first(0xFF)] == [""]
+    sets[1].tensors["x"][5, 5] = sets[1].tensors["out"][5, 5] = 7.0
+    (found,) = Answers(live, sets, outputs).compare_first(0xFF)
+    assert (found.wrong, found.no_float64) == (0, "here:7: AssertionError: no sevens in double")
+
+
+def test_the_gpus_judge_gives_no_verdict_without_memory():
+    live, sets = sets_of(source("float64", HUNGRY), 2)
+    outputs = (Output("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    with pytest.raises(RuntimeError) as ended:
+        Answers(live, sets, outputs).compare_first(0xFF)
+    assert out_of_memory(ended.value)

@@ -1,0 +1,326 @@
+"""Problems from files: what loads, with which workloads, and why the rest does not."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cutegen_core.judge.problem_source import parse, size_slots, with_sizes
+from cutegen_core.judge.reference import Limits, Reference, start_worker
+from cutegen_core.judge.reference_process import values
+from cutegen_core.problems.library import Loader, load, load_folder
+from cutegen_core.records.errors import ProblemError, UsageError
+from cutegen_core.records.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
+from tests.problems.kernelbench_files import BAD, GOOD, SECRET
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """All files in one folder, and a secret beside it."""
+    root = tmp_path_factory.mktemp("kernelbench")
+    secret = tmp_path_factory.mktemp("home") / "token"
+    secret.write_text("hunter2")
+    for name, source in GOOD.items():
+        (root / f"{name}.py").write_text(source)
+    for name, (source, _) in BAD.items():
+        (root / f"{name}.py").write_text(source.replace(SECRET, str(secret)))
+    (root / "_helper.py").write_text("not a problem")
+    return root
+
+
+@pytest.fixture(scope="module")
+def loader(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-secret")
+        with Loader(Limits(seconds=60, memory_bytes=6 << 30)) as opened:
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    shared = start_worker(tmp_path_factory.getbasetemp(), forks=True)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture(scope="module")
+def loaded(loader, folder):
+    known = {}
+
+    def get(name):
+        if name not in known:
+            known[name] = loader.load(folder / f"{name}.py")
+        return known[name]
+
+    return get
+
+
+@pytest.fixture
+def reference(loaded, worker, tmp_path):
+    return lambda name: Reference(loaded(name), tmp_path / name, worker=worker)
+
+
+# -- any KernelBench file ----------------------------------------------------------------------------------------------
+
+
+def test_there_are_enough_files_to_mean_something():
+    assert len(GOOD) >= 25
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
+    opened = reference(name)
+    problem = opened.problem
+    small = problem.with_role(WorkloadRole.EMULATOR)
+    assert small, problem.workloads
+    for workload in small:
+        signature = opened.signature(workload)
+        assert sum(t.numel for t in signature.tensors) <= 120_000
+    assert_judged(opened, small[0])
+
+
+def assert_judged(reference, workload):
+    """The reference's own float32 answer passes; with one element off by a lot it does not."""
+    inputs = reference.inputs(workload, 5)
+    live = values.made(reference.source(workload), "here", workload.values, 5)
+    for spec, path in inputs.items():
+        assert path.read_bytes() == values.to_bytes(live.tensors[spec.name]).tobytes(), spec.name
+    signature = reference.signature(workload)
+    answers = live.call({name: tensor.clone() for name, tensor in live.tensors.items()})
+    paths = {spec: reference.scratch / f"{spec.name}.bin" for spec in signature.outputs}
+    for spec, answer in zip(signature.outputs, answers, strict=True):
+        values.write_raw(answer, paths[spec])
+    for comparison in reference.compare(workload, 5, paths):
+        assert comparison.wrong == 0, comparison
+    broken = answers[0].clone().reshape(-1)
+    broken[-1] = broken[-1] + 1000
+    values.write_raw(broken, paths[signature.outputs[0]])
+    first = reference.compare(workload, 5, paths)[0]
+    assert first.wrong == 1
+    assert first.first[0].index == tuple(d - 1 for d in first.shape)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_own_size_is_kept_and_never_allocated(name, reference):
+    opened = reference(name)
+    (own,) = opened.problem.with_role(WorkloadRole.BENCHMARK)
+    assert own.sizes == {}
+    signature = opened.signature(own)
+    elements = sum(t.numel for t in signature.tensors)
+    small = sum(t.numel for t in opened.signature(opened.problem.workloads[0]).tensors)
+    assert elements > 10 * small
+    graph = opened.graph(own)
+    assert graph.reason or graph.outputs
+    inputs = [node.name for node in graph.nodes if node.op == "input"]
+    assert inputs == ([] if graph.reason else [t.name for t in signature.inputs])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_loaded_says_why(name, folder, loader):
+    limits = loader._limits
+    loader._limits = replace(limits, seconds=3.0) if name == "endless_loop" else limits
+    started = time.monotonic()
+    with pytest.raises(ProblemError) as caught:
+        loader.load(folder / f"{name}.py")
+    loader._limits = limits
+    assert BAD[name][1] in str(caught.value)
+    assert f"{name}.py" in str(caught.value)
+    assert "sk-secret" not in str(caught.value)
+    assert time.monotonic() - started < 45
+
+
+def test_a_folder_reports_loaded_of_total_and_leaves_helpers_out(tmp_path):
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "19_ReLU.py").write_text(GOOD["elementwise"])
+    (tmp_path / "broken.py").write_text("def")
+    (tmp_path / "_helper.py").write_text("def")
+    lines = []
+    listing = load_folder(tmp_path, lines.append)
+    assert (listing.loaded, listing.total) == (1, 2)
+    assert [e.name for e in listing.entries] == ["broken", "19_ReLU"]
+    assert "not valid Python" in listing.entries[0].error
+    assert listing.entries[1].problem is not None
+    assert lines == ["1 of 2: broken.py", "2 of 2: 19_ReLU.py"]
+
+
+def test_an_unknown_name_lists_the_built_in_ones():
+    with pytest.raises(UsageError, match=r"neither a built-in problem \(.*softmax.*\) nor a saved one nor a file"):
+        load("no such thing")
+    with pytest.raises(UsageError, match="not a folder"):
+        load_folder(Path("/no/such/folder"))
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+
+def names(signature):
+    return [spec.name for spec in signature.inputs]
+
+
+def test_parameters_buffers_and_plain_tensors_are_named_with_underscores(reference):
+    opened = reference("gemm_batch_norm_buffers")
+    signature = opened.signature(opened.problem.workloads[0])
+    assert names(signature) == [
+        "x", "scale", "gemm_weight", "gemm_bias", "bn_weight", "bn_bias",
+        "bn_running_mean", "bn_running_var", "bn_num_batches_tracked",
+    ]  # fmt: skip
+    assert signature.tensor("bn_running_var").role is TensorRole.BUFFER
+    assert signature.tensor("gemm_weight").role is TensorRole.PARAMETER
+    assert signature.scalars["bn_eps"] == pytest.approx(1e-5)
+    opened = reference("plain_tensor_attribute")
+    assert names(opened.signature(opened.problem.workloads[0])) == ["x", "shift", "mask"]
+
+
+def test_clashing_names_several_outputs_lists_and_scalars(reference):
+    def signature(name):
+        opened = reference(name)
+        return opened.signature(opened.problem.workloads[0])
+
+    assert names(signature("in_place_and_name_clash")) == ["x", "weight", "weight_"]
+    several = signature("several_outputs")
+    assert [(t.name, t.dtype) for t in several.outputs] == [("out0", "float32"), ("out1", "int64"), ("out2", "float32")]
+    parts = signature("list_of_tensors_and_none")
+    assert names(parts) == ["parts_0", "parts_1"]
+    assert parts.scalars["scale"] == 0.5
+    assert signature("scalar_argument").scalars["s"] == 3.14
+    chain = signature("chain_of_scalars").scalars
+    assert (chain["multiplier"], chain["act_negative_slope"], chain["low"]) == (2.0, 0.1, -1.5)
+    assert signature("loss_to_a_scalar").outputs[0].shape == ()
+
+
+def test_the_graph_stays_at_the_level_of_the_reference(reference):
+    opened = reference("attention_heads")
+    graph = opened.graph(opened.problem.workloads[0])
+    operations = [node.op for node in graph.nodes]
+    assert "aten.scaled_dot_product_attention" in operations
+    assert operations.count("aten.linear") == 2
+    data_dependent = reference("values_decide_the_path")
+    traced = data_dependent.graph(data_dependent.problem.workloads[0])
+    assert traced.nodes == ()
+    assert traced.reason
+
+
+def test_the_same_seed_gives_the_same_values_and_another_seed_others(loaded, worker, tmp_path):
+    problem = loaded("gemm_batch_norm_buffers")
+    workload = problem.workloads[0]
+    first, second = (Reference(problem, tmp_path / n, worker=worker) for n in ("a", "b"))
+    files = [
+        {spec.name: path.read_bytes() for spec, path in r.inputs(workload, seed).items()}
+        for r, seed in ((first, 3), (second, 3), (second, 4))
+    ]
+    assert files[0] == files[1]
+    changed = {name for name in files[0] if files[0][name] != files[2][name]}
+    assert {"x", "gemm_weight", "bn_weight"} <= changed, "a weight of ones must not stay ones: ignoring it would pass"
+
+
+@pytest.mark.parametrize("drawn", [v for v in Values if v is not Values.GIVEN])
+def test_adversarial_values_look_like_their_name(drawn, loaded, worker, tmp_path):
+    problem = loaded("softmax_3d")
+    reference = Reference(problem, tmp_path, worker=worker)
+    workload = replace(problem.workloads[0], name=drawn.value, values=drawn)
+    ((_, path),) = reference.inputs(workload, 1).items()
+    x = np.fromfile(path, dtype=np.float32).reshape(reference.signature(workload).inputs[0].shape)
+    looks = {
+        Values.LARGE_MEAN: abs(x.mean() - 100) < 2 and x.std() < 2,
+        Values.LARGE_SCALE: 500 < x.std() < 2000,
+        Values.ONE_HOT: (np.sort(x, axis=-1)[..., -2:] == [0, 1]).all() and set(np.unique(x)) == {0, 1},
+        Values.SPARSE: 0 < (x != 0).mean() < 0.15,
+        Values.DENORMAL: 0 < np.abs(x).max() < 2.0**-126,
+    }
+    assert looks[drawn]
+
+
+def test_a_file_whose_values_change_under_the_same_seed_is_refused(worker, tmp_path):
+    draw = "torch.rand(batch_size, dim)"
+    source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
+    workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
+    reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
+    reference.inputs(workload, 1)
+    (spec,) = reference.signature(workload).outputs
+    out = tmp_path / "out.bin"
+    out.write_bytes(bytes(spec.nbytes))
+    with pytest.raises(ProblemError, match="other values under the same seed"):
+        reference.compare(workload, 1, {spec: out})
+
+
+# -- literals in the file ----------------------------------------------------------------------------------------------
+
+
+def written(tmp_path, literals):
+    path = tmp_path / "mine.py"
+    path.write_text(GOOD["matmul"] + "\n" + literals)
+    return path
+
+
+def test_workloads_tolerance_allow_and_title_are_read_without_running_the_file(tmp_path):
+    path = written(
+        tmp_path,
+        'raise SystemExit("was run")\nTITLE = "My product"\nALLOW = ("tf32",)\n'
+        'TOLERANCE = {"float32": {"atol": 1e-3, "rtol": 1e-2}}\n'
+        'WORKLOADS = {"odd": {"role": "emulator", "M": 3, "K": 5, "N": 7, "values": "sparse"}}\n',
+    )
+    problem = load(str(path))
+    assert (problem.name, problem.title, problem.allow) == ("mine", "My product", ("tf32",))
+    assert problem.tolerance_for("float32") == Tolerance(1e-3, 1e-2)
+    odd, own = problem.workloads
+    assert (odd.sizes, odd.values) == ({"M": 3, "K": 5, "N": 7}, Values.SPARSE)
+    assert (own.role, own.sizes) == (WorkloadRole.BENCHMARK, {})
+
+
+@pytest.mark.parametrize(
+    ("literals", "words"),
+    [
+        ("WORKLOADS = make()", ":23: WORKLOADS must be a plain literal"),
+        ("WORKLOADS = [1]", ":23: WORKLOADS is a list"),
+        ('WORKLOADS = {"a": {"role": "fast"}}', "roles: emulator, correctness, benchmark"),
+        ('WORKLOADS = {"a": {"role": "emulator", "Q": 3}}', "sets 'Q', which is no size of this file (sizes: M, K, N)"),
+        ('WORKLOADS = {"a": {"role": "emulator", "M": "3"}}', "sets M = '3', but the file has 2048"),
+        ('WORKLOADS = {"a": {"role": "emulator", "values": "odd"}}', "values: given, large_mean"),
+        ('TOLERANCE = {"float31": {"atol": 1, "rtol": 1}}', "TOLERANCE maps one of float64"),
+        ('TOLERANCE = {"float32": {"atol": 1}}', "needs atol and rtol"),
+        ("ALLOW = (1, 2)", "ALLOW is a tuple of words"),
+        ("TITLE = 3", "TITLE is a int"),
+    ],
+)
+def test_a_malformed_literal_is_refused_with_file_and_line(literals, words, tmp_path):
+    with pytest.raises(ProblemError) as caught:
+        load(str(written(tmp_path, literals)))
+    assert words in str(caught.value)
+    assert "mine.py:" in str(caught.value)
+
+
+def test_files_that_are_no_text_or_too_large_are_refused(tmp_path):
+    path = tmp_path / "odd.py"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ProblemError, match="not UTF-8"):
+        load(str(path))
+    path.write_text("#" * (2 << 20))
+    with pytest.raises(ProblemError, match="larger than 1 MiB"):
+        load(str(path))
+
+
+# -- sizes in the source -----------------------------------------------------------------------------------------------
+
+
+def test_sizes_are_found_folded_and_replaced_in_place():
+    source = (
+        "import torch\nM = 2 * 1024\nN = M * 2\na, b = 16, 32\nshape = (3,\n  64)\nk: int = 1 << 4\n"
+        "height = width = 128\nWORKLOADS = {'small': {'M': 3}}\n"
+        "config = {'hidden': 4096, 'eps': 1e-5}\nother = dict(heads=12)\nwidths = [8, 16]\nflag = True\n"
+        "class Model: pass\n\ndef get_inputs():\n    x = torch.rand(512, M)[:, 3]  # größer\n    return [x, 99]\n"
+    )
+    slots = size_slots(parse(source, "here"))
+    found = {name: slot.value for name, slot in slots.items()}
+    assert found == {
+        "M": 2048, "N": 4096, "a": 16, "b": 32, "shape": (3, 64), "k": 16, "height": 128, "width": 128,
+        "config.hidden": 4096, "config.eps": 1e-5, "other.heads": 12, "widths": (8, 16),
+        "get_inputs#0": 512, "get_inputs#1": 99,
+    }  # fmt: skip
+    assert slots["N"].derived
+    sizes = {"M": 3, "b": 5, "shape": (7, 9), "width": 11, "config.hidden": 13, "widths": (1, 2), "get_inputs#1": 4}
+    changed = with_sizes(source, slots, sizes)
+    assert changed.count("\n") == source.count("\n")
+    again = {name: slot.value for name, slot in size_slots(parse(changed, "here")).items()}
+    assert again == found | sizes | {"N": 6, "height": 11}

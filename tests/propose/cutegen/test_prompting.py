@@ -1,0 +1,423 @@
+"""Every prompt for every workload class, read the way a model reads it; and everything the prompts promise."""
+
+import re
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine.device import target
+from cutegen_core.problems.library import load
+from cutegen_core.propose.cutegen import prompting
+from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
+from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsProfile
+from cutegen_core.propose.prompting.workload_class import WorkloadClass, classify
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.performance import (
+    Bound,
+    Conditions,
+    KernelProfile,
+    Metric,
+    Peaks,
+    Performance,
+    Profile,
+    Speedup,
+    Timing,
+    Word,
+    WorkloadPerformance,
+)
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import (
+    Correctness,
+    Diagnostic,
+    KernelResources,
+    Occupancy,
+    Resources,
+    Stage,
+    StageResult,
+    StageStatus,
+    Status,
+    Trial,
+    WorkloadVerdict,
+)
+from tests.problems.kernelbench_files import GOOD
+from tests.session.real_sessions import loop
+
+EXAMPLE = (prompting.FOLDER / "example.cu").read_text()
+SCATTER = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x, index, values):
+        return torch.scatter_add(x, 0, index, values)
+
+def get_inputs():
+    return [torch.rand(64, 8), torch.randint(0, 64, (32, 8)), torch.rand(32, 8)]
+
+def get_init_inputs():
+    return []
+"""
+POOL = SCATTER.replace("x, index, values):\n        return torch.scatter_add(x, 0, index, values)",
+                       "x):\n        return torch.nn.functional.max_pool2d(x, 2)").replace(
+    "torch.rand(64, 8), torch.randint(0, 64, (32, 8)), torch.rand(32, 8)", "torch.rand(1, 3, 16, 16)")  # fmt: skip
+SDPA = SCATTER.replace("x, index, values):\n        return torch.scatter_add(x, 0, index, values)",
+                       "q, k, v):\n        return torch.nn.functional.scaled_dot_product_attention(q, k, v)").replace(
+    "torch.rand(64, 8), torch.randint(0, 64, (32, 8)), torch.rand(32, 8)",
+    "torch.rand(1, 2, 16, 8), torch.rand(1, 2, 16, 8), torch.rand(1, 2, 16, 8)")  # fmt: skip
+WRITTEN = {"scatter": SCATTER, "pool": POOL, "attention": SDPA}
+
+CLASSES = {
+    "relu": WorkloadClass.ELEMENTWISE,
+    "gelu": WorkloadClass.ELEMENTWISE,
+    "swish": WorkloadClass.ELEMENTWISE,
+    "softsign": WorkloadClass.ELEMENTWISE,
+    "silu_and_mul": WorkloadClass.ELEMENTWISE,
+    "tanh": WorkloadClass.ELEMENTWISE,
+    "softmax": WorkloadClass.SOFTMAX,
+    "logsoftmax": WorkloadClass.SOFTMAX,
+    "layernorm": WorkloadClass.REDUCTION,
+    "rmsnorm": WorkloadClass.REDUCTION,
+    "add_rmsnorm": WorkloadClass.REDUCTION,
+    "sum_reduction": WorkloadClass.REDUCTION,
+    "mean_reduction": WorkloadClass.REDUCTION,
+    "max_reduction": WorkloadClass.REDUCTION,
+    "matmul_square": WorkloadClass.GEMM,
+    "matmul_transposed_a": WorkloadClass.GEMM,
+    "matmul_both_transposed": WorkloadClass.GEMM,
+    "batched_matmul": WorkloadClass.GEMM,
+    "matvec": WorkloadClass.GEMM,
+    "matmul_bias_relu": WorkloadClass.GEMM,
+}
+
+
+def written(name, source):
+    return Problem(name, name, source, f"{name}.py", (Workload("small", WorkloadRole.EMULATOR),))
+
+
+def _named(fragment):
+    """The KernelBench-like file whose text holds the fragment."""
+    return next(written(name, source) for name, source in GOOD.items() if fragment in source)
+
+
+OTHERS = {
+    "cumsum": (lambda: _named("torch.cumsum"), WorkloadClass.SCAN),
+    "embedding": (lambda: _named("nn.Embedding"), WorkloadClass.GATHER),
+    "scatter": (lambda: written("scatter", SCATTER), WorkloadClass.GATHER),
+    "conv": (lambda: _named("return self.conv(x)"), WorkloadClass.CONVOLUTION),
+    "conv_relu_bias": (lambda: _named("torch.relu(self.conv(x)) + self.bias"), WorkloadClass.CONVOLUTION),
+    "pool": (lambda: written("pool", POOL), WorkloadClass.CONVOLUTION),
+    "attention": (lambda: written("attention", SDPA), WorkloadClass.SOFTMAX),
+    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), WorkloadClass.FUSED),
+    "einsum": (lambda: _named("torch.einsum('bijl,lk->bijk'"), WorkloadClass.GEMM),
+    "untraceable": (lambda: _named("if x.sum().item() > 0"), WorkloadClass.OTHER),
+}
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    shared = start_worker(tmp_path_factory.getbasetemp())
+    yield shared
+    shared.close()
+
+
+@pytest.fixture(scope="module")
+def request_for(worker, tmp_path_factory):
+    """A request to propose the first kernel of a problem; nothing is made up but what the caller changes."""
+    known = {}
+
+    def get(name):
+        if name not in known:
+            problem = OTHERS[name][0]() if name in OTHERS else load(name)
+            workload = (problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads)[-1]
+            reference = Reference(problem, tmp_path_factory.getbasetemp() / name, worker=worker)
+            signature, graph = reference.signature(workload), reference.graph(workload)
+            known[name] = ProposalRequest(problem, signature, graph, target("sm_90a"), None)
+        return known[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *OTHERS])
+def test_the_class_is_found_from_the_graph(request_for, name):
+    assert classify(request_for(name).graph) is (CLASSES.get(name) or OTHERS[name][1])
+
+
+# ---- rendering
+
+
+SPENT = KernelResources("scale<256>", "void scale<256>(float const*, float*, long)", 32, 8, 8, 0, 1024, {"FFMA": 12})
+RESOURCES = Resources(
+    "sm_90a", (SPENT,), (Occupancy("small", "scale<256>", (8, 1, 1), (256, 1, 1), 0, 8, 1.0, 0.1, "threads"),)
+)
+FAILED = StageResult(Stage.COMPILE, StageStatus.FAILED, 0.1)
+
+
+def passed_trial():
+    verdict = WorkloadVerdict("small", "checked", 1, Status.PASSED, 0.1)
+    return Trial("a" * 64, Status.PASSED, (), "cpu", resources=RESOURCES, correctness=Correctness("cpu", (verdict,)))
+
+
+def compile_failure():
+    diagnostic = Diagnostic(22, "error", 'identifier "n" is undefined', "nvrtc", ("in the call of scale",))
+    return Trial("a" * 64, Status.COMPILE_ERROR, (FAILED,), "cpu", 'identifier "n" is undefined', (diagnostic,))
+
+
+def plain_failure():
+    """A verdict of the PATCH stage that carries nothing but its message."""
+    stage = StageResult(Stage.PATCH, StageStatus.FAILED, 0.1)
+    return Trial("a" * 64, Status.PATCH_FAILED, (stage,), "cpu", "grid is 0")
+
+
+def attempts(items):
+    first = Attempt(1, "seed", "a" * 64, Status.PASSED, "promoted", promoted=True)
+    second = Attempt(2, f"{items[0].key}: better", "b" * 64, Status.TIMEOUT, "failed: 10 s are over")
+    third = Attempt(3, "", "", None, "redirected: use tiles")
+    return (first, second, third)
+
+
+def prompts(request):
+    """Every prompt there is for a problem, in its plainest and its fullest form."""
+    items = menu(classify(request.graph), request.device.arch)
+    base = Candidate(EXAMPLE, Author.MODEL, None, "seed")
+    with_base = {"base": base, "base_trial": passed_trial()}
+    failing = {"base": base, "base_trial": compile_failure()}
+    full = {"attempts": attempts(items), "standing": "No shared memory.", "context_tokens": 100_000}
+    locked = EXAMPLE.replace("  if (i < n)", "  // cutegen: lock\n  if (i < n)")
+    locked = locked.replace("in(i);\n", "in(i);\n  // cutegen: unlock\n")
+    made = {
+        "seed": prompting.seed(request),
+        "seed again": prompting.seed(replace(request, **full, failure=plain_failure())),
+        "optimise": prompting.optimise(replace(request, **with_base)),
+        "optimise in full": prompting.optimise(
+            replace(
+                request,
+                **full,
+                base=Candidate(locked, Author.MODEL),
+                base_trial=passed_trial(),
+                instruction="Profile it.",
+            )
+        ),
+        "diagnose": prompting.diagnose(replace(request, **failing)),
+        "diagnose in full": prompting.diagnose(replace(request, **full, base=base, base_trial=plain_failure())),
+        "repair": prompting.repair(replace(request, **failing), "Cause: n"),
+        "repair without a diagnosis": prompting.repair(
+            replace(request, **full, base=base, base_trial=compile_failure()), ""
+        ),
+    }
+    return {name: prompt.text for name, prompt in made.items()}
+
+
+@pytest.mark.parametrize("name", ["silu_and_mul", "softmax", "layernorm", "matmul_bias_relu", *OTHERS])
+def test_no_prompt_has_leftovers(request_for, name):
+    request = request_for(name)
+    for kind, text in prompts(request).items():
+        where = f"{kind} of {name}"
+        said = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        assert not re.findall(r"\{\{|\}\}|\{%|%\}|\{#|#\}|Undefined", said), where
+        assert not re.findall(r"(?:^|[\s\"'(=`])/(?:home|work|tmp|usr|root|var|opt)/\S*", text), where
+        outside = text.replace(request.problem.source.strip(), "").replace("dtype=None", "")
+        assert not re.findall(r"\bNone\b|<\w+\.\w+ object|\bnan\b", _prose(outside)), where
+        assert not re.search(r"^## [^\n]*\n+(?=## |\Z)", text, re.MULTILINE), f"empty section in {where}"
+        assert "\n\n\n\n" not in said, where
+        headings = re.findall(r"^## .*$", text, re.MULTILINE)
+        assert len(headings) == len(set(headings)), where
+        assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0, where
+
+
+def _prose(text):
+    """The prompt without what is the reference's own: operands of the traced operations may well be None."""
+    return "\n".join(line for line in text.split("\n") if not re.match(r"- \w+ = \w+\(", line))
+
+
+@pytest.mark.parametrize("name", ["relu", "chain", "untraceable"])
+def test_each_prompt_asks_for_one_form_of_answer(request_for, name):
+    for kind, text in prompts(request_for(name)).items():
+        assert len(re.findall(r"^## Your answer$", text, re.MULTILINE)) == 1, kind
+        blocks, whole = "<<<<<<< SEARCH" in text, "the whole kernel file in one ```cpp block" in text
+        assert blocks is kind.startswith(("optimise", "repair")), kind
+        assert whole is not kind.startswith("diagnose"), kind
+        assert ("Idea: <name>" in text) is not kind.startswith("diagnose"), kind
+        assert ("Cause: <the one" in text) is kind.startswith("diagnose"), kind
+        assert "JSON" not in text.replace(request_for(name).problem.source, ""), kind
+
+
+def test_each_prompt_says_what_the_loop_promises(request_for):
+    request = request_for("matmul_bias_relu")
+    made = prompts(request)
+    for kind, text in made.items():
+        assert request.problem.source.strip() in text, kind
+        assert all(
+            f"`{tensor.name}`: {tensor.dtype} {list(tensor.shape)}" in text for tensor in request.signature.tensors
+        )
+        assert all(f"- {workload.name} (" in text for workload in request.problem.workloads), kind
+        assert f"{request.device.sm_count} SMs" in text, kind
+        if not kind.startswith("diagnose"):
+            assert EXAMPLE.strip() in text, kind
+    assert "No shared memory." in made["optimise in full"]
+    assert "step 2: shared-tile: better -> failed: 10 s are over" in made["optimise in full"]
+    assert "locked by the person" in made["optimise in full"]
+    assert "grid is 0" in made["seed again"]
+    assert "line 22" in made["repair"]
+    assert "Cause: n" in made["repair"]
+    assert "## Diagnosis" not in made["repair without a diagnosis"]
+
+
+def test_code_stands_in_the_prompt_to_the_letter(request_for):
+    """A SEARCH text is copied from the prompt and must occur in the kernel."""
+    spaced = EXAMPLE.replace("using namespace cute;\n", "using namespace cute;\n\n\n\n")
+    request = replace(request_for("relu"), base=Candidate(spaced, Author.MODEL), base_trial=passed_trial())
+    assert spaced.strip() in prompting.optimise(request).text
+
+
+def test_a_chain_is_analysed_before_anything_is_written(request_for):
+    text = prompts(request_for("chain"))["optimise"]
+    assert "class: fused chain" in text
+    assert "fusable into their reader" in text
+    assert "- algebra (structure)" in text
+
+
+# ---- what the prompts promise is so
+
+
+def test_the_minimal_example_is_a_valid_kernel_file():
+    kernel = parse(EXAMPLE)
+    assert kernel.kernel_names() == ("scale<BLOCK>",)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with loop(tmp_path_factory.mktemp("exemplars")) as made:
+        yield made
+
+
+EXEMPLARS = {
+    "elementwise": ("silu_and_mul", WorkloadClass.ELEMENTWISE),
+    "reduction": ("layernorm", WorkloadClass.REDUCTION),
+    "softmax": ("softmax", WorkloadClass.SOFTMAX),
+    "gemm": ("matmul_bias_relu", WorkloadClass.GEMM),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ("softmax", "gemm") else pytest.mark.thorough) for name in EXEMPLARS],
+)
+def test_each_exemplar_compiles_and_passes_here(desk, request_for, name):
+    problem, kind = EXEMPLARS[name]
+    session = desk.start(problem, proposer="manual")
+    settings = desk.store.events(session)[0].event.settings
+    evaluator: Evaluator = desk.tools.evaluator(session, settings)
+    source = (prompting.FOLDER / "exemplars" / f"{name}.cu").read_text()
+    trial = evaluator.evaluate(Candidate(source, Author.PLAYBOOK), seed=7)
+    assert trial.passed, trial.message
+    assert classify(request_for(problem).graph) is kind
+    assert source.strip() in prompting.seed(request_for(problem)).text
+    assert len(list((prompting.FOLDER / "exemplars").iterdir())) == len(EXEMPLARS)
+
+
+@pytest.mark.parametrize("kind", WorkloadClass)
+def test_every_class_has_a_menu_of_its_own(kind):
+    items = menu(kind, "sm_120a")
+    keys = [item.key for item in items]
+    assert len(items) >= 4
+    assert len(keys) == len(set(keys))
+    assert all(len(item.text) > 30 and item.kind in ("structure", "parameter") for item in items)
+    assert [item.kind for item in items] == sorted((item.kind for item in items), reverse=True), "structure comes first"
+    data = tomllib.loads((prompting.FOLDER / "menus.toml").read_text())
+    assert set(data) == set(WorkloadClass)
+
+
+def test_a_menu_offers_what_the_architecture_has():
+    keys = {arch: {item.key for item in menu(WorkloadClass.GEMM, arch)} for arch in ("sm_70", "sm_80", "sm_90a")}
+    assert keys["sm_90a"] - keys["sm_80"] == {"tma-wgmma"}
+    assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core"}
+
+
+# ---- delayed profiling, context
+
+
+def tried(*ideas, status=Status.PASSED):
+    passed = status is Status.PASSED
+    return tuple(Attempt(n, idea, str(n), status, "x", promoted=passed) for n, idea in enumerate(ideas, 1))
+
+
+def test_profile_text_has_three_triggers_and_no_other():
+    items = menu(WorkloadClass.ELEMENTWISE, "sm_90a")
+    structural = [item.key for item in items if item.kind == "structure"]
+
+    def reason(attempts, instruction=""):
+        return profile_reason(attempts, items, instruction, stalled_after=2)
+
+    assert reason(()) == ""
+    assert reason(tried("seed", structural[0])) == ""
+    assert reason(tried("seed", *structural)) == "the structural ideas are done"
+    rejected = Attempt(9, structural[-1], "9", None, "rejected: no", rejected=True)
+    assert reason((*tried("seed", *structural[:-1]), rejected)) == "the structural ideas are done"
+    stalled = (*tried("seed"), *tried("a", "b", status=Status.TIMEOUT))
+    assert "brought nothing" in reason(stalled)
+    slower = tuple(Attempt(n, "x", str(n), Status.PASSED, "passed, not promoted") for n in (2, 3))
+    assert "brought nothing" in reason((*tried("seed"), *slower))
+    assert reason((*tried("seed"), *tried("a", status=Status.TIMEOUT))) == ""
+    assert reason((), "please profile first") == "the person asked for it"
+
+
+def test_the_profile_is_in_the_prompt_only_then_and_has_units(request_for):
+    request = replace(request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=passed_trial())
+    assert "## Profile" not in prompting.optimise(request).text
+    text = prompting.optimise(replace(request, instruction="profile it")).text
+    assert "## Profile of the current kernel (the person asked for it)" in text
+    assert "32 registers a thread, 16 B spilled, 1024 B static shared memory" in text
+
+
+def test_the_profiler_is_asked_once_and_only_when_its_answer_is_used(request_for):
+    base = Candidate(EXAMPLE, Author.MODEL)
+    request = replace(request_for("relu"), base=base, base_trial=passed_trial(), can_profile=True)
+    ask = CutegenStrategy().respond
+    assert isinstance(ask(request), Ask)
+    wanted = ask(replace(request, instruction="profile it"))
+    assert wanted == WantsProfile("the person asked for it")
+    slow = KernelProfile("scale<256>", (Metric("DRAM throughput", 41.5, "%"),), ("use wider loads",), ())
+    profile = Profile("Nsight Compute 2025.3", "benchmark", (slow,))
+    prompt = ask(replace(request, instruction="profile it", profile=profile)).prompt
+    assert "DRAM throughput 41.5 %" in prompt
+    assert "use wider loads" in prompt
+    refused = ask(replace(request, instruction="profile it", profile_note="ncu may not read the counters")).prompt
+    assert "ncu may not read the counters" in refused
+    assert isinstance(ask(replace(request, instruction="profile it", can_profile=False)), Ask)
+
+
+def test_measured_times_and_peaks_are_in_the_prompt(request_for):
+    conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
+    own, eager = Timing("candidate", 42.0, 41.5, 42.6, 0.004, 60), Timing("eager", 84.0, 83.0, 85.0, 0.004, 60)
+    speedup = Speedup("eager", 2.0, 1.98, 2.02, Word.FASTER)
+    bound = Bound("graph", 1 << 20, 1 << 20, "fp32", 33.6, 1.0)
+    timed = WorkloadPerformance("benchmark", (own, eager), (speedup,), (), 0.004, conditions, (bound,))
+    trial = replace(passed_trial(), performance=Performance((timed,)))
+    peaks = Peaks("H200", 4.3e12, 4.3e12, {"fp32": 51e12}, "a copy", 0.0)
+    request = replace(request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, peaks=peaks)
+    text = prompting.optimise(request).text
+    assert "benchmark: 42 us (A/A noise 0.4%); 2.00x eager (FASTER); 80% of the memory bound" in text
+    assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
+
+
+def test_what_does_not_fit_is_left_out_and_named(request_for):
+    request = replace(
+        request_for("softmax"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=passed_trial(),
+        attempts=tried("seed", *(f"idea {n} " + "very long " * 30 for n in range(20))),
+    )  # fmt: skip
+    everything = prompting.optimise(request)
+    assert everything.left_out == ()
+    no_exemplar = prompting.optimise(replace(request, context_tokens=everything.tokens - 1))
+    assert no_exemplar.left_out == ("a verified kernel of the same class",)
+    assert "## A verified kernel" not in no_exemplar.text
+    fewer = prompting.optimise(replace(request, context_tokens=no_exemplar.tokens - 200))
+    assert fewer.left_out[1:3] == ("step 1 of what was tried", "step 2 of what was tried")
+    assert "- step 1:" not in fewer.text
+    assert "- step 21:" in fewer.text
+    assert open_items(request.attempts, menu(WorkloadClass.SOFTMAX, "sm_90a"))[0].key in fewer.text
+    hopeless = prompting.optimise(replace(request, context_tokens=10))
+    assert "nothing more can be left out" in hopeless.left_out[-1]

@@ -1,0 +1,174 @@
+"""CuTeGen's strategy with a model that answers over HTTP like a mediocre one; every kernel is really tried."""
+
+import re
+
+import pytest
+
+from cutegen_core import views
+from cutegen_core.problems import library
+from cutegen_core.propose import playbook
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.decision import Autonomy
+from cutegen_core.records.event import ModelCalled, Outcome, Role, SessionState, StepStarted
+from cutegen_core.records.problem import WorkloadRole
+from cutegen_core.records.trial import Status
+from tests.model_server import ModelServer, reply
+from tests.session.real_sessions import loop
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with loop(tmp_path_factory.mktemp("strategy")) as made:
+        yield made
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    """Serves a script of reply texts as the only model there is."""
+    servers = []
+
+    def start(*texts):
+        server = ModelServer(*(reply(text, size=400) for text in texts))
+        server.__enter__()
+        servers.append(server)
+        model_settings.write(Models((ModelSettings("test", server.base_url, "test-model", context_tokens=200_000),)))
+        return server
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+    model_settings.path().unlink(missing_ok=True)
+
+
+def kernels(desk, name):
+    """Two honest kernels for a problem: a plain one and a better one."""
+    problem = library.load(name)
+    session = desk.start(name, proposer="manual")
+    state = views.session_view(desk.store, session).state
+    reference = desk.tools.evaluator(session, state.settings).reference
+    workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
+    variants = playbook.propose(reference.graph(workload), reference.signature(workload), name)
+    return variants[0].source, variants[1].source
+
+
+def whole(idea, source):
+    return f"Idea: {idea}\nEffect: faster\nRisk: none\n```cpp\n{source}```\n"
+
+
+def patch(search, replacement):
+    return f"Idea: mend\n<<<<<<< SEARCH\n{search}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
+
+
+INCLUDE, USING = "#include <cute/tensor.hpp>", "using namespace cute;"
+
+
+def wrong_tile(source):
+    """Every second tile is computed twice and the ones between never."""
+    head, body = source.split("*/", 1)
+    return head + "*/" + body.replace("blockIdx.x", "(blockIdx.x / 2)")
+
+
+def endless(source):
+    """An odd number never becomes the (even) number of threads."""
+    head, body = source.split("*/", 1)
+    start = body.index("{", body.index("__global__"))
+    loop = "unsigned spin = 1; while (spin != blockDim.x) spin = spin * 2654435761u | 1u; if (spin == 7u) return;"
+    return f"{head}*/{body[: start + 1]}\n  {loop}\n{body[start + 1 :]}"
+
+
+@pytest.mark.parametrize(
+    ("name", "idea"),
+    [
+        ("softmax", "warp-shuffle"),
+        pytest.param("matmul_square", "shared-tile", marks=pytest.mark.thorough),
+        pytest.param("gelu", "coalesce", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, idea):
+    plain, better = kernels(desk, name)
+    server = serve(
+        whole("seed: one thread each", plain.replace(USING + "\n", "")),
+        "Cause: the namespace is not opened\nEvidence: make_tensor is undefined\nFix: open it",
+        patch("#include <cute/layout_that_is_not_there.hpp>", USING),
+        "Cause: the namespace is not opened\nEvidence: as before\nFix: open it below the include",
+        patch(INCLUDE, f"{INCLUDE}\n{USING}"),
+        whole(f"{idea}: tiles", wrong_tile(better)),
+        "Cause: blocks go to the wrong tile\nEvidence: half the output is untouched\nFix: use blockIdx.x",
+        whole(f"{idea}: tiles", endless(better)),
+        "Cause: a loop never ends\nEvidence: the time limit\nFix: remove it",
+        whole(f"{idea}: tiles", better),
+        whole(f"{idea}: tiles again", plain),
+        whole(f"{idea}: once more", plain),
+        "DONE: nothing else is worth trying",
+    )
+    session = desk.start(name, proposer="llm", autonomy=Autonomy.AUTO)
+    state = desk.go(session)
+
+    assert state.status is SessionState.ACCEPTED, state.reason
+    assert desk.store.text(state.best) == better
+    assert [s.status for s in state.steps if s.tried] == [
+        Status.COMPILE_ERROR,
+        Status.PATCH_FAILED,
+        Status.PASSED,
+        *[s.status for s in state.steps[3:4]],
+        Status.TIMEOUT,
+        Status.PASSED,
+        Status.UNPARSED,
+        Status.PASSED,
+    ]
+    assert state.steps[3].status in (Status.MEMORY_ERROR, Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC)
+    assert state.steps[7].idea.startswith("tune: ")
+    told = [request.prompt for request in server.asked]
+    assert "is undefined" in told[1]
+    assert "could not be used" not in told[2]
+    assert "does not occur in the current kernel" in told[4]
+    assert "Cause: blocks go to the wrong tile" in told[7]
+    assert "time" in told[8].lower()
+    assert f"the idea '{idea}' was tried before" in told[11]
+    assert idea not in re.findall(r"^- ([a-z-]+) \(", told[10], re.MULTILINE)
+
+
+def test_each_call_is_in_the_trajectory_with_its_tokens(desk, serve):
+    plain, _ = kernels(desk, "relu")
+    serve(whole("seed: plain", plain), "DONE: enough")
+    session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
+    state = desk.go(session)
+    assert state.status is SessionState.ACCEPTED
+    call = views.step_view(desk.store, session, 1).calls[0]
+    assert call.prompt.startswith("Write the simplest correct CuTe kernel")
+    assert call.reply == whole("seed: plain", plain)
+    assert (call.answer.prompt_tokens, call.model) == (100, "test-model")
+    assert state.tokens == sum(c.tokens for s in state.steps for c in s.calls) > 0
+
+
+def test_the_budget_ends_the_session_before_a_call_that_does_not_fit(desk, serve):
+    server = serve("nothing")
+    session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO, max_tokens=500)
+    state = desk.go(session)
+    assert state.status is SessionState.EXHAUSTED
+    assert "500 are left" in state.reason
+    assert server.asked == []
+
+
+def test_a_call_that_was_lost_is_said_and_never_repeated_by_itself(desk, serve):
+    server = serve(whole("seed", "/* cutegen */"))
+    session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
+
+    desk.store.append(
+        session, [StepStarted(1, None), ModelCalled(1, Role.PROPOSER, desk.store.put("p"), "m", 900)], after=1
+    )
+    state = desk.go(session)
+    assert state.status is SessionState.INTERRUPTED
+    assert "may have been billed" in state.reason
+    assert state.tokens == 900
+    assert desk.go(session).status is SessionState.INTERRUPTED
+    assert server.asked == []
+
+
+def test_an_unset_model_says_where_to_set_it(desk):
+    session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
+    state = desk.go(session)
+    assert state.status is SessionState.INTERRUPTED
+    assert "no language model is set up" in state.reason
+    assert state.steps[0].outcome is not Outcome.PROMOTED

@@ -1,0 +1,279 @@
+"""The playbook: what it recognises, that its kernels are right on the emulator and compile for a GPU, and redirects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.port import Execution
+from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel import kernel_file
+from cutegen_core.kernel.check_arguments import check_arguments
+from cutegen_core.kernel.screening import screen
+from cutegen_core.machine.device import target
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
+from cutegen_core.propose.playbook.proposer import PlaybookProposer
+from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, Sweep
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.graph import Graph, Node, Operand, Ref
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
+from cutegen_core.records.trial import Status
+from tests.execute.emulator.emulated import not_asked
+
+DEVICE = target("sm_90a")
+
+
+@pytest.fixture(scope="module")
+def executor() -> CpuExecutor:
+    return CpuExecutor()
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    compiler = Compiler("sm_90a")
+    yield compiler
+    compiler.close()
+
+
+def problem(
+    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
+) -> Problem:
+    """A reference in KernelBench's shape with two small workloads; inputs map a name to the code that draws it."""
+    source = "\n".join([
+        "import torch, torch.nn as nn, torch.nn.functional as F",
+        *(f"{name} = {value}" for name, value in sizes.items()),
+        "class Model(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        f"        {init}",
+        f"    def forward(self, {', '.join(inputs)}):",
+        f"        return {forward}",
+        "def get_inputs():",
+        f"    return [{', '.join(inputs.values())}]",
+        "def get_init_inputs():",
+        "    return []",
+    ])  # fmt: skip
+    workloads = (Workload("own", WorkloadRole.BENCHMARK), Workload("awkward", WorkloadRole.EMULATOR, awkward))
+    return Problem("case", "case", source, "test", workloads)
+
+
+ROWS = {"R": 4, "C": 64}
+CUBE = {"R": 2, "C": 40, "D": 36}
+PRODUCT = {"M": 64, "N": 64, "K": 32}
+DRAW = {"x": "torch.randn(R, C)"}
+CASES = {
+    "chain of two tensors": problem(
+        "F.silu(x) * y - 0.5", ROWS, {"R": 3, "C": 37}, **DRAW, y="torch.randn(R, C)"),
+    "broadcast rows and columns": problem(
+        "torch.where(x > 0, x * w, y[:, None] - x)", ROWS, {"R": 5, "C": 13}, **DRAW,
+        w="torch.randn(C)", y="torch.randn(R)"),
+    "halves of a row, float16": problem(
+        "F.gelu(x[:, :C]) * x[:, C:]", ROWS, {"R": 3, "C": 33}, x="torch.randn(R, 2 * C).half()"),
+    "transposed operand": problem(
+        "x + y.T", ROWS, {"R": 3, "C": 37}, **DRAW, y="torch.randn(C, R)"),
+    "softmax": problem("torch.softmax(x, dim=-1)", ROWS, {"R": 3, "C": 1030}, **DRAW),
+    "log-softmax over the middle": problem(
+        "F.log_softmax(x, dim=1)", CUBE, {"R": 2, "C": 37, "D": 5}, x="torch.randn(R, C, D)"),
+    "layer norm, bfloat16": problem(
+        "self.norm(x)", ROWS, {"R": 3, "C": 40}, "self.norm = nn.LayerNorm(C, dtype=torch.bfloat16)",
+        x="torch.randn(R, C).bfloat16() + 4"),
+    "group norm": problem(
+        "self.norm(x)", {"R": 2, "C": 8, "D": 36}, {"R": 3, "C": 4, "D": 7}, "self.norm = nn.GroupNorm(4, C)",
+        x="torch.randn(R, C, D)"),
+    "maximum of a column": problem("torch.max(x, dim=0)[0]", ROWS, {"R": 33, "C": 5}, **DRAW),
+    "a loss over everything": problem(
+        "torch.mean((x - y).pow(2).sum(1).sqrt())", ROWS, {"R": 7, "C": 19}, **DRAW, y="torch.randn(R, C)"),
+    "linear, scaled, relu": problem(
+        "torch.relu(self.linear(x) * 0.5)", PRODUCT, {"M": 70, "N": 33, "K": 19}, "self.linear = nn.Linear(K, N)",
+        x="torch.randn(M, K)"),
+    "batched product of transposed": problem(
+        "torch.bmm(a.transpose(1, 2), b.transpose(1, 2))", PRODUCT, {"M": 5, "N": 67, "K": 9},
+        a="torch.randn(3, K, M)", b="torch.randn(3, N, K)"),
+    "attention": problem(
+        "torch.softmax(q @ k.transpose(-1, -2) * 0.125, dim=-1) @ v", PRODUCT, {"M": 9, "N": 21, "K": 5},
+        q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
+}  # fmt: skip
+ALWAYS = (
+    "broadcast rows and columns", "softmax", "layer norm, bfloat16", "a loss over everything", "linear, scaled, relu",
+    "attention",
+)  # fmt: skip
+"""One of each kind; the others are thorough."""
+COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
+)
+def test_every_variant_is_right_on_awkward_shapes(
+    case: str, executor: CpuExecutor, compiler: Compiler, tmp_path: Path
+) -> None:
+    """The kernels are written from the benchmark workload and must hold for another one, run instrumented."""
+    own, awkward = CASES[case].workloads
+    with Reference(CASES[case], tmp_path) as reference:
+        variants = propose(reference.graph(own), reference.signature(own), "case")
+        signature, inputs = reference.signature(awkward), reference.inputs(awkward, 1)
+        for variant in variants:
+            kernel = kernel_file.parse(variant.source)
+            assert screen(kernel) == ()
+            assert cute_features(variant.source)["Tensor"] > 0
+            built = executor.build(kernel, {}, not_asked, checked=True)
+            assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
+            outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
+            for spec, path in outputs.items():
+                path.write_bytes(bytes(spec.nbytes))
+            plan = kernel.plan(signature, DEVICE, workload=awkward.name)
+            with executor.open(built) as execute:
+                ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+            assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
+            assert [c.wrong for c in reference.compare(awkward, 1, outputs)] == [0], variant.name
+            if case in COMPILED:
+                compiled = compiler.compile(kernel)
+                assert compiled.status is Status.PASSED, f"{variant.name}: {compiled.log}"
+                assert check_arguments(plan, compiled.kernels) == ()
+                assert all(k.spill_store_bytes <= 16 for k in compiled.kernels)
+
+
+def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: Operand) -> tuple[Graph, Signature]:
+    nodes = (
+        Node("x", "input", (), {}, (8, 64), "float32"),
+        Node("y", op, (Ref("x"), *more), kwargs, shape, "float32"),
+    )
+    inputs, out = TensorSpec("x", "float32", (8, 64)), TensorSpec("out", "float32", shape, TensorRole.OUTPUT)
+    return Graph(nodes, ("y",)), Signature((inputs,), (out,))
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "shape", "names"),
+    [
+        ("aten.relu", (), (8, 64), ["naive", "vectorised", "tuned"]),
+        ("aten.softmax", (-1,), (8, 64), ["naive", "shuffle", "registers"]),
+        ("aten.sum", ((0,),), (64,), ["naive", "tiled", "tuned"]),
+        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "prefetch"]),
+    ],
+)
+def test_the_menu_follows_the_class(
+    op: str, more: tuple[Operand, ...], shape: tuple[int, ...], names: list[str]
+) -> None:
+    traced, signature = graph(op, *more, shape=shape)
+    variants = propose(traced, signature, "12_Some Problem!")
+    assert [v.name for v in variants] == names
+    assert [(v.name, v.idea) for v in variants] == list(menu(traced, signature))
+    assert len({v.source for v in variants}) == 3
+    assert "some_problem_kernel" in variants[0].source
+    assert [kernel_file.parse(v.source).idea for v in variants] == [v.idea for v in variants]
+    assert len(list(kernel_file.parse(variants[-1].source).combinations(DEVICE))) > 4
+
+
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        ("aten.conv2d", "'aten.conv2d' is not in the playbook; covered are elementwise chains"),
+        ("aten.cumsum", "'aten.cumsum' is not in the playbook"),
+    ],
+)
+def test_what_is_not_covered_is_said(op: str, message: str) -> None:
+    with pytest.raises(NotInPlaybook, match=message):
+        propose(*graph(op), "x")
+
+
+def test_a_reference_without_a_graph_is_not_in_the_playbook() -> None:
+    _, signature = graph("aten.relu")
+    with pytest.raises(NotInPlaybook, match="could not be traced"):
+        propose(Graph(reason="data-dependent control flow"), signature, "x")
+
+
+def test_names_that_cute_or_the_templates_use_are_not_hidden() -> None:
+    nodes = (
+        Node("copy", "input", (), {}, (8, 64), "float32"),
+        Node("row", "input", (), {}, (8, 64), "float32"),
+        Node("y", "aten.add", (Ref("copy"), Ref("row")), {}, (8, 64), "float32"),
+    )
+    inputs = tuple(TensorSpec(n, "float32", (8, 64)) for n in ("copy", "row"))
+    signature = Signature(inputs, (TensorSpec("out", "float32", (8, 64), TensorRole.OUTPUT),))
+    source = propose(Graph(nodes, ("y",)), signature, "add")[1].source
+    assert 'args = ["copy", "row", "out", "n"]' in source
+    assert "float const* copy_, float const* row_" in source
+
+
+def defaults(variant: Variant | None) -> Mapping[str, float]:
+    assert variant is not None
+    return kernel_file.parse(variant.source).defaults()
+
+
+def test_redirects_name_variants_and_parameters() -> None:
+    variants = propose(*graph("aten.softmax", -1), "softmax")
+    naive, shuffle, registers = variants
+    for words, expected in [
+        ("back to naive", naive), ("Please use warp shuffles", shuffle), ("128-bit loads", registers),
+        ("keep the row in registers", registers), ("vectorized", registers), ("the tuned one", registers),
+    ]:  # fmt: skip
+        assert redirect(words, variants) == expected, words
+    assert defaults(redirect("use 512 threads", variants, naive.source)) == {"BLOCK": 512}
+    assert defaults(redirect("BLOCK=128", variants, shuffle.source)) == {"BLOCK": 128}
+    assert defaults(redirect("fewer registers", variants, registers.source)) == {"BLOCK": 256, "ITEMS": 2}
+    assert defaults(redirect("vectorised loads with 1024 threads and ITEMS = 1", variants)) == {
+        "BLOCK": 1024,
+        "ITEMS": 1,
+    }
+    changed = redirect("512 threads", variants, shuffle.source)
+    assert changed is not None
+    assert changed.name == "shuffle, BLOCK = 512"
+    assert kernel_file.parse(changed.source).idea == changed.idea
+    for words in ("make it purple", "", "tensor cores", "use TMA"):
+        assert redirect(words, variants, naive.source) is None, words
+
+
+def test_redirects_of_products() -> None:
+    variants = propose(*graph("aten.mm", Ref("x")), "matmul")
+    larger = redirect("a larger tile", variants, variants[2].source)
+    assert (defaults(larger)["BM"], defaults(larger)["BN"]) == (128, 128)
+    assert redirect("double buffering", variants) == variants[2]
+    assert redirect("stage through shared memory", variants) == variants[1]
+
+
+def request(
+    attempts: tuple[Attempt, ...] = (), instruction: str = "", base: Candidate | None = None, op: str = "aten.relu"
+) -> ProposalRequest:
+    traced, signature = graph(op)
+    about = Problem("relu", "relu", "", "test", ())
+    return ProposalRequest(about, signature, traced, DEVICE, base, attempts, instruction=instruction)
+
+
+def test_the_proposer_walks_the_menu_and_ends() -> None:
+    proposer, attempts, ideas = PlaybookProposer(), [], []
+    while isinstance(answer := proposer.respond(request(tuple(attempts))), Proposal):
+        ideas.append(answer.idea)
+        key = Candidate(answer.source, answer.author).key
+        attempts.append(Attempt(len(ideas), answer.idea, key, Status.PASSED, "promoted"))
+        assert answer.author is Author.PLAYBOOK
+        assert "naive -> vectorised -> tuned" in answer.plan
+    assert [idea.split(",")[0] for idea in ideas] == [
+        "one thread",
+        "128-bit loads and stores",
+        "several 128-bit vectors in flight a thread",
+    ]
+    assert isinstance(answer, Finished)
+    assert "all 3 kernels" in answer.reason
+
+
+def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
+    proposer = PlaybookProposer()
+    first = proposer.respond(request())
+    assert isinstance(first, Proposal)
+    base = Candidate(first.source, first.author)
+    redirected = proposer.respond(request(instruction="use 512 threads", base=base))
+    assert isinstance(redirected, Proposal)
+    assert "BLOCK = 512" in redirected.source
+    declined = proposer.respond(request(instruction="sing", base=base))
+    assert isinstance(declined, Declined)
+    assert "does not know what 'sing' means; say one of naive, vectorised, tuned" in declined.reason
+    same = proposer.respond(request(instruction="naive", base=base))
+    assert isinstance(same, Declined)
+    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), Sweep)
+    unknown = proposer.respond(request(op="aten.conv2d"))
+    assert isinstance(unknown, Finished)
+    assert "not in the playbook" in unknown.reason

@@ -1,0 +1,179 @@
+"""A recorded session walked again: the same prompts, replies and kernels, everything else really run."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+from cutegen_core import views
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, DecisionKind
+from cutegen_core.records.event import ModelAnswered, Outcome, SessionState
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import Status
+from cutegen_core.share.exports import export
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
+from tests.model_server import ModelServer, reply
+from tests.places import ROOT
+from tests.session.real_sessions import loop
+
+RELU = (ROOT / "tests" / "data" / "relu.cu").read_text()
+SHIPPED = ROOT / "assets" / "recordings" / "softmax-emulator.jsonl.gz"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with loop(tmp_path_factory.mktemp("replay"), one_reference=True) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """Another workspace, which has seen nothing."""
+    with loop(tmp_path_factory.mktemp("elsewhere")) as made:
+        yield made
+
+
+def whole(idea, source):
+    return f"Idea: {idea}\n```cpp\n{source}```\n"
+
+
+def walked_again(desk, recorded):
+    """The recording replayed to its end, as `cutegen replay` starts it."""
+    settings = views.session_view(desk.store, recorded).state.settings
+    problem = desk.store.record(Problem, settings.problem)
+    session = desk.start(problem, proposer="replay", autonomy=Autonomy.AUTO, max_steps=1000, recording=recorded)
+    return session, desk.go(session)
+
+
+def story(state):
+    return [(s.candidate, s.author, s.idea, s.status) for s in state.steps if s.candidate]
+
+
+@pytest.fixture(scope="module")
+def told(desk):
+    """A session with a model that fails in several ways, and a call that failed and was asked again."""
+    script = (
+        whole("seed: plain", RELU.replace("using namespace cute;", "")),
+        "Cause: the namespace is not opened\nEvidence: make_tensor\nFix: open it",
+        "<<<<<<< SEARCH\nnowhere\n=======\nelse\n>>>>>>> REPLACE\n",
+        "Cause: the same\nEvidence: the same\nFix: open it",
+        "<<<<<<< SEARCH\n#include <cute/tensor.hpp>\n=======\n#include <cute/tensor.hpp>\n"
+        "using namespace cute;\n>>>>>>> REPLACE\n",
+        "I am not sure what to do.",
+        "DONE: enough",
+    )
+    with ModelServer(*(reply(text, size=500) for text in script)) as server:
+        model_settings.write(Models((ModelSettings("test", server.base_url, "test-model", context_tokens=100_000),)))
+        try:
+            session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
+            state = desk.go(session)
+        finally:
+            model_settings.path().unlink()
+    return session, state
+
+
+def test_the_story_that_is_recorded(told):
+    _, state = told
+    assert state.status is SessionState.ACCEPTED
+    assert [s.status for s in state.steps if s.tried][:4] == [
+        Status.COMPILE_ERROR,
+        Status.PATCH_FAILED,
+        Status.PASSED,
+        Status.UNPARSED,
+    ]
+
+
+def test_a_session_with_a_model_gives_the_same_verdicts_in_another_workspace(desk, elsewhere, told, tmp_path):
+    session, before = told
+    export(desk.store, session, "jsonl", tmp_path / "told.jsonl.gz")
+    imported = import_path(elsewhere.store, tmp_path / "told.jsonl.gz")
+    again, after = walked_again(elsewhere, imported.session)
+
+    assert after.status is SessionState.ACCEPTED, after.reason
+    assert story(after) == story(before)
+    assert after.best == before.best
+    assert after.tokens == 0
+    assert _said(elsewhere.store, again) == _said(desk.store, session)
+    trial = views.step_view(elsewhere.store, again, 3).trial
+    assert not trial.cached
+    assert (
+        trial.correctness.verdicts[0].seed != views.step_view(desk.store, session, 3).trial.correctness.verdicts[0].seed
+    )
+
+
+def _said(store: Store, session: str):
+    """Prompts and replies, in order."""
+    answers = [r.event for r in store.events(session) if isinstance(r.event, ModelAnswered) and not r.event.error]
+    tried = {step.number for step in views.session_view(store, session).state.steps if step.candidate}
+    return [(store.text(a.prompt), store.text(a.reply), a.finish) for a in answers if a.step in tried]
+
+
+def test_what_the_person_turned_down_is_not_tried_and_what_they_accepted_is_accepted(desk):
+    session = desk.start("relu")
+    desk.go(session)
+    desk.decide(session, DecisionKind.REJECT, text="not this one")
+    desk.approve(session)
+    state = desk.approve(session)
+    accepted = state.best
+    desk.approve(session)
+    state = desk.decide(session, DecisionKind.REJECT, text="no better")
+    state = desk.decide(session, DecisionKind.ACCEPT, candidate=accepted)
+    tried = [s.candidate for s in state.steps if s.tried]
+    assert [s.outcome for s in state.steps[:3]] == [Outcome.REJECTED, Outcome.PROMOTED, Outcome.REJECTED]
+
+    _, after = walked_again(desk, session)
+    assert after.status is SessionState.ACCEPTED
+    assert [s.candidate for s in after.steps if s.candidate] == tried
+    assert after.best == accepted
+
+
+def test_an_imported_session_is_as_it_was_and_takes_no_decisions(desk, elsewhere, told, tmp_path):
+    session, before = told
+    export(desk.store, session, "jsonl", tmp_path / "told.jsonl")
+    imported = import_path(elsewhere.store, tmp_path / "told.jsonl")
+    state = views.session_view(elsewhere.store, imported.session).state
+    assert story(state) == story(before)
+    assert [s.outcome for s in state.steps] == [s.outcome for s in before.steps]
+    assert "told.jsonl" in state.settings.origin
+    with pytest.raises(AssertionError, match="read-only"):
+        elsewhere.decide(imported.session, DecisionKind.REDIRECT, text="go on")
+
+
+# ---- the recording that ships
+
+
+def lines():
+    with gzip.open(SHIPPED, "rt", encoding="utf-8") as packed:
+        return [json.loads(line) for line in packed]
+
+
+def test_the_shipped_recording_says_where_it_was_made_and_names_no_machine():
+    head, *rest = lines()
+    assert (head["problem"], head["executor"], head["origin"]) == ("softmax", "cpu", "here")
+    settings = next(line["event"]["settings"] for line in rest if "event" in line)
+    assert "emulator" in settings["title"]
+    assert "emulated" in settings["device_name"]
+    text = gzip.decompress(SHIPPED.read_bytes()).decode()
+    assert not re.findall(r"/(?:home|work|tmp|root|usr|var)/[^\s\"\\]+", text)
+    assert SHIPPED.stat().st_size < 300_000
+
+
+def test_the_shipped_recording_imports_and_replays_to_accepted(elsewhere):
+    imported = import_path(elsewhere.store, SHIPPED)
+    before = views.session_view(elsewhere.store, imported.session).state
+    assert before.status is SessionState.ACCEPTED
+    assert [s.outcome for s in before.steps[2:]] == [Outcome.EDITED, Outcome.REDIRECTED, Outcome.PROMOTED]
+    assert before.steps[3].author is Author.PERSON
+    assert before.steps[4].instruction
+
+    again, after = walked_again(elsewhere, imported.session)
+    assert after.status is SessionState.ACCEPTED, after.reason
+    assert story(after) == story(before)
+    assert after.best == before.best
+    assert views.acceptance_trial(elsewhere.store, after).passed
+    assert not views.step_view(elsewhere.store, again, 1).trial.cached

@@ -1,0 +1,78 @@
+"""Sessions with everything real: store, evaluator, compiler, emulator, reference worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cutegen_core import views
+from cutegen_core.problems import library
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.records.problem import Problem
+from cutegen_core.session import start
+from cutegen_core.session.loop import Session
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Bench, Tools
+
+
+class Loop:
+    """A workspace of its own; `go` does what the engine does for one session."""
+
+    def __init__(self, folder: Path, *, one_reference: bool = False) -> None:
+        self.store = Store(folder / "store.db")
+        self.tools = Tools(self.store)
+        self._one_reference = one_reference
+
+    def start(self, problem: str | Problem = "relu", **options: object) -> str:
+        found = library.load(problem) if isinstance(problem, str) else problem
+        return start.create(self.store, found, **{"proposer": "playbook", **options})  # type: ignore[arg-type]
+
+    def go(self, session: str) -> State:
+        return Session(self.store, session, self.bench(session)).run()
+
+    def bench(self, session: str) -> Bench:
+        """Its tools. Sessions of one problem, run one after the other, may share a reference worker (3 s of torch)."""
+        return self.tools.bench("one" if self._one_reference else session)
+
+    def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
+        """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""
+        state = views.session_view(self.store, session).state
+        number = self.store.submit(session, Decision(kind, state.seq, **fields))  # type: ignore[arg-type]
+        after = self.go(session)
+        refusal = self.store.ticket(number).refusal
+        assert not refusal, refusal
+        return after
+
+    def approve(self, session: str) -> State:
+        gate = views.session_view(self.store, session).state.gate
+        assert gate is not None
+        return self.decide(session, DecisionKind.APPROVE, gate=gate.gate, candidate=gate.candidate)
+
+    def close(self) -> None:
+        self.tools.close()
+        self.store.close()
+
+
+@contextmanager
+def loop(folder: Path, *, one_reference: bool = False) -> Iterator[Loop]:
+    made = Loop(folder, one_reference=one_reference)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def wait_until(condition: object, seconds: float = 30.0) -> None:
+    """Polls until the callable is true; AssertionError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing happened within {seconds} s")
+
+
+__all__ = ["Autonomy", "Gate", "Loop", "loop", "wait_until"]

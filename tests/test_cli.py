@@ -1,0 +1,155 @@
+"""The command line as scripts use it: one JSON document on stdout, exit codes, the engine in its own process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cutegen_core import engine, views
+from cutegen_core.records.event import SessionState
+from cutegen_core.trajectory.store import Store
+from tests.places import DATA, ROOT
+from tests.session.real_sessions import wait_until
+
+RELU = DATA / "relu.cu"
+
+
+def cutegen(*arguments, timeout=240):
+    command = [sys.executable, "-m", "cutegen_core.cli", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def answer(*arguments, code=0):
+    done = cutegen(*arguments, "--json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_doctor_names_the_toolchain_and_each_fix():
+    findings = answer("doctor")
+    assert {"name", "state", "detail", "fix"} <= findings[0].keys()
+    assert all(finding["fix"] for finding in findings if finding["state"] == "missing")
+
+
+def test_problems_lists_the_catalogue_with_workloads():
+    listing = answer("problems")
+    assert listing["loaded"] == listing["total"] >= 16
+    names = {entry["name"] for entry in listing["problems"]}
+    assert {"relu", "softmax", "layernorm", "matmul_transposed_a", "matvec", "matmul_bias_relu"} <= names
+    assert listing["problems"][0]["workloads"]
+
+
+def test_a_folder_reports_what_could_not_be_loaded(tmp_path):
+    (tmp_path / "good.py").write_text((ROOT / "cutegen_core/problems/catalogue/pointwise/relu.py").read_text())
+    (tmp_path / "broken.py").write_text("class Model(:\n")
+    listing = answer("problems", "--path", tmp_path)
+    assert (listing["loaded"], listing["total"]) == (1, 2)
+    (broken,) = [entry for entry in listing["problems"] if entry["name"] == "broken"]
+    assert "broken.py:1: not valid Python" in broken["error"]
+
+
+def test_check_passes_a_right_kernel_and_says_what_it_measured():
+    trial = answer("check", RELU, "--problem", "relu", "--seed", 5)
+    assert trial["status"] == "PASSED"
+    assert [stage["stage"] for stage in trial["stages"]] == ["PATCH", "COMPILE", "TEST", "BENCHMARK", "PROFILE"]
+    assert trial["performance"] is None
+    assert trial["resources"]["kernels"][0]["registers"] > 0
+    assert {verdict["seed"] for verdict in trial["correctness"]["verdicts"]} == {5}
+
+
+def test_check_fails_a_wrong_kernel_with_exit_code_1(tmp_path):
+    wrong = tmp_path / "wrong.cu"
+    wrong.write_text(RELU.read_text().replace(": 0.0f", ": 0.0f / 0.0f"))
+    trial = answer("check", wrong, "--problem", "relu", code=1)
+    assert trial["status"] == "INCORRECT_NUMERICAL"
+    assert "nan" in trial["message"].lower()
+
+
+def test_check_of_a_file_that_is_no_text_is_a_verdict(tmp_path):
+    path = tmp_path / "binary.cu"
+    path.write_bytes(b"/* cutegen \xff\xfe */")
+    trial = answer("check", path, "--problem", "relu", code=1)
+    assert trial["status"] == "REJECTED"
+    assert "not UTF-8" in trial["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "nowhere.cu", "--problem", "relu"), "cannot read nowhere.cu"),
+        (("check", RELU, "--problem", "nothing"), "neither a built-in problem"),
+        (("check", RELU, "--problem", "relu", "--executor", "gpu"), "no GPU that kernels could run on"),
+        (("show", "zzzz"), "no session 'zzzz'"),
+        (("export", "zzzz", "--format", "cu", "-o", "x.cu"), "no session 'zzzz'"),
+        (("import", "nowhere.jsonl"), "nowhere.jsonl"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(arguments, words):
+    done = cutegen(*arguments, "--json")
+    assert done.returncode == 2
+    assert words in json.loads(done.stdout)["error"]
+    assert words in done.stderr
+
+
+def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(tmp_path):
+    result = answer("run", "--problem", "relu", "--auto")
+    assert (result["state"], result["best"]["status"]) == ("ACCEPTED", "PASSED")
+    session = result["session"]
+    assert session in {row["id"] for row in answer("sessions")}
+    assert answer("show", session[:6])["steps"][0]["status"] == "PASSED"
+    recording = tmp_path / "session.jsonl.gz"
+    assert answer("export", session, "--format", "jsonl", "-o", recording)["path"] == str(recording)
+    imported = answer("import", recording)
+    assert imported["steps"] == len(result["steps"])
+    again = answer("replay", recording)
+    assert again["state"] == "ACCEPTED"
+    assert again["best"]["candidate"] == result["best"]["candidate"]
+
+
+def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_home):
+    command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", "tanh", "--auto", "--json"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    store = Store()
+
+    def session():
+        return next((r.id for r in views.session_rows(store) if r.problem == "tanh"), None)
+
+    wait_until(lambda: session() and len(store.events(session())) > 12, seconds=120)
+    before = store.events(session())
+    os.kill(int((workspace_home / "engine.lock").read_text()), signal.SIGKILL)
+    out, _ = running.communicate(timeout=200)
+    assert json.loads(out)["state"] == "ACCEPTED"
+    after = store.events(session())
+    assert after[: len(before)] == before
+    assert [r.seq for r in after] == list(range(1, len(after) + 1))
+    steps = views.session_view(store, session()).steps
+    assert len({step.candidate for step in steps if step.candidate}) == sum(
+        step.candidate is not None for step in steps
+    )
+
+
+def test_one_engine_per_workspace():
+    engine.ensure_running()
+    wait_until(engine.is_running)
+    second = subprocess.run(
+        [sys.executable, "-m", "cutegen_core.engine"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert second.returncode == 0
+    assert "another engine serves this workspace" in second.stderr
+    time.sleep(0.1)
+    assert engine.is_running()
+
+
+def test_a_run_for_a_file_of_the_users(tmp_path):
+    source = (ROOT / "cutegen_core/problems/catalogue/pointwise/swish.py").read_text()
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    result = answer("run", "--problem", path, "--auto", "--max-steps", 1, code=1)
+    assert result["state"] == SessionState.EXHAUSTED
+    assert result["best"]["status"] == "PASSED"

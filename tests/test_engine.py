@@ -1,0 +1,333 @@
+"""The engine when a session, a decision or the store fails: the others go on, and what failed says so."""
+
+import logging
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from cutegen_core import engine
+from cutegen_core.engine import Engine
+from cutegen_core.problems import library
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.event import (
+    Decided,
+    Outcome,
+    Proposed,
+    SessionCreated,
+    SessionSettings,
+    SessionState,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+    TrialStarted,
+    Tried,
+)
+from cutegen_core.records.trial import Status
+from cutegen_core.session.loop import Session
+from cutegen_core.trajectory.read import state_of
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
+
+
+class Cold(Tools):
+    """Nothing here is compiled or run."""
+
+    def warm(self, progress):
+        progress("nothing to warm")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("CUTEGEN_HOME", str(home))
+    monkeypatch.setattr(engine, "IDLE_EXIT_S", 0.5)
+    made = Store(home / "store.db")
+    yield made
+    made.close()
+
+
+class Failing(Cold):
+    """No session gets its tools."""
+
+    def at_work(self, session):
+        raise OSError("no room for a scratch folder")
+
+
+class Counting(Cold):
+    """Counts how often a session is taken up."""
+
+    asked = 0
+
+    def at_work(self, session):
+        self.asked += 1
+        return super().at_work(session)
+
+
+def serve(store, kind=Cold):
+    """An engine from its start until it is idle; its tools, closed."""
+    tools = kind(store)
+    try:
+        Engine(store, tools).serve()
+    finally:
+        tools.close()
+    return tools
+
+
+@contextmanager
+def serving(store, monkeypatch):
+    """An engine at work meanwhile."""
+    monkeypatch.setattr(engine, "IDLE_EXIT_S", 2.0)
+    served = threading.Thread(target=serve, args=(store,))
+    served.start()
+    time.sleep(0.3)
+    assert served.is_alive()
+    yield
+    served.join(30)
+    assert not served.is_alive()
+
+
+def begun(store, *events, **changes):
+    settings = SessionSettings(
+        store.put_record(library.load("relu")), "relu", "manual", "cpu", "sm_90a", "H100", gates=()
+    )
+    session = store.create_session(SessionCreated(replace(settings, **changes)))
+    if events:
+        store.append(session, events, after=1)
+    return session
+
+
+def sound(store):
+    """A session that is over as soon as an engine looks at it."""
+    return begun(store, max_steps=0)
+
+
+def undecodable(store):
+    return store.put(b"\xff\xfe")
+
+
+def raw(store, sql, *values):
+    db = sqlite3.connect(store.path)
+    with db:
+        db.execute(sql, values)
+    db.close()
+
+
+def status(store, session):
+    return state_of(store, session).status
+
+
+def test_a_session_that_cannot_be_read_stops_no_other(store):
+    broken, fine = begun(store), sound(store)
+    raw(store, "UPDATE events SET payload = 'torn' WHERE session = ?", broken)
+    serve(store)
+    assert status(store, fine) is SessionState.EXHAUSTED
+    assert "cannot be read" in store.live(broken)
+    assert store.last_seq(broken) == 1
+
+
+def test_what_nobody_foresaw_interrupts_its_session_alone_and_stays_so(store):
+    source = undecodable(store)
+    broken = begun(store, StepStarted(1, None), Proposed(1, source, Author.PERSON, "by hand"))
+    fine = sound(store)
+    serve(store)
+    state = state_of(store, broken)
+    assert (state.status, status(store, fine)) == (SessionState.INTERRUPTED, SessionState.EXHAUSTED)
+    assert "UnicodeDecodeError" in state.reason
+    assert "Resume to try again" in state.reason
+    assert "engine.log" in state.reason
+    serve(store)
+    assert store.last_seq(broken) == state.seq
+
+
+def test_a_missing_blob_interrupts_the_session_in_the_store(store):
+    broken = begun(store, problem="0" * 64)
+    serve(store)
+    state = state_of(store, broken)
+    assert state.status is SessionState.INTERRUPTED
+    assert "blob 000000000000 is not in the store" in state.reason
+
+
+def test_a_decision_that_cannot_be_read_is_refused_and_the_next_is_taken(store):
+    session = sound(store)
+    torn = store.submit(session, Decision(DecisionKind.STOP))
+    raw(store, "UPDATE inbox SET payload = '{}' WHERE id = ?", torn)
+    good = store.submit(session, Decision(DecisionKind.STANDING, text="short names"))
+    serve(store)
+    assert "stored Decision cannot be read" in store.ticket(torn).refusal
+    assert store.ticket(good) == (True, "")
+    assert state_of(store, session).standing == "short names"
+
+
+def unwritable(store, session):
+    raw(store, f"CREATE TRIGGER torn BEFORE INSERT ON events WHEN NEW.session = '{session}' "
+               "BEGIN SELECT RAISE(ABORT, 'no room'); END")  # fmt: skip
+
+
+def test_a_session_that_cannot_be_written_for_a_while_goes_on_when_it_can(store, monkeypatch):
+    broken, fine = sound(store), sound(store)
+    unwritable(store, broken)
+    with serving(store, monkeypatch):
+        assert status(store, fine) is SessionState.EXHAUSTED
+        assert (status(store, broken), store.last_seq(broken)) == (SessionState.READY, 1)
+        assert store.live(broken) == "The store failed: no room. Trying again."
+        raw(store, "DROP TRIGGER torn")
+    assert (status(store, broken), store.live(broken)) == (SessionState.EXHAUSTED, "")
+
+
+def test_what_the_store_holds_of_a_session_is_read_again_after_it_failed(store, monkeypatch):
+    session = sound(store)
+    raw(store, "ALTER TABLE events RENAME TO gone")
+    with serving(store, monkeypatch):
+        assert "no such table: events" in store.live(session)
+        raw(store, "ALTER TABLE gone RENAME TO events")
+    assert status(store, session) is SessionState.EXHAUSTED
+
+
+def test_a_decision_waits_for_the_store_to_be_whole(store, monkeypatch):
+    session = begun(store, StateChanged(SessionState.STOPPED))
+    unwritable(store, session)
+    number = store.submit(session, Decision(DecisionKind.STANDING, text="short names"))
+    with serving(store, monkeypatch):
+        assert store.ticket(number) == (False, "")
+        raw(store, "DROP TRIGGER torn")
+    assert store.ticket(number) == (True, "")
+    assert state_of(store, session).standing == "short names"
+
+
+def test_what_fails_for_long_is_tried_ever_less_often_and_logged_once(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    unwritable(store, sound(store))
+    with caplog.at_level(logging.INFO):
+        tools = serve(store, Counting)
+    assert 2 <= tools.asked <= 5
+    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
+
+
+def test_a_store_that_cannot_be_read_for_long_is_logged_once(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    raw(store, "ALTER TABLE inbox RENAME TO gone")
+    with caplog.at_level(logging.INFO):
+        serve(store)
+    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
+
+
+def test_a_decision_that_cannot_be_carried_out_is_refused(store):
+    waiting = begun(store, StateChanged(SessionState.STOPPED))
+    number = store.submit(waiting, Decision(DecisionKind.STANDING, text="short names"))
+    serve(store, Failing)
+    assert "no room for a scratch folder" in store.ticket(number).refusal
+    assert status(store, waiting) is SessionState.STOPPED
+
+
+def test_a_session_takes_its_decisions_beside_one_that_it_cannot_read(store):
+    session = begun(store, StateChanged(SessionState.AWAITING_REVIEW))
+    strange = store.submit(session, Decision(DecisionKind.RESUME))
+    stop = store.submit(session, Decision(DecisionKind.STOP))
+    raw(store, "UPDATE inbox SET payload = '{}' WHERE id = ?", strange)
+    assert Session(store, session, Cold(store).bench(session)).run().status is SessionState.STOPPED
+    assert store.ticket(stop) == (True, "")
+    assert "cannot be read" in store.ticket(strange).refusal
+
+
+class Meanwhile(Cold):
+    """A decision of another version arrives while a session is taken up, which then fails."""
+
+    def at_work(self, session):
+        number = self.store.submit(session, Decision(DecisionKind.RESUME))
+        raw(self.store, "UPDATE inbox SET payload = '{}' WHERE id = ?", number)
+        raise OSError("no room for a scratch folder")
+
+
+def test_a_session_that_fails_beside_a_decision_that_cannot_be_read_is_interrupted(store):
+    session = begun(store)
+    serve(store, Meanwhile)
+    assert status(store, session) is SessionState.INTERRUPTED
+    assert store.waiting() == []
+
+
+def test_an_engine_outlives_a_store_that_cannot_be_read_for_a_while(store, monkeypatch):
+    fine = sound(store)
+    raw(store, "ALTER TABLE inbox RENAME TO gone")
+    with serving(store, monkeypatch):
+        raw(store, "ALTER TABLE gone RENAME TO inbox")
+    assert status(store, fine) is SessionState.EXHAUSTED
+
+
+def looked_at(store, key, kind, *ending, **changes):
+    """A session whose kernel the person wants a look at; the engine was killed before it had any."""
+    promoted = (
+        StepStarted(1, None), Proposed(1, key, Author.PERSON, "by hand", parent=key), TrialStarted(1, key),
+        Tried(1, key, "", Status.PASSED), StepClosed(1, Outcome.PROMOTED),
+    )  # fmt: skip
+    return begun(store, *promoted, *ending, Decided(Decision(kind, candidate=key)), **changes)
+
+
+@pytest.mark.parametrize("ended", [SessionState.AWAITING_REVIEW, SessionState.STOPPED, SessionState.ACCEPTED])
+def test_a_wanted_look_outlives_the_engine(store, ended):
+    key = store.put("a kernel")
+    profiled = looked_at(store, key, DecisionKind.PROFILE, StateChanged(ended))
+    ablated = looked_at(store, key, DecisionKind.ABLATE, StateChanged(ended))
+    serve(store)
+    one, other = state_of(store, profiled), state_of(store, ablated)
+    assert (one.profile_wanted, other.ablation_wanted) == (None, None)
+    assert "needs a GPU" in one.profiles[key].message
+    assert "fewer than two hunks" in other.ablations[key].message
+    assert (one.status, other.status) == (ended, ended)
+
+
+@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("ended", [SessionState.STOPPED, SessionState.READY])
+def test_an_imported_session_is_never_gone_on_with(store, kind, ended):
+    key = store.put("a kernel")
+    session = looked_at(store, key, kind, StateChanged(ended), origin="imported from a.jsonl")
+    before = store.last_seq(session)
+    number = store.submit(session, Decision(kind, candidate=key))
+    serve(store)
+    assert store.last_seq(session) == before
+    assert "read-only" in store.ticket(number).refusal
+
+
+def test_a_look_that_fails_is_answered_and_leaves_the_session_as_it_was(store):
+    key = undecodable(store)
+    session = looked_at(store, key, DecisionKind.PROFILE, StateChanged(SessionState.STOPPED))
+    serve(store)
+    state = state_of(store, session)
+    assert (state.status, state.profile_wanted) == (SessionState.STOPPED, None)
+    assert "UnicodeDecodeError" in state.profiles[key].message
+
+
+def test_a_look_at_a_kernel_whose_problem_fails_says_so(store):
+    broken = store.put_record(replace(library.load("relu"), source="class Model(torch.nn.Module:\n"))
+    key, over = store.put("a kernel"), StateChanged(SessionState.STOPPED)
+    profiled = looked_at(store, key, DecisionKind.PROFILE, over, problem=broken)
+    ablated = looked_at(store, key, DecisionKind.ABLATE, over, problem=broken)
+    serve(store)
+    one, other = state_of(store, profiled), state_of(store, ablated)
+    assert (one.status, other.status) == (SessionState.STOPPED, SessionState.STOPPED)
+    assert "not valid Python" in one.profiles[key].message
+    assert "not valid Python" in other.ablations[key].message
+
+
+def test_the_judges_of_a_session_at_work_stay_however_many_ask(store):
+    tools = Cold(store)
+    settings = SessionSettings(store.put_record(library.load("relu")), "relu", "manual", "cpu", "sm_90a", "H100")
+
+    def scratch(owner):
+        return tools.evaluator(owner, settings).reference.scratch
+
+    try:
+        with tools.at_work("long"):
+            kept = scratch("long")
+            others = [scratch(f"other {number}") for number in range(5)]
+            assert kept.exists()
+            assert [path.exists() for path in others] == [False, False, False, True, True]
+        scratch("last")
+        assert not kept.exists()
+    finally:
+        tools.close()
