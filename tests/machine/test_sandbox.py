@@ -153,7 +153,7 @@ def test_no_core_dumps_and_no_new_privileges(level, tmp_path):
 def test_a_sealed_process_can_open_nothing(level):
     code = """
         from pathlib import Path
-        from cutegen_core import sandbox
+        from cutegen_core.machine.sandbox import sandbox
         sandbox.apply(sandbox.Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
         try:
             open("/dev/null")
@@ -167,7 +167,7 @@ def test_a_sealed_process_can_open_nothing(level):
 def test_other_threads_are_refused_and_a_wrong_level_is_named(monkeypatch):
     code = """
         import threading, time
-        from cutegen_core import sandbox
+        from cutegen_core.machine.sandbox import sandbox
         threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
         sandbox.apply(sandbox.Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
     """

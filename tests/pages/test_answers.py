@@ -108,7 +108,7 @@ def test_a_prompt_is_sent_only_where_it_can_be_read(store: Store, open_page: Ope
 def test_what_cannot_be_done_is_said_once(store: Store) -> None:
     page = AppTest.from_string(
         "import streamlit as st\n"
-        "from pages.components import ui_state\n"
+        "from pages.components.shared import ui_state\n"
         "def write():\n"
         "    raise OSError('the disk is full')\n"
         "ui_state.carry_out()\n"

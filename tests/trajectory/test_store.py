@@ -127,8 +127,8 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from cutegen_core.event import SessionCreated, SessionSettings, StepStarted
-from cutegen_core.store import Store
+from cutegen_core.records.event import SessionCreated, SessionSettings, StepStarted
+from cutegen_core.trajectory.store import Store
 store = Store(Path(sys.argv[1]))
 session = store.create_session(SessionCreated(SessionSettings("0" * 64, "relu", "playbook", "cpu", "sm_90a", "H200")))
 print(session, flush=True)

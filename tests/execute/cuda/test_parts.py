@@ -42,7 +42,7 @@ MIB = 1 << 20
 
 HOLD = """
 import sys, time
-from cutegen_core.gpu import lock
+from cutegen_core.execute.cuda import lock
 with lock.held(sys.argv[1], "a test"):
     print("held", flush=True)
     time.sleep(60)
@@ -277,7 +277,7 @@ def test_faults_are_verdicts_that_say_what_to_do():
 
 SEALED = """
 import os, subprocess, sys, threading, time
-from cutegen_core import sandbox
+from cutegen_core.machine.sandbox import sandbox
 stop = threading.Event()
 said = []
 def work():  # a thread from before, as the driver's are
