@@ -33,7 +33,7 @@ from cutegen_core.machine.device import Device, target
 from cutegen_core.problems import library
 from cutegen_core.propose import playbook
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.event import SessionCreated
+from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.launch import ScalarArgument, TensorArgument, TensorMapArgument
 from cutegen_core.records.performance import WorkloadPerformance
 from cutegen_core.records.problem import WorkloadRole
@@ -73,7 +73,7 @@ def main() -> None:
 def _problem(
     name: str, store: Store, tools: Tools, chosen: argparse.Namespace, deadline: float, folder: Path
 ) -> dict[str, Any]:
-    session = start.create(store, library.load(name), proposer="manual", executor=chosen.executor)
+    session = start.create(store, library.load(name), answered_by=AnsweredBy.PERSON, executor=chosen.executor)
     created = store.events(session)[0].event
     assert isinstance(created, SessionCreated)
     evaluator = tools.evaluator(session, created.settings)

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.record_session import Person
 from cutegen_core.problems import library
-from cutegen_core.records.decision import DecisionKind, Gate
-from cutegen_core.records.event import SessionCreated
+from cutegen_core.records.decision import DecisionKind, Gate, StudyKind
+from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.performance import BEST, EAGER, Word
 from cutegen_core.records.trial import Trial
 from cutegen_core.session import start
@@ -68,7 +68,7 @@ def record(folder: Path, output: Path, executor: str) -> tuple[Store, State]:
 
 
 def _create(store: Store, executor: str) -> str:
-    draft = start.create(store, library.load("softmax"), proposer="playbook", executor=executor)
+    draft = start.create(store, library.load("softmax"), answered_by=AnsweredBy.PLAYBOOK, executor=executor)
     created = store.events(draft)[0].event
     assert isinstance(created, SessionCreated)
     name = created.settings.device_name if executor == "gpu" else "the CPU emulator"
@@ -91,7 +91,7 @@ class _Script:
         state = self._redirect("sweep the parameters")
         assert state.best
         if self._timed:
-            state = self._person.decides(DecisionKind.PROFILE, candidate=state.best)
+            state = self._person.decides(DecisionKind.STUDY, study=StudyKind.PROFILE, candidate=state.best)
             self._say("profiled")
         return self._person.decides(DecisionKind.ACCEPT, candidate=state.best)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cutegen_core.problems import library
 from cutegen_core.records.decision import Decision, DecisionKind
-from cutegen_core.records.event import SessionCreated
+from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.session import start
 from cutegen_core.session.loop import Session
 from cutegen_core.share.exports import export
@@ -46,7 +46,7 @@ def record(folder: Path, output: Path) -> State:
 
 def _create(store: Store) -> str:
     """A session that says in its settings where it was recorded."""
-    draft = start.create(store, library.load("softmax"), proposer="playbook")
+    draft = start.create(store, library.load("softmax"), answered_by=AnsweredBy.PLAYBOOK)
     created = store.events(draft)[0].event
     assert isinstance(created, SessionCreated)
     settings = replace(
@@ -83,7 +83,7 @@ class Person:
 
     def looks(self) -> State:
         """What is there when the session waits."""
-        return Session(self._store, self._session, self._tools.bench(self._session)).run()
+        return Session(self._store, self._session, self._tools.of_session(self._session)).run()
 
     def approves(self) -> State:
         gate = self.looks().gate

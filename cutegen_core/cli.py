@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cutegen_core import __version__, commands
+from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.share.exports import FORMATS
-from cutegen_core.wiring import EXECUTORS, PROPOSERS
+from cutegen_core.wiring import EXECUTORS
 
 _Command = Callable[[argparse.Namespace], int]
 _AddCommand = Callable[[str, _Command, str], argparse.ArgumentParser]
@@ -89,13 +91,19 @@ def _add_kernels(command: _AddCommand) -> None:
     check.add_argument("--seed", type=int, help="of the inputs; a fresh one unless given")
     run = command("run", commands.run, "refine a problem's kernel")
     _add_problem(run)
-    run.add_argument("--proposer", choices=[p for p in PROPOSERS if p != "replay"], default="playbook")
+    run.add_argument("--strategy", choices=list(STRATEGIES), default="cutegen", help="how the kernel is refined")
+    answerers = ", ".join(ANSWERERS)
+    run.add_argument(
+        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO", help=f"who answers: {answerers}"
+    )
     run.add_argument("--base-url", help="of an OpenAI-compatible server; the key comes from CUTEGEN_API_KEY")
     run.add_argument("--model", default="", help="the model's name there, or the name of one set up before")
     run.add_argument("--budget-tokens", type=int, help="tokens the session may use, prompts and answers")
     run.add_argument("--max-steps", type=int, default=40)
     run.add_argument("--auto", action="store_true", help="go on to the end without a person")
-    replay = command("replay", commands.replay, "walk a session again: same prompts and replies, all else really run")
+    replay = command(
+        "replay", commands.replay, "replay a session: same prompts and replies, everything else really run"
+    )
     replay.add_argument("session", help="its id, or a recording to import first")
     _add_executor(replay)
     replay.add_argument("--arch")
@@ -117,6 +125,14 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--problem", required=True, help="a built-in name or the path of a KernelBench file")
     _add_executor(parser)
     parser.add_argument("--arch", help="compile target such as sm_90a; the GPU's own, else sm_90a")
+
+
+def _answerer(text: str) -> AnsweredBy:
+    """Return who answers; "manual" is the older name of a person."""
+    name = "person" if text == "manual" else text
+    if name not in ANSWERERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(ANSWERERS)}")
+    return AnsweredBy(name)
 
 
 def _add_executor(parser: argparse.ArgumentParser) -> None:

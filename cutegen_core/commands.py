@@ -30,11 +30,11 @@ from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.errors import KernelFileError, UsageError
-from cutegen_core.records.event import SessionState
+from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.session import start
-from cutegen_core.session.loop import WORKING
+from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
@@ -116,12 +116,13 @@ def run(arguments: argparse.Namespace) -> int:
     session = start.create(
         store,
         problem,
-        proposer=arguments.proposer,
+        answered_by=arguments.proposer,
+        strategy=arguments.strategy,
         executor=arguments.executor,
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
-        model=_model(arguments) if arguments.proposer == "llm" else "",
+        model=_model(arguments) if arguments.proposer is AnsweredBy.LLM else "",
         max_tokens=arguments.budget_tokens,
     )
     return _finish(arguments, store, session)
@@ -148,7 +149,7 @@ def replay(arguments: argparse.Namespace) -> int:
     session = start.create(
         store,
         store.record(Problem, settings.problem),
-        proposer="replay",
+        answered_by=AnsweredBy.RECORDING,
         executor=arguments.executor,
         autonomy=Autonomy.AUTO,
         max_steps=10_000,

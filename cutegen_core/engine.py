@@ -29,7 +29,8 @@ from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError, LeaseError
 from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.session import studies
-from cutegen_core.session.loop import WORKING, Session
+from cutegen_core.session.loop import Session
+from cutegen_core.session.moves import WORKING
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
@@ -122,11 +123,11 @@ class Engine:
             self._interrupt(session, _said(error))
 
     def _interrupt(self, session: str, reason: str) -> None:
-        """Writes into the session that it failed. What failed with nothing to do was a decision: that is refused."""
+        """Writes into the session that it failed. If the session was idle, the pending decision failed: refuse it."""
         try:
             with self._writing(session):
                 state = state_of(self._store, session)
-                events = studies.given_up(state, reason)
+                events = studies.give_up(state, reason)
                 if state.status in WORKING:
                     events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
                 if events:
@@ -180,7 +181,7 @@ class Engine:
 
 def _goes_on(state: State) -> bool:
     """Whether there is something to do for a session that nobody decides anything about; never for an imported one."""
-    return not state.settings.imported and (state.status in WORKING or studies.wanted(state))
+    return not state.settings.imported and (state.status in WORKING or bool(state.studies_wanted))
 
 
 def _said(error: Exception) -> str:

@@ -19,11 +19,9 @@ from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, detect, target
-from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
-from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Proposer
-from cutegen_core.propose.replay import ReplayProposer
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.event import SessionSettings
 from cutegen_core.records.problem import Problem
@@ -31,7 +29,6 @@ from cutegen_core.session.start import default_executor
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 
-PROPOSERS = ("playbook", "llm", "manual", "replay")
 EXECUTORS = ("cpu", "gpu")
 _JUDGES_KEPT = 3
 
@@ -49,35 +46,19 @@ def executor_named(name: str) -> Executor:
     raise UsageError(f"unknown executor {name!r}; there is {', '.join(EXECUTORS)}")
 
 
-class Bench(NamedTuple):
+class ToolsOfSession(NamedTuple):
     """The tools of one session, made when first asked for."""
 
     tools: Tools
     session: str
 
     def proposer(self, state: State) -> Proposer:
-        """The proposer the session was started with; UsageError when this version has none of that name."""
-        name = state.settings.proposer
-        if name == "playbook":
-            return PlaybookProposer()
-        if name in ("llm", "manual"):
-            return CutegenStrategy()
-        if name == "replay":
-            return self._replay(state)
-        raise UsageError(f"unknown proposer {name!r}; there is {', '.join(PROPOSERS)}")
+        """Return the session's proposer; UsageError when this version has none for its settings."""
+        return registry.make_proposer(self.tools.store, state.settings)
 
     def model(self, state: State) -> Model | None:
-        """Who answers prompts; None: a person carries them."""
-        if state.settings.proposer == "replay":
-            return self._replay(state)
-        if state.settings.proposer != "llm":
-            return None
-        from cutegen_core.propose.llm.answers import ChatAnswers  # the openai package takes half a second to import
-
-        return ChatAnswers()
-
-    def _replay(self, state: State) -> ReplayProposer:
-        return ReplayProposer(self.tools.store, state.settings.recording)
+        """Return who answers prompts; None where a person carries them."""
+        return registry.make_model(self.tools.store, state.settings)
 
     def evaluator(self, state: State) -> Evaluator:
         return self.tools.evaluator(self.session, state.settings)
@@ -109,16 +90,16 @@ class Tools:
         self._judges: OrderedDict[str, _Judges] = OrderedDict()
         self._at_work: set[str] = set()
 
-    def bench(self, session: str) -> Bench:
-        return Bench(self, session)
+    def of_session(self, session: str) -> ToolsOfSession:
+        return ToolsOfSession(self, session)
 
     @contextmanager
-    def at_work(self, session: str) -> Iterator[Bench]:
+    def at_work(self, session: str) -> Iterator[ToolsOfSession]:
         """The tools of a session; until this is left, its judges stay, however many other sessions ask for theirs."""
         with self._lock:
             self._at_work.add(session)
         try:
-            yield self.bench(session)
+            yield self.of_session(session)
         finally:
             with self._lock:
                 self._at_work.discard(session)

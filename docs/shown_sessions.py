@@ -15,6 +15,7 @@ from cutegen_core.problems import library
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.session import start
 from cutegen_core.session.loop import Session
 from cutegen_core.share.imports import import_path
@@ -74,7 +75,7 @@ class Desk:
         return self.decide(DecisionKind.EDIT, source=before + new + after, candidate=self.state.best)
 
     def _go(self) -> State:
-        return Session(self._store, self.id, self._tools.bench(self.id)).run()
+        return Session(self._store, self.id, self._tools.of_session(self.id)).run()
 
 
 def make() -> Shown:
@@ -93,7 +94,7 @@ def make() -> Shown:
 
 def playbook_session(store: Store, tools: Tools) -> str:
     """Two kernels of the playbook; by hand, a barrier taken out, then a bound that is right for short rows only."""
-    desk = Desk(store, tools, proposer="playbook")
+    desk = Desk(store, tools, answered_by=AnsweredBy.PLAYBOOK)
     desk.approve(4)
     desk.edit("partial[threadIdx.x / 32] = value;\n  __syncthreads();\n", "partial[threadIdx.x / 32] = value;\n")
     desk.approve()
@@ -106,15 +107,15 @@ def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
     with ModelServer(*(reply(text, size=200) for text in REPLIES)) as model:
         settings = ModelSettings("local", model.base_url, "scripted", context_tokens=200_000)
         model_settings.write(Models((settings,)))
-        repair = Desk(store, tools, proposer="llm", model="local", max_tokens=400_000)
+        repair = Desk(store, tools, answered_by=AnsweredBy.LLM, model="local", max_tokens=400_000)
         repair.approve(3)
         gates = (Gate.PROMPT, Gate.DIFF, Gate.PROMOTION)
-        prompt = Desk(store, tools, proposer="llm", model="local", max_tokens=400_000, gates=gates)
+        prompt = Desk(store, tools, answered_by=AnsweredBy.LLM, model="local", max_tokens=400_000, gates=gates)
     return repair.id, prompt.id
 
 
 def product_session(store: Store, tools: Tools) -> str:
     """Its second kernel waits at its diff."""
-    desk = Desk(store, tools, "matmul_square", proposer="playbook")
+    desk = Desk(store, tools, "matmul_square", answered_by=AnsweredBy.PLAYBOOK)
     desk.approve(2)
     return desk.id

@@ -13,8 +13,9 @@ from cutegen_core import engine
 from cutegen_core.engine import Engine
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     Outcome,
     Proposed,
@@ -94,7 +95,7 @@ def serving(store, monkeypatch):
 
 def begun(store, *events, **changes):
     settings = SessionSettings(
-        store.put_record(library.load("relu")), "relu", "manual", "cpu", "sm_90a", "H100", gates=()
+        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100", gates=()
     )
     session = store.create_session(SessionCreated(replace(settings, **changes)))
     if events:
@@ -259,35 +260,37 @@ def test_an_engine_outlives_a_store_that_cannot_be_read_for_a_while(store, monke
     assert status(store, fine) is SessionState.EXHAUSTED
 
 
-def looked_at(store, key, kind, *ending, **changes):
+def looked_at(store, key, study, *ending, **changes):
     """A session whose kernel the person wants a look at; the engine was killed before it had any."""
     promoted = (
         StepStarted(1, None), Proposed(1, key, Author.PERSON, "by hand", parent=key), TrialStarted(1, key),
         Tried(1, key, "", Status.PASSED), StepClosed(1, Outcome.PROMOTED),
     )  # fmt: skip
-    return begun(store, *promoted, *ending, Decided(Decision(kind, candidate=key)), **changes)
+    return begun(
+        store, *promoted, *ending, Decided(Decision(DecisionKind.STUDY, candidate=key, study=study)), **changes
+    )
 
 
 @pytest.mark.parametrize("ended", [SessionState.AWAITING_REVIEW, SessionState.STOPPED, SessionState.ACCEPTED])
 def test_a_wanted_look_outlives_the_engine(store, ended):
     key = store.put("a kernel")
-    profiled = looked_at(store, key, DecisionKind.PROFILE, StateChanged(ended))
-    ablated = looked_at(store, key, DecisionKind.ABLATE, StateChanged(ended))
+    profiled = looked_at(store, key, StudyKind.PROFILE, StateChanged(ended))
+    ablated = looked_at(store, key, StudyKind.ABLATION, StateChanged(ended))
     serve(store)
     one, other = state_of(store, profiled), state_of(store, ablated)
-    assert (one.profile_wanted, other.ablation_wanted) == (None, None)
-    assert "needs a GPU" in one.profiles[key].message
-    assert "fewer than two hunks" in other.ablations[key].message
+    assert one.studies_wanted == other.studies_wanted == ()
+    assert "needs a GPU" in one.study(StudyKind.PROFILE, key).message
+    assert "fewer than two hunks" in other.study(StudyKind.ABLATION, key).message
     assert (one.status, other.status) == (ended, ended)
 
 
-@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("study", [StudyKind.PROFILE, StudyKind.ABLATION])
 @pytest.mark.parametrize("ended", [SessionState.STOPPED, SessionState.READY])
-def test_an_imported_session_is_never_gone_on_with(store, kind, ended):
+def test_an_imported_session_is_never_gone_on_with(store, study, ended):
     key = store.put("a kernel")
-    session = looked_at(store, key, kind, StateChanged(ended), origin="imported from a.jsonl")
+    session = looked_at(store, key, study, StateChanged(ended), origin="imported from a.jsonl")
     before = store.last_seq(session)
-    number = store.submit(session, Decision(kind, candidate=key))
+    number = store.submit(session, Decision(DecisionKind.STUDY, candidate=key, study=study))
     serve(store)
     assert store.last_seq(session) == before
     assert "read-only" in store.ticket(number).refusal
@@ -295,28 +298,30 @@ def test_an_imported_session_is_never_gone_on_with(store, kind, ended):
 
 def test_a_look_that_fails_is_answered_and_leaves_the_session_as_it_was(store):
     key = undecodable(store)
-    session = looked_at(store, key, DecisionKind.PROFILE, StateChanged(SessionState.STOPPED))
+    session = looked_at(store, key, StudyKind.PROFILE, StateChanged(SessionState.STOPPED))
     serve(store)
     state = state_of(store, session)
-    assert (state.status, state.profile_wanted) == (SessionState.STOPPED, None)
-    assert "UnicodeDecodeError" in state.profiles[key].message
+    assert (state.status, state.studies_wanted) == (SessionState.STOPPED, ())
+    assert "UnicodeDecodeError" in state.study(StudyKind.PROFILE, key).message
 
 
 def test_a_look_at_a_kernel_whose_problem_fails_says_so(store):
     broken = store.put_record(replace(library.load("relu"), source="class Model(torch.nn.Module:\n"))
     key, over = store.put("a kernel"), StateChanged(SessionState.STOPPED)
-    profiled = looked_at(store, key, DecisionKind.PROFILE, over, problem=broken)
-    ablated = looked_at(store, key, DecisionKind.ABLATE, over, problem=broken)
+    profiled = looked_at(store, key, StudyKind.PROFILE, over, problem=broken)
+    ablated = looked_at(store, key, StudyKind.ABLATION, over, problem=broken)
     serve(store)
     one, other = state_of(store, profiled), state_of(store, ablated)
     assert (one.status, other.status) == (SessionState.STOPPED, SessionState.STOPPED)
-    assert "not valid Python" in one.profiles[key].message
-    assert "not valid Python" in other.ablations[key].message
+    assert "not valid Python" in one.study(StudyKind.PROFILE, key).message
+    assert "not valid Python" in other.study(StudyKind.ABLATION, key).message
 
 
 def test_the_judges_of_a_session_at_work_stay_however_many_ask(store):
     tools = Cold(store)
-    settings = SessionSettings(store.put_record(library.load("relu")), "relu", "manual", "cpu", "sm_90a", "H100")
+    settings = SessionSettings(
+        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100"
+    )
 
     def scratch(owner):
         return tools.evaluator(owner, settings).reference.scratch

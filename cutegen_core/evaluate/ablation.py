@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.variant import OnlyStops, Spent, spent
 from cutegen_core.kernel import hunks
@@ -47,7 +47,7 @@ class AblationTable:
         return next((row for row in self.rows if row.kept == kept), None)
 
 
-def ablate(evaluator: Evaluator, before: str, after: str, seed: int, watch: Watch) -> AblationTable:
+def ablate(evaluator: CandidateEvaluator, before: str, after: str, seed: int, watch: Watch) -> AblationTable:
     """Tries the variants of a change, two more than twice its hunks at most.
 
     Raises:

@@ -27,8 +27,9 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Candidate
 from cutegen_core.records.errors import MachineError
+from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import BEST, Peaks, Performance, Profile, Untimed
-from cutegen_core.records.problem import Problem
+from cutegen_core.records.problem import Problem, Signature, Workload
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
@@ -62,9 +63,22 @@ class Evaluator:
     run_timeout_s: float = 10.0
 
     @property
+    def measures_speed(self) -> bool:
+        """Whether its times say anything about speed."""
+        return self.executor.times
+
+    @property
     def can_profile(self) -> bool:
         """Whether `profile` has a chance."""
         return self.executor.times
+
+    def signature(self, workload: Workload) -> Signature:
+        """Return the tensors and numbers of the problem at this workload."""
+        return self.reference.signature(workload)
+
+    def graph(self, workload: Workload) -> Graph:
+        """Return the reference's traced graph at this workload."""
+        return self.reference.graph(workload)
 
     @property
     def peaks(self) -> Peaks | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.variant import OnlyStops, spent
 from cutegen_core.kernel.kernel_file import KernelFile, parse
@@ -53,7 +53,7 @@ class SweepTable:
     decided_by: str = _UNTIMED
 
 
-def sweep(evaluator: Evaluator, base: Candidate, seed: int, watch: Watch) -> tuple[SweepTable, str]:
+def sweep(evaluator: CandidateEvaluator, base: Candidate, seed: int, watch: Watch) -> tuple[SweepTable, str]:
     """Tries every combination; returns the table and the source with the chosen parameters as defaults.
 
     Raises:

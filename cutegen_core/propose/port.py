@@ -12,6 +12,7 @@ from typing import Protocol
 
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
@@ -114,16 +115,10 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """Measure the parameters the base declares; no model needed."""
+class WantsStudy:
+    """The base must be studied first: a sweep writes the step's kernel, a profile is part of the next request."""
 
-    reason: str
-
-
-@dataclass(frozen=True)
-class WantsProfile:
-    """The profiler must look at the base before the next question is worth asking."""
-
+    study: StudyKind
     reason: str
 
 
@@ -155,7 +150,7 @@ class Finished:
     choice: str = ""
 
 
-Answer = Proposal | Ask | Sweep | WantsProfile | Unparsed | Declined | Finished
+Answer = Proposal | Ask | WantsStudy | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):

@@ -21,9 +21,19 @@ class DecisionKind(StrEnum):
     BUDGET = "budget"
     STANDING = "standing"
     MEMORY = "memory"
-    PROFILE = "profile"
-    ABLATE = "ablate"
+    STUDY = "study"
     BRANCH = "branch"
+
+
+class StudyKind(StrEnum):
+    """A longer look at a kernel that was written already."""
+
+    SWEEP = "sweep"
+    """Every combination of the parameters it declares."""
+    PROFILE = "profile"
+    """What the profiler measures."""
+    ABLATION = "ablation"
+    """What each hunk of its change is worth."""
 
 
 class Autonomy(StrEnum):
@@ -57,8 +67,7 @@ _NEEDS: Mapping[DecisionKind, tuple[str, ...]] = {
     DecisionKind.AUTONOMY: ("autonomy",),
     DecisionKind.BUDGET: ("max_steps",),
     DecisionKind.MEMORY: ("step",),
-    DecisionKind.PROFILE: ("candidate",),
-    DecisionKind.ABLATE: ("candidate",),
+    DecisionKind.STUDY: ("study", "candidate"),
     DecisionKind.BRANCH: ("step",),
 }
 
@@ -70,8 +79,7 @@ UNBOUND = frozenset(
         DecisionKind.BUDGET,
         DecisionKind.STANDING,
         DecisionKind.MEMORY,
-        DecisionKind.PROFILE,
-        DecisionKind.ABLATE,
+        DecisionKind.STUDY,
     }
 )
 """Kinds that are right whatever has happened since the page was drawn."""
@@ -101,6 +109,7 @@ class Decision:
     max_steps: int | None = None
     max_tokens: int | None = None
     by: str = "person"
+    study: StudyKind | None = None
 
     def __post_init__(self) -> None:
         missing = [name for name in _NEEDS.get(self.kind, ()) if getattr(self, name) in (None, "")]

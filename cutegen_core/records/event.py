@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Decision, Gate
+from cutegen_core.records.decision import Autonomy, Decision, Gate, StudyKind
 from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import Stage, StageResult, Status
 
@@ -52,25 +52,36 @@ class Role(StrEnum):
     CODING = "coding"
 
 
+class AnsweredBy(StrEnum):
+    """Who answers where the strategy needs an answer."""
+
+    PLAYBOOK = "playbook"
+    LLM = "llm"
+    PERSON = "person"
+    RECORDING = "recording"
+    ELSEWHERE = "imported"
+    """The session was imported: nothing goes on here."""
+
+
 @dataclass(frozen=True)
 class SessionSettings:
     """Chosen once, when the session is created (autonomy and budget can be changed by decisions).
 
     Attributes:
         problem: blob key of the problem record.
-        proposer: "playbook", "llm", "manual" (a person carries the prompts) or "replay".
-        model: name of the model settings the llm proposer uses.
+        strategy: how the kernel is refined; a name of `propose.registry`.
+        model: name of the model settings where a language model answers.
         gates: which gates are on in STEP autonomy.
         max_steps: budget of steps; repairs count.
         max_tokens: budget of model tokens, None for no limit.
-        recording: the session the replay proposer walks again.
+        recording: the session that is replayed where a recording answers.
         arch: compile target, "sm_90a".
         origin: "here", or where an imported or recorded session came from.
     """
 
     problem: str
     problem_name: str
-    proposer: str
+    answered_by: AnsweredBy
     executor: str
     arch: str
     device_name: str
@@ -82,6 +93,7 @@ class SessionSettings:
     recording: str = ""
     title: str = ""
     origin: str = "here"
+    strategy: str = "cutegen"
 
     @property
     def imported(self) -> bool:
@@ -160,15 +172,6 @@ class Proposed:
 
 
 @dataclass(frozen=True)
-class Swept:
-    """The declared parameters were swept; `rows` is the blob of a `tuning.SweepTable`."""
-
-    step: int
-    rows: str
-    kind: Literal["swept"] = "swept"
-
-
-@dataclass(frozen=True)
 class GateOpened:
     """The session waits here; `prompt` is a blob key at the prompt and reply gates, `role` what it is for."""
 
@@ -238,25 +241,21 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Profiled:
-    """The profiler looked at a candidate; `profile` is the blob of a `performance.Profile`, "" where it could not,
-    and `message` says why."""
+class Studied:
+    """The result of a study of a candidate.
 
+    Attributes:
+        result: blob key of the study's record (`session.studies` lists the studies and their records), "" where it
+            failed; `message` says why.
+        step: the step whose kernel the study chooses, None where the study only looks.
+    """
+
+    study: StudyKind
     candidate: str
-    profile: str
+    result: str
     message: str = ""
-    kind: Literal["profiled"] = "profiled"
-
-
-@dataclass(frozen=True)
-class Ablated:
-    """The hunks of a candidate's change were tried apart; `rows` is the blob of an `ablation.AblationTable`, "" where
-    that could not be done, and `message` says why."""
-
-    candidate: str
-    rows: str
-    message: str = ""
-    kind: Literal["ablated"] = "ablated"
+    step: int | None = None
+    kind: Literal["studied"] = "studied"
 
 
 @dataclass(frozen=True)
@@ -279,8 +278,8 @@ class StateChanged:
 
 
 Event = (
-    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Swept | Proposed | GateOpened | Decided | TrialStarted
-    | StageStarted | StageEnded | Tried | Profiled | Ablated | StepClosed | StateChanged
+    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Proposed | GateOpened | Decided | TrialStarted
+    | StageStarted | StageEnded | Tried | Studied | StepClosed | StateChanged
 )  # fmt: skip
 
 

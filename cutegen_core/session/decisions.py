@@ -17,6 +17,7 @@ from cutegen_core.records.event import (
     StateChanged,
     StepClosed,
 )
+from cutegen_core.session import studies
 from cutegen_core.trajectory.state import State
 
 _CLOSES = {
@@ -33,10 +34,10 @@ def check(state: State, decision: Decision) -> None:
     kind = decision.kind
     if state.settings.imported:
         raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
-    if kind is DecisionKind.PROFILE:
-        _check_profile(state, decision)
-    if kind is DecisionKind.ABLATE and not _has_parent(state, decision):
-        raise StaleDecisionError("Only a change to another kernel has hunks that can be tried apart.")
+    if kind is DecisionKind.STUDY and decision.study is not None:
+        refusal = studies.refuse(state, decision.study, decision.candidate or "")
+        if refusal:
+            raise StaleDecisionError(refusal)
     if kind in UNBOUND:
         return
     if decision.seen < state.meaning_seq:
@@ -55,18 +56,6 @@ def check(state: State, decision: Decision) -> None:
         and not any(s.number == decision.step and s.candidate for s in state.steps)
     ):
         raise StaleDecisionError(f"Step {decision.step} has no kernel to go back to.")
-
-
-def _has_parent(state: State, decision: Decision) -> bool:
-    step = state.step_of(decision.candidate or "")
-    return step is not None and bool(step.parent)
-
-
-def _check_profile(state: State, decision: Decision) -> None:
-    if state.settings.executor != "gpu":
-        raise StaleDecisionError("Profiling needs a GPU: start the session with the GPU executor.")
-    if not state.passed(decision.candidate or ""):
-        raise StaleDecisionError("Only a candidate that passed its tests can be profiled.")
 
 
 def _check_accept(state: State, candidate: str) -> None:
@@ -108,6 +97,6 @@ def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -
     return events
 
 
-def policy_accepts(candidate: str, seen: int) -> Decision:
-    """What auto mode decides when the proposer is finished."""
+def accept_by_policy(candidate: str, seen: int) -> Decision:
+    """Return the acceptance that auto mode decides when the proposer is finished."""
     return Decision(DecisionKind.ACCEPT, seen, candidate=candidate, by="policy")

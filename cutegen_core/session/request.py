@@ -1,50 +1,33 @@
-"""What a step is given and what it leaves behind: the proposer's request, the candidate, the record of its trial.
-
-Plain functions of the state and the store; the loop itself is in `session`.
-"""
+"""Translate between a session's state and its tools: the proposer's request, a candidate, the event of a trial."""
 
 from __future__ import annotations
 
-from itertools import takewhile
-from typing import Protocol
-
-from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.variant import spent
-from cutegen_core.propose.model_port import Model
-from cutegen_core.propose.port import Attempt, Call, ProposalRequest, Proposer
+from cutegen_core.propose.port import Attempt, Call, ProposalRequest
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import ModelAnswered, Outcome, Tried
 from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import Trial
+from cutegen_core.session.writer import SessionTools
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 
 
-class Bench(Protocol):
-    """Where a session gets its tools; making them may start processes, so they are made when first needed."""
-
-    def proposer(self, state: State) -> Proposer: ...
-
-    def model(self, state: State) -> Model | None:
-        """Who answers prompts; None when a person carries them."""
-
-    def evaluator(self, state: State) -> Evaluator: ...
-
-
-def request(store: Store, state: State, bench: Bench, step: Step) -> ProposalRequest:
-    """Everything the proposer may look at for this step."""
-    evaluator, model = bench.evaluator(state), bench.model(state)
+def build_request(store: Store, state: State, tools: SessionTools, step: Step) -> ProposalRequest:
+    """Return everything the proposer may look at for this step."""
+    evaluator, model = tools.evaluator(state), tools.model(state)
     workload = (evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads)[-1]
     previous = [s for s in state.steps if s.outcome is not None]
     base = state.step_of(step.base) if step.base else None
     return ProposalRequest(
         problem=evaluator.problem,
-        signature=evaluator.reference.signature(workload),
-        graph=evaluator.reference.graph(workload),
+        signature=evaluator.signature(workload),
+        graph=evaluator.graph(workload),
         device=evaluator.device,
-        base=candidate(store, state, step.base) if step.base else None,
+        base=load_candidate(store, state, step.base) if step.base else None,
         attempts=tuple(_attempt(s) for s in previous),
         base_trial=_trial_of(store, base) if base else None,
         failure=_trial_of(store, previous[-1]) if step.repair else None,
@@ -59,15 +42,15 @@ def request(store: Store, state: State, bench: Bench, step: Step) -> ProposalReq
     )
 
 
-def candidate(store: Store, state: State, key: str) -> Candidate:
-    """The candidate under that key, with what its step says about it."""
+def load_candidate(store: Store, state: State, key: str) -> Candidate:
+    """Return the candidate under that key, with its step's author, parent and idea."""
     step = state.step_of(key)
     author = step.author if step and step.author else Author.IMPORT
     return Candidate(store.text(key), author, step.parent if step else None, step.idea if step else "")
 
 
-def tried(store: Store, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
-    """The event of a finished trial; the trial itself becomes a blob."""
+def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
+    """Return the event of a finished trial; the trial itself becomes a blob."""
     occupancy = trial.resources.occupancy if trial.resources else ()
     numbers = spent(trial)
     return Tried(
@@ -92,30 +75,18 @@ def _best_untimed(trial: Trial) -> str:
     return next((u.reason for u in workload.untimed if u.contender == BEST), "") if workload else ""
 
 
-def to_repair(state: State, wanted: int) -> Step | None:
-    """The step whose failed candidate the next one mends; None when `wanted` repairs are used up."""
-    failed = list(takewhile(lambda s: s.outcome is Outcome.FAILED, reversed(state.steps)))
-    repairs = sum(1 for step in failed if step.repair)
-    return failed[0] if failed and repairs < wanted and not state.instruction else None
-
-
-def mended(failed: Step) -> str | None:
-    """What a repair goes on from: the failed kernel, or where there was none, what it was to be made from."""
-    return failed.base if failed.status in (Status.UNPARSED, Status.PATCH_FAILED) else failed.candidate
-
-
 def _trial_of(store: Store, step: Step) -> Trial | None:
     return store.record(Trial, step.verdict.trial) if step.verdict and step.verdict.trial else None
 
 
 def _profile_of(store: Store, state: State, candidate: str | None) -> Profile | None:
-    profiled = state.profiles.get(candidate or "")
-    return store.record(Profile, profiled.profile) if profiled and profiled.profile else None
+    found = state.study(StudyKind.PROFILE, candidate)
+    return store.record(Profile, found.result) if found and found.result else None
 
 
 def _profile_note(state: State, candidate: str | None) -> str:
-    profiled = state.profiles.get(candidate or "")
-    return profiled.message if profiled else ""
+    found = state.study(StudyKind.PROFILE, candidate)
+    return found.message if found else ""
 
 
 def _call(store: Store, answer: ModelAnswered) -> Call:

@@ -7,7 +7,7 @@ import time
 from cutegen_core.machine.device import Device, target
 from cutegen_core.records.decision import Autonomy, Decision, Gate
 from cutegen_core.records.errors import StaleDecisionError
-from cutegen_core.records.event import SessionCreated, SessionSettings
+from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.trajectory.store import Store
 
@@ -18,7 +18,8 @@ def create(
     store: Store,
     problem: Problem,
     *,
-    proposer: str,
+    answered_by: AnsweredBy,
+    strategy: str = "cutegen",
     executor: str | None = None,
     autonomy: Autonomy = Autonomy.STEP,
     gates: tuple[Gate, ...] = DEFAULT_GATES,
@@ -37,7 +38,8 @@ def create(
     settings = SessionSettings(
         problem=store.put_record(problem),
         problem_name=problem.name,
-        proposer=proposer,
+        answered_by=answered_by,
+        strategy=strategy,
         executor=executor or default_executor(device),
         arch=device.arch,
         device_name=device.name,

@@ -1,69 +1,134 @@
-"""Longer looks at a kernel that was written already: the sweep of its parameters, its profile, its hunks apart.
+"""Longer looks at a kernel that was written already: one table of studies, one answer, one event.
 
-Each gives the events to append; that a look is impossible is an answer, too.
+To add a study: a kind in `records.decision.StudyKind`, and a line in `STUDIES` with what refuses it and what does it.
+A study that a person asks for always gives a result, if only the reason why it failed. A study inside a step gives that
+step its kernel, so its errors stop the session as any error of a step does.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from cutegen_core.evaluate import ablation, sweep
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import MachineError, ProblemError, UsageError
-from cutegen_core.records.event import Ablated, Event, Profiled, Proposed, StageEnded, Swept
+from cutegen_core.records.event import Event, Proposed, StageEnded, Studied
 from cutegen_core.records.trial import Stage, StageResult, StageStatus
 from cutegen_core.session import request
-from cutegen_core.session.request import Bench
-from cutegen_core.trajectory.state import State, Step
-from cutegen_core.trajectory.store import Store
+from cutegen_core.session.writer import Writer
+from cutegen_core.trajectory.state import State, Step, WantedStudy
 
 
-def swept(store: Store, state: State, bench: Bench, step: Step, watch: Watch) -> list[Event]:
-    """The sweep of the parameters that the step's base declares, and the kernel it chose."""
+class ChosenKernel(NamedTuple):
+    """A kernel file that a study chose, with an idea and a plan as a proposer gives them."""
+
+    source: str
+    idea: str
+    plan: str
+
+
+class Finding(NamedTuple):
+    """The record of a study, and the kernel it chose where it chose one."""
+
+    record: object
+    kernel: ChosenKernel | None = None
+
+
+class StudyOf(NamedTuple):
+    """How a study is refused and done.
+
+    Attributes:
+        refuse: why a person cannot have it for this candidate, "" where they can.
+        run: raises ValueError, MachineError, ProblemError or UsageError where it cannot be done, StoppedError when a
+            person stops it.
+    """
+
+    refuse: Callable[[State, str], str]
+    run: Callable[[Writer, str, Watch], Finding]
+
+
+def refuse(state: State, study: StudyKind, candidate: str) -> str:
+    """Return why a person cannot have this study of the candidate, "" where they can."""
+    return STUDIES[study].refuse(state, candidate)
+
+
+def carry_out(writer: Writer, wanted: WantedStudy, watch: Watch) -> Studied:
+    """Return the result of a study that looks only; a failure is a result with its reason."""
+    try:
+        found = STUDIES[wanted.study].run(writer, wanted.candidate, watch)
+    except (ValueError, MachineError, ProblemError, UsageError) as error:
+        return Studied(wanted.study, wanted.candidate, "", str(error))
+    return Studied(wanted.study, wanted.candidate, writer.store.put_record(found.record))
+
+
+def carry_out_in_step(writer: Writer, study: StudyKind, step: Step, watch: Watch) -> list[Event]:
+    """Return the result of a study of the step's base, and the step's candidate where the study chose one."""
     assert step.base is not None
+    if study not in CHOOSES_A_KERNEL:
+        return [carry_out(writer, WantedStudy(study, step.base), watch)]
     begun = time.monotonic()
-    base = request.candidate(store, state, step.base)
-    table, source = sweep.sweep(bench.evaluator(state), base, secrets.randbits(31), watch)
-    idea, plan = sweep.describe(table), table.decided_by
-    took = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, "sweep")
+    found = STUDIES[study].run(writer, step.base, watch)
+    assert found.kernel is not None
+    source, idea, plan = found.kernel
+    took = StageResult(Stage.GENERATE, StageStatus.PASSED, time.monotonic() - begun, study)
     return [
-        Swept(step.number, store.put_record(table)),
-        Proposed(step.number, store.put(source), Author.PLAYBOOK, idea, plan, step.base),
+        Studied(study, step.base, writer.store.put_record(found.record), step=step.number),
+        Proposed(step.number, writer.store.put(source), Author.PLAYBOOK, idea, plan, step.base),
         StageEnded(step.number, took),
     ]
 
 
-def profiled(store: Store, state: State, bench: Bench, candidate: str, watch: Watch) -> Event:
-    """What the profiler says about a candidate."""
-    try:
-        kernel = request.candidate(store, state, candidate)
-        profile = bench.evaluator(state).profile(kernel, seed=secrets.randbits(31), watch=watch)
-        return Profiled(candidate, store.put_record(profile))
-    except (MachineError, ProblemError, UsageError) as error:
-        return Profiled(candidate, "", str(error))
+def give_up(state: State, reason: str) -> list[Event]:
+    """Answer the studies that wait: they failed for this reason."""
+    return [Studied(study, candidate, "", reason) for study, candidate in state.studies_wanted]
 
 
-def ablated(store: Store, state: State, bench: Bench, candidate: str, watch: Watch) -> Event:
-    """What each hunk of a candidate's change is worth."""
-    step = state.step_of(candidate)
+# ---- the studies
+
+
+def _sweep(writer: Writer, candidate: str, watch: Watch) -> Finding:
+    base = request.load_candidate(writer.store, writer.state, candidate)
+    table, source = sweep.sweep(writer.evaluator, base, secrets.randbits(31), watch)
+    return Finding(table, ChosenKernel(source, sweep.describe(table), table.decided_by))
+
+
+def _profile(writer: Writer, candidate: str, watch: Watch) -> Finding:
+    kernel = request.load_candidate(writer.store, writer.state, candidate)
+    return Finding(writer.evaluator.profile(kernel, seed=secrets.randbits(31), watch=watch))
+
+
+def _ablate(writer: Writer, candidate: str, watch: Watch) -> Finding:
+    step = writer.state.step_of(candidate)
     assert step is not None
     assert step.parent is not None
-    try:
-        before, after = store.text(step.parent), store.text(candidate)
-        table = ablation.ablate(bench.evaluator(state), before, after, secrets.randbits(31), watch)
-        return Ablated(candidate, store.put_record(table))
-    except (ValueError, MachineError, ProblemError, UsageError) as error:
-        return Ablated(candidate, "", str(error))
+    before, after = writer.store.text(step.parent), writer.store.text(candidate)
+    return Finding(ablation.ablate(writer.evaluator, before, after, secrets.randbits(31), watch))
 
 
-def wanted(state: State) -> bool:
-    """Whether the person waits for a look at a kernel, whatever else the session does."""
-    return state.profile_wanted is not None or state.ablation_wanted is not None
+def _refuse_sweep(state: State, candidate: str) -> str:
+    return "A sweep is a step of its own: redirect with the word sweep."
 
 
-def given_up(state: State, reason: str) -> list[Event]:
-    """Answers the looks that are wanted: they were not possible."""
-    events: list[Event] = [Profiled(state.profile_wanted, "", reason)] if state.profile_wanted else []
-    return [*events, Ablated(state.ablation_wanted, "", reason)] if state.ablation_wanted else events
+def _refuse_profile(state: State, candidate: str) -> str:
+    if state.settings.executor != "gpu":
+        return "Profiling needs a GPU: start the session with the GPU executor."
+    return "" if state.passed(candidate) else "Only a candidate that passed its tests can be profiled."
+
+
+def _refuse_ablation(state: State, candidate: str) -> str:
+    step = state.step_of(candidate)
+    return "" if step and step.parent else "Only a change to another kernel has hunks that can be tried apart."
+
+
+STUDIES: Mapping[StudyKind, StudyOf] = {
+    StudyKind.SWEEP: StudyOf(_refuse_sweep, _sweep),
+    StudyKind.PROFILE: StudyOf(_refuse_profile, _profile),
+    StudyKind.ABLATION: StudyOf(_refuse_ablation, _ablate),
+}
+CHOOSES_A_KERNEL = (StudyKind.SWEEP,)
+"""Studies that write the kernel of the step in which a proposer asks for them."""

@@ -1,8 +1,9 @@
-"""The stored state and the stored trials, kept in memory: a state is folded on, a trial never changes."""
+"""Read stored states and trials through bounded caches: a state is folded on, a trial never changes."""
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from functools import lru_cache
 
 from cutegen_core.records.errors import StoreError
@@ -11,24 +12,39 @@ from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.transitions import apply
 
-_folded: dict[tuple[str, str], State] = {}
-_fold_lock = threading.Lock()
+STATES_KEPT = 512
+TRIALS_KEPT = 2048
+
+_folded: OrderedDict[tuple[str, str], State] = OrderedDict()
+_lock = threading.Lock()
+"""Held for looks into the cache only, never while SQLite reads or events are folded."""
 
 
 def state_of(store: Store, session: str) -> State:
-    """The state, folded on from where the last call left off."""
+    """Return the state of a session; StoreError when the store has no such session."""
     key = (str(store.path), session)
-    with _fold_lock:
+    with _lock:
         state = _folded.get(key)
-        for recorded in store.events(session, after=state.seq if state else 0):
-            state = apply(state, recorded)
-        if state is None:
-            raise StoreError(f"there is no session {session}; the start page lists them")
-        _folded[key] = state
+    for recorded in store.events(session, after=state.seq if state else 0):
+        state = apply(state, recorded)
+    if state is None:
+        raise StoreError(f"there is no session {session}; the start page lists them")
+    _keep(key, state)
     return state
 
 
-@lru_cache(maxsize=2048)
+def _keep(key: tuple[str, str], state: State) -> None:
+    """Keep the state, unless another thread has folded further; drop the one that nobody asked for longest."""
+    with _lock:
+        kept = _folded.get(key)
+        if kept is None or kept.seq < state.seq:
+            _folded[key] = state
+        _folded.move_to_end(key)
+        while len(_folded) > STATES_KEPT:
+            _folded.popitem(last=False)
+
+
+@lru_cache(maxsize=TRIALS_KEPT)
 def trial_of(store: Store, key: str) -> Trial:
-    """A stored trial; blobs never change."""
+    """Return a stored trial."""
     return store.record(Trial, key)

@@ -13,15 +13,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.decision import Autonomy, Gate, StudyKind
 from cutegen_core.records.event import (
-    Ablated,
     ModelAnswered,
     Outcome,
-    Profiled,
     Role,
     SessionSettings,
     SessionState,
+    Studied,
     Tried,
 )
 from cutegen_core.records.trial import Stage, StageResult, Status
@@ -76,6 +75,13 @@ class Promotion(NamedTuple):
     candidate: str
 
 
+class WantedStudy(NamedTuple):
+    """A study of a candidate."""
+
+    study: StudyKind
+    candidate: str
+
+
 @dataclass(frozen=True)
 class Step:
     """One propose-and-evaluate turn as far as it has come.
@@ -87,7 +93,7 @@ class Step:
         candidate: key of its source, None until one is proposed.
         idea, plan: the proposer's words for it, one line and several.
         calls: of models, in order.
-        sweep: blob key of what other parameters came to, "" without.
+        sweep: blob key of the table of other parameters, where a sweep wrote the kernel, else "".
         memory: the person's note on it for later prompts.
         stages: those of its trial that have ended.
         tried: what came of the trial.
@@ -161,10 +167,8 @@ class State:
         standing: instructions of the person that hold for every step.
         prompt: the prompt as the person changed it at the prompt gate, for the next call, until it is answered.
         accepting: the candidate whose acceptance is being tested.
-        profile_wanted: the candidate the person wants profiled.
-        profiles: what the profiler said, by candidate.
-        ablation_wanted: the candidate whose hunks the person wants tried apart.
-        ablations: what came of that, by candidate.
+        studies_wanted: the studies a person asked for, in order.
+        studies: the last result of each study of each candidate.
         branched: the person went on from another kernel than the best; steps move the branch's tip, `base`.
         lost_call: a model was called and its answer never arrived.
     """
@@ -194,10 +198,8 @@ class State:
     prompt: str = ""
     accepting: str | None = None
     acceptance: Tried | None = None
-    profile_wanted: str | None = None
-    profiles: Mapping[str, Profiled] = field(default_factory=dict)
-    ablation_wanted: str | None = None
-    ablations: Mapping[str, Ablated] = field(default_factory=dict)
+    studies_wanted: tuple[WantedStudy, ...] = ()
+    studies: Mapping[WantedStudy, Studied] = field(default_factory=dict)
     branched: bool = False
     created_at: float = 0.0
     updated_at: float = 0.0
@@ -231,6 +233,14 @@ class State:
     def step_of(self, candidate: str) -> Step | None:
         """The last step that carried this candidate."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
+
+    def study(self, study: StudyKind, candidate: str | None) -> Studied | None:
+        """Return the last result of this study of the candidate, or None."""
+        return self.studies.get(WantedStudy(study, candidate or ""))
+
+    def wants_study(self, study: StudyKind, candidate: str | None) -> bool:
+        """Return whether a person waits for this study of the candidate."""
+        return WantedStudy(study, candidate or "") in self.studies_wanted
 
     def refuted(self, candidate: str) -> Tried | None:
         """The acceptance test that this candidate failed; None also when it has passed one since."""

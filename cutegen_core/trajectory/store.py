@@ -18,7 +18,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from cutegen_core.machine import workspace
-from cutegen_core.records import as_json
+from cutegen_core.records import as_json, older
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision
 from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
@@ -160,7 +160,7 @@ class Store:
         rows = self._query(
             "SELECT seq, at, payload FROM events WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
         )
-        return [Recorded(seq, at, as_json.load(_EVENT, payload)) for seq, at, payload in rows]
+        return [Recorded(seq, at, as_json.load(_EVENT, older.event(payload))) for seq, at, payload in rows]
 
     def last_seq(self, session: str) -> int:
         row = self._query("SELECT MAX(seq) FROM events WHERE session = ?", (session,))
@@ -217,7 +217,7 @@ class Store:
         found = []
         for number, owner, payload in rows:
             try:
-                found.append(Waiting(number, owner, as_json.load(Decision, payload)))
+                found.append(Waiting(number, owner, as_json.load(Decision, older.decision(payload))))
             except StoreError as error:
                 self._refuse_unreadable(number, error)
         return found

@@ -13,14 +13,12 @@ from dataclasses import replace
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import (
-    Ablated,
     Decided,
     Event,
     GateOpened,
     ModelAnswered,
     ModelCalled,
     Outcome,
-    Profiled,
     Proposed,
     Recorded,
     SessionCreated,
@@ -30,7 +28,7 @@ from cutegen_core.records.event import (
     StateChanged,
     StepClosed,
     StepStarted,
-    Swept,
+    Studied,
     TrialStarted,
     Tried,
 )
@@ -44,11 +42,12 @@ from cutegen_core.trajectory.state import (
     Promotion,
     State,
     Step,
+    WantedStudy,
     waits_at,
 )
 
-_Proposing = StepStarted | ModelCalled | ModelAnswered | Swept | Proposed
-_Trying = TrialStarted | StageStarted | StageEnded | Tried | Profiled | Ablated
+_Proposing = StepStarted | ModelCalled | ModelAnswered | Proposed
+_Trying = TrialStarted | StageStarted | StageEnded | Tried | Studied
 _Steering = GateOpened | Decided | StepClosed | StateChanged
 _MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
 _PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
@@ -110,8 +109,6 @@ def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
             return _with_step(state, calls=(*state.steps[-1].calls, exchange))
         case ModelAnswered():
             return _answered(replace(state, running_stage=None), event)
-        case Swept():
-            return _with_step(state, sweep=event.rows)
         case Proposed():
             state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
                             gate=None)  # fmt: skip
@@ -137,12 +134,16 @@ def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
         case Tried():
             state = replace(state, phase=Phase.EVALUATED, running_stage=None)
             return _with_step(state, tried=event, refuted=state.refuted(event.candidate))
-        case Profiled():
-            profiles = {**state.profiles, event.candidate: event}
-            return replace(state, profile_wanted=None, profiles=profiles, running_stage=None)
-        case Ablated():
-            ablations = {**state.ablations, event.candidate: event}
-            return replace(state, ablation_wanted=None, ablations=ablations, running_stage=None)
+        case Studied():
+            return _studied(state, event)
+
+
+def _studied(state: State, event: Studied) -> State:
+    """Keep the result; a study that chooses a step's kernel goes on as that step."""
+    done = WantedStudy(event.study, event.candidate)
+    wanted = tuple(study for study in state.studies_wanted if study != done)
+    state = replace(state, studies={**state.studies, done: event}, studies_wanted=wanted)
+    return _with_step(state, sweep=event.result) if event.step is not None else replace(state, running_stage=None)
 
 
 def _steering(state: State, event: _Steering, recorded: Recorded) -> State:
@@ -181,24 +182,24 @@ def _decided(state: State, decision: Decision) -> State:
             return _back_to(state, target) if target is None or target.passed else state
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
-        case DecisionKind.PROFILE | DecisionKind.ABLATE:
-            return _look_wanted(state, decision)
+        case DecisionKind.STUDY:
+            return _study_wanted(state, decision)
         case DecisionKind.BRANCH:
             tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
             return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
-        case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; looks at a kernel end here
-            return replace(state, profile_wanted=None, ablation_wanted=None, running_stage=None)
+        case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; wanted studies end here
+            return replace(state, studies_wanted=(), running_stage=None)
         case _:  # RESUME: a StateChanged follows where it changes anything
             return state
 
 
-def _look_wanted(state: State, decision: Decision) -> State:
-    """Here, a wanted look at a kernel is waited for; where the session happened elsewhere, nobody waits for it."""
-    if state.settings.imported:
+def _study_wanted(state: State, decision: Decision) -> State:
+    """Record the wanted study; an imported session never carries it out."""
+    assert decision.study is not None
+    wanted = WantedStudy(decision.study, decision.candidate or "")
+    if state.settings.imported or wanted in state.studies_wanted:
         return state
-    if decision.kind is DecisionKind.PROFILE:
-        return replace(state, profile_wanted=decision.candidate)
-    return replace(state, ablation_wanted=decision.candidate)
+    return replace(state, studies_wanted=(*state.studies_wanted, wanted))
 
 
 def _adjusted(state: State, decision: Decision) -> State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.performance import KernelProfile, Profile
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
@@ -29,9 +30,9 @@ class ProfileView(NamedTuple):
 
 def profile_view(store: Store, state: State, step: Step) -> ProfileView:
     """The profile of a step's candidate: the one a person asked for, else the one of its trial."""
-    asked = state.profiles.get(step.candidate or "")
-    if asked and asked.profile:
-        return ProfileView(_profile(store, asked.profile))
+    asked = state.study(StudyKind.PROFILE, step.candidate)
+    if asked and asked.result:
+        return ProfileView(_profile(store, asked.result))
     performance = performance_of(store, step)
     return ProfileView(performance.profile if performance else None, asked.message if asked else "")
 

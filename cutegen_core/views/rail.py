@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from cutegen_core.records.decision import Gate
+from cutegen_core.records.decision import Gate, StudyKind
 from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.trial import Stage, StageStatus
 from cutegen_core.trajectory.state import Phase, State, Step
@@ -57,13 +57,13 @@ def _asked_profile(state: State, step: Step | None) -> RailStop | None:
     """The stop of a profile that was asked for by itself, outside the trial; None where none was."""
     if step is None or step.candidate is None:
         return None
-    if step.candidate == state.profile_wanted:
+    if state.wants_study(StudyKind.PROFILE, step.candidate):
         since = state.running_since if state.running_stage is Stage.PROFILE else None
         return RailStop("profile", RailStatus.RUNNING, None, since)
-    found = state.profiles.get(step.candidate)
+    found = state.study(StudyKind.PROFILE, step.candidate)
     if found is None:
         return None
-    status = RailStatus.PASSED if found.profile else RailStatus.FAILED
+    status = RailStatus.PASSED if found.result else RailStatus.FAILED
     return RailStop("profile", status, None, None, found.message)
 
 

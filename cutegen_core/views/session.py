@@ -212,7 +212,7 @@ def _session_row(session: str, state: State) -> SessionRow:
     return SessionRow(
         session,
         settings.problem_name,
-        settings.proposer,
+        settings.answered_by,
         settings.executor,
         state.status,
         len(state.steps),

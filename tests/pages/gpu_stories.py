@@ -8,8 +8,8 @@ from dataclasses import replace
 from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Decision, DecisionKind, Gate
-from cutegen_core.records.event import Decided, Outcome, Profiled, SessionState, StateChanged, Swept
+from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
+from cutegen_core.records.event import Decided, Outcome, SessionState, StateChanged, Studied
 from cutegen_core.records.performance import (
     BEST,
     CANDIDATE,
@@ -203,7 +203,7 @@ def gpu_story(store: Store) -> Story:
     story.test(race(store, bad)).close(Outcome.FAILED, "race on partial")
     good = story.propose(ONE_PASS, "online maximum and sum in one pass", plan=plan)
     story.test(timed(store, good, Performance((measured(152.4, 171.8),)), registers=32)).promote(good)
-    story.add(Profiled(good, store.put(as_json.dump(profile(152.1, 32, 81.7)))))
+    story.add(Studied(StudyKind.PROFILE, good, store.put(as_json.dump(profile(152.1, 32, 81.7)))))
     typo = story.propose(TYPO, "edited by hand", author=Author.PERSON)
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
     fast = story.propose(VECTORS, "one pass, 128-bit loads", plan=plan)
@@ -212,7 +212,7 @@ def gpu_story(store: Store) -> Story:
     tail = story.propose(TAIL, "half of every row", author=Author.MODEL)
     story.test(suspect(store, tail, 131.2)).close(Outcome.FAILED, "faster than the bound allows")
     tuned = story.propose(VECTORS + "// tuned\n", "tune: BLOCK=256, ITEMS=4 (7 of 8 combinations passed)")
-    story.add(Swept(story.steps, store.put_record(sweep())))
+    story.add(Studied(StudyKind.SWEEP, "", store.put_record(sweep()), step=story.steps))
     story.test(timed(store, tuned, Performance((measured(130.7, 131.2),)), registers=40))
     story.close(Outcome.KEPT, "0.1307 ms, the best takes 0.1312 ms: SAME")
     rows = story.propose(TWO_ROWS, "two rows in flight", plan=plan, author=Author.MODEL)

@@ -10,13 +10,13 @@ from dataclasses import replace
 from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     ModelAnswered,
     ModelCalled,
     Outcome,
-    Profiled,
     Proposed,
     Role,
     SessionCreated,
@@ -24,7 +24,7 @@ from cutegen_core.records.event import (
     StageStarted,
     StateChanged,
     StepStarted,
-    Swept,
+    Studied,
     Tried,
 )
 from cutegen_core.records.event import SessionState as State
@@ -108,7 +108,7 @@ def _begun(store: Store, origin: str = "here") -> Story:
     key, shown = store.put_record(problem()), problem()
     story.settings = replace(
         story.settings, problem=key, problem_name=shown.name, title=shown.title, model=one_line("model"), origin=origin,
-        proposer="llm",
+        answered_by=AnsweredBy.LLM,
     )  # fmt: skip
     assert story.held is not None
     story.held[0] = replace(story.held[0], event=SessionCreated(story.settings))
@@ -202,7 +202,7 @@ def _timed(story: Story) -> None:
             for i in ALL
         ), 0, 0, one_line("decided"),
     )  # fmt: skip
-    story.add(Swept(story.steps, store.put(as_json.dump(sweep))))
+    story.add(Studied(StudyKind.SWEEP, "", store.put(as_json.dump(sweep)), step=story.steps))
     usual = measured(131.2, 140.0, workload=one_line("timedload"))
     untimed = tuple(Untimed(placed(i, "contender"), placed(i, "why")) for i in ALL)
     where = conditions(
@@ -220,5 +220,5 @@ def _timed(story: Story) -> None:
         metrics=(*kernel.metrics, *(Metric(placed(i, "metric"), 1.0, placed(i, "unit")) for i in ALL)),
     )  # fmt: skip
     shown = replace(found, tool=one_line("profiler"), workload=one_line("profileload"), kernels=(kernel,))
-    story.add(Profiled(key, store.put(as_json.dump(shown))))
+    story.add(Studied(StudyKind.PROFILE, key, store.put(as_json.dump(shown))))
     story.gate(Gate.PROMOTION, key, one_line("gate"))

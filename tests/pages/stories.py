@@ -10,6 +10,7 @@ from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     Event,
     GateOpened,
@@ -117,7 +118,7 @@ class Story:
 
     store: Store
     problem: str = "softmax"
-    proposer: str = "playbook"
+    answered_by: AnsweredBy = AnsweredBy.PLAYBOOK
     session: str = ""
     seq: int = 0
     steps: int = 0
@@ -136,7 +137,7 @@ class Story:
     ) -> Story:
         problem = next(p for p in library.catalogue() if p.name == self.problem)
         self.settings = SessionSettings(
-            self.store.put_record(problem), problem.name, self.proposer, executor, "sm_90a", device,
+            self.store.put_record(problem), problem.name, self.answered_by, executor, "sm_90a", device,
             autonomy=autonomy, max_steps=max_steps, title=problem.title,
         )  # fmt: skip
         # Waiting from the first moment, so that a live engine beside the test never takes it for work.

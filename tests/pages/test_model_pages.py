@@ -16,8 +16,9 @@ from cutegen_core.problems import library
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     GateOpened,
     ModelAnswered,
@@ -28,7 +29,7 @@ from cutegen_core.records.event import (
     SessionState,
     StateChanged,
     StepStarted,
-    Swept,
+    Studied,
 )
 from cutegen_core.records.trial import Status
 from cutegen_core.session import start
@@ -69,7 +70,7 @@ def begin_step(story: Story, base: str | None, *, repair: bool = False) -> Story
 
 def failed_then_diagnosed(store: Store) -> Story:
     """A kernel that does not compile, and a repair as far as its diagnosis."""
-    story = Story(store, proposer="llm").begin()
+    story = Story(store, answered_by=AnsweredBy.LLM).begin()
     typo = story.propose(TYPO, "online maximum", author=Author.MODEL)
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
     return called(begin_step(story, typo, repair=True), Role.DIAGNOSIS, "Why?", f"Cause: a typo {HOSTILE}")
@@ -79,7 +80,7 @@ def failed_then_diagnosed(store: Store) -> Story:
 
 
 def waiting_prompt(store: Store, note: str = "about 12 tokens") -> Story:
-    story = begin_step(Story(store, proposer="llm").begin(), None)
+    story = begin_step(Story(store, answered_by=AnsweredBy.LLM).begin(), None)
     gate = GateOpened(1, Gate.PROMPT, note=note, prompt=store.put(PROMPT), role=Role.PROPOSER)
     return story.add(gate)
 
@@ -123,7 +124,7 @@ def test_what_was_left_out_of_a_prompt_is_said(store: Store, open_page: OpenPage
 
 
 def test_text_streams_into_the_page_as_text(store: Store, open_page: OpenPage) -> None:
-    story = begin_step(Story(store, proposer="llm").begin(), None)
+    story = begin_step(Story(store, answered_by=AnsweredBy.LLM).begin(), None)
     story.add(ModelCalled(1, Role.PROPOSER, store.put(PROMPT), "qwen", 9000))
     store.set_live(story.session, f"Idea: {HOSTILE}")
     page = open_page("session", id=story.session)
@@ -135,7 +136,7 @@ def test_text_streams_into_the_page_as_text(store: Store, open_page: OpenPage) -
 
 
 def test_every_exchange_is_shown_with_what_it_cost(store: Store, open_page: OpenPage) -> None:
-    story = begin_step(Story(store, proposer="llm").begin(), None)
+    story = begin_step(Story(store, answered_by=AnsweredBy.LLM).begin(), None)
     called(story, Role.PROPOSER, PROMPT, "", error="the server hung up", estimated=True, finish="reset")
     called(story, Role.PROPOSER, PROMPT, f"Idea: {HOSTILE}")
     page = open_page("session", id=story.session, pane="prompt")
@@ -166,14 +167,17 @@ def test_a_passed_repair_shows_its_own_evidence(store: Store, open_page: OpenPag
 
 
 def test_a_sweep_is_a_table_with_its_choice(store: Store, open_page: OpenPage) -> None:
-    story = begin_step(Story(store, proposer="llm").begin(), store.put(KERNEL))
+    story = begin_step(Story(store, answered_by=AnsweredBy.LLM).begin(), store.put(KERNEL))
     rows = (
         SweepRow({"BLOCK": 256}, Status.PASSED, "", 30, 0, 1.0),
         SweepRow({"BLOCK": 512}, Status.PASSED, "", 24, 0, 1.0),
         SweepRow({"BLOCK": 2048}, Status.REJECTED, "2048 threads"),
     )
     table = store.put_record(SweepTable(rows, 1, 3))
-    story.add(Swept(1, table), Proposed(1, store.put(KERNEL + "// 512\n"), Author.PLAYBOOK, "tune: BLOCK=512"))
+    story.add(
+        Studied(StudyKind.SWEEP, "", table, step=1),
+        Proposed(1, store.put(KERNEL + "// 512\n"), Author.PLAYBOOK, "tune: BLOCK=512"),
+    )
     text = shown(open_page("session", id=story.session))
     assert "Sweep · 2 of 3 combinations passed" in text
     assert "★" in text
@@ -222,7 +226,7 @@ def test_instructions_kept_in_another_tab_leave_what_is_typed_here(store: Store,
 
 
 def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:
-    session = start.create(store, library.load("softmax"), proposer="llm", max_tokens=10_000)
+    session = start.create(store, library.load("softmax"), answered_by=AnsweredBy.LLM, max_tokens=10_000)
     spent = StateChanged(SessionState.EXHAUSTED, "the next call may use 9,000 tokens")
     store.append(session, [StepStarted(1, None), spent], after=1)
     page = open_page("session", id=session)
@@ -250,7 +254,7 @@ def test_a_session_starts_with_model_budget_and_prompt_gate(store: Store) -> Non
     page.segmented_control(key="new-gates-any").set_value([Gate.PROMPT, Gate.PROMOTION])
     click(page, "new-start-any")
     settings = views.session_view(store, store.sessions()[0]).state.settings
-    assert (settings.proposer, settings.model, settings.max_tokens) == ("llm", "local", 50_000)
+    assert (settings.answered_by, settings.model, settings.max_tokens) == ("llm", "local", 50_000)
     assert settings.gates == (Gate.PROMPT, Gate.PROMOTION)
 
 
@@ -395,7 +399,7 @@ def test_a_recording_opens_once_read_only_and_is_walked_again(
     assert not any((b.key or "").startswith("decide-approve") for b in page.button)
     click(page, "walk-again")
     walked = views.session_view(store, store.sessions()[0]).state.settings
-    assert (walked.proposer, walked.recording, walked.origin) == ("replay", opened[0], "here")
+    assert (walked.answered_by, walked.recording, walked.origin) == ("replay", opened[0], "here")
     assert page.query_params["id"] == store.sessions()[0], "it is opened"
 
 

@@ -10,16 +10,16 @@ from streamlit.testing.v1 import AppTest
 
 from cutegen_core.evaluate.ablation import AblationRow, AblationTable
 from cutegen_core.evaluate.variant import Spent
-from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import (
-    Ablated,
+    AnsweredBy,
     Decided,
     Outcome,
-    Profiled,
     SessionState,
     StateChanged,
     StepClosed,
     StepStarted,
+    Studied,
 )
 from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import Status
@@ -142,7 +142,7 @@ def test_a_profile_is_asked_for_and_its_failure_is_said(store: Store, open_page:
     (waiting,) = store.waiting()
     assert waiting.decision.kind is DecisionKind.PROFILE
     assert waiting.decision.candidate == store.put(KERNEL)
-    story.add(Profiled(store.put(KERNEL), "", "ncu may not read the counters: run as root"))
+    story.add(Studied(StudyKind.PROFILE, store.put(KERNEL), "", "ncu may not read the counters: run as root"))
     assert "may not read the counters" in shown(open_page("session", id=story.session, step=1, pane="profile"))
 
 
@@ -188,7 +188,7 @@ def test_words_that_changed_are_marked(store: Store, open_page: OpenPage) -> Non
 
 
 def _diff_gate(store: Store) -> Story:
-    story = Story(store, proposer="llm").begin()
+    story = Story(store, answered_by=AnsweredBy.LLM).begin()
     seed = story.propose(KERNEL, "seed")
     story.promote(seed)
     return story.gate(Gate.DIFF, story.propose(ONE_PASS, "one pass"))
@@ -235,18 +235,18 @@ def test_hunks_are_tried_apart_and_the_table_says_what_each_is_worth(store: Stor
     page = open_page("session", id=story.session, view="hunks")
     page.button(key="ablate").click().run()
     (waiting,) = store.waiting()
-    assert (waiting.decision.kind, waiting.decision.candidate) == (DecisionKind.ABLATE, store.put(ONE_PASS))
+    assert (waiting.decision.study, waiting.decision.candidate) == (StudyKind.ABLATION, store.put(ONE_PASS))
     passed, words = Status.PASSED, {(): None, (1, 2): Word.FASTER, (2,): Word.FASTER, (1,): Word.SAME}
     times = {(): 0.1718, (1, 2): 0.1524, (2,): 0.1526, (1,): 0.1716}
     rows = tuple(AblationRow(kept, Spent(passed, "", 32, 0, 1.0, ms, words[kept])) for kept, ms in times.items())
     found = AblationTable(("line 2, +1 -1", "line 41, +6 -1"), rows)
-    story.add(Ablated(store.put(ONE_PASS), store.put_record(found)))
+    story.add(Studied(StudyKind.ABLATION, store.put(ONE_PASS), store.put_record(found)))
     text = shown(open_page("session", id=story.session, view="hunks"))
     assert "+19.2 µs" in text
     assert "-19.2 µs" in text
     assert "171.6 µs = SAME" in text
     assert "Before the change: 171.8 µs" in text
-    story.add(Ablated(store.put(ONE_PASS), "", "the change has 9 hunks, at most 8 are tried apart"))
+    story.add(Studied(StudyKind.ABLATION, store.put(ONE_PASS), "", "the change has 9 hunks, at most 8 are tried apart"))
     assert "at most 8 are tried apart" in shown(open_page("session", id=story.session, view="hunks"))
 
 
@@ -266,12 +266,12 @@ def test_a_session_that_is_over_opens_at_what_it_came_to(store: Store, open_page
     assert "Step 5</b> one pass, 128-bit loads" in shown(open_page("session", id=story.session))
 
 
-@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("study", [StudyKind.PROFILE, StudyKind.ABLATION])
 def test_a_wanted_look_at_a_kernel_can_be_stopped_when_the_session_is_over(
-    store: Store, open_page: OpenPage, kind: DecisionKind
+    store: Store, open_page: OpenPage, study: StudyKind
 ) -> None:
     story = softmax_story(store)
     story.add(StateChanged(SessionState.ACCEPTED))
     assert button_of(open_page("session", id=story.session), "decide-stop").disabled
-    story.add(Decided(Decision(kind, candidate=store.put(ONE_PASS))))
+    story.add(Decided(Decision(DecisionKind.STUDY, candidate=store.put(ONE_PASS), study=study)))
     assert not button_of(open_page("session", id=story.session), "decide-stop").disabled

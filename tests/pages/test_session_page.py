@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import (
+    AnsweredBy,
     GateOpened,
     Outcome,
     SessionState,
@@ -222,7 +223,7 @@ def test_an_exhausted_session_offers_a_larger_budget(store: Store, open_page: Op
 
 
 def test_reply_gate_shows_the_prompt_and_takes_the_reply(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
-    story = Story(store, proposer="manual").begin()
+    story = Story(store, answered_by=AnsweredBy.PERSON).begin()
     prompt = store.put("Write one CuTe kernel. **bold**")
     story.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="paste the model's reply", prompt=prompt))
     page = open_page("session", id=story.session)

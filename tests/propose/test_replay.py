@@ -11,7 +11,7 @@ from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, DecisionKind
-from cutegen_core.records.event import ModelAnswered, Outcome, SessionState
+from cutegen_core.records.event import AnsweredBy, ModelAnswered, Outcome, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.share.exports import export
@@ -46,7 +46,9 @@ def walked_again(desk, recorded):
     """The recording replayed to its end, as `cutegen replay` starts it."""
     settings = views.session_view(desk.store, recorded).state.settings
     problem = desk.store.record(Problem, settings.problem)
-    session = desk.start(problem, proposer="replay", autonomy=Autonomy.AUTO, max_steps=1000, recording=recorded)
+    session = desk.start(
+        problem, answered_by=AnsweredBy.RECORDING, autonomy=Autonomy.AUTO, max_steps=1000, recording=recorded
+    )
     return session, desk.go(session)
 
 
@@ -70,7 +72,7 @@ def told(desk):
     with ModelServer(*(reply(text, size=500) for text in script)) as server:
         model_settings.write(Models((ModelSettings("test", server.base_url, "test-model", context_tokens=100_000),)))
         try:
-            session = desk.start("relu", proposer="llm", autonomy=Autonomy.AUTO)
+            session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
             state = desk.go(session)
         finally:
             model_settings.path().unlink()

@@ -10,12 +10,13 @@ from pathlib import Path
 from cutegen_core import views
 from cutegen_core.problems import library
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import Bench, Tools
+from cutegen_core.wiring import Tools, ToolsOfSession
 
 
 class Loop:
@@ -28,14 +29,14 @@ class Loop:
 
     def start(self, problem: str | Problem = "relu", **options: object) -> str:
         found = library.load(problem) if isinstance(problem, str) else problem
-        return start.create(self.store, found, **{"proposer": "playbook", **options})  # type: ignore[arg-type]
+        return start.create(self.store, found, **{"answered_by": AnsweredBy.PLAYBOOK, **options})  # type: ignore[arg-type]
 
     def go(self, session: str) -> State:
         return Session(self.store, session, self.bench(session)).run()
 
-    def bench(self, session: str) -> Bench:
+    def bench(self, session: str) -> ToolsOfSession:
         """Its tools. Sessions of one problem, run one after the other, may share a reference worker (3 s of torch)."""
-        return self.tools.bench("one" if self._one_reference else session)
+        return self.tools.of_session("one" if self._one_reference else session)
 
     def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
         """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""

@@ -9,6 +9,7 @@ from cutegen_core.machine.worker import child_environment
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.records.event import (
+    AnsweredBy,
     ModelAnswered,
     Outcome,
     Proposed,
@@ -24,7 +25,7 @@ from cutegen_core.records.event import (
 from cutegen_core.records.problem import DEFAULT_TOLERANCE
 from cutegen_core.records.trial import Stage, Status
 from cutegen_core.session.loop import Session
-from cutegen_core.wiring import Bench
+from cutegen_core.wiring import ToolsOfSession
 from tests.places import DATA
 from tests.session.real_sessions import Loop, loop
 
@@ -40,7 +41,7 @@ def desk(tmp_path_factory):
 
 def by_hand(desk, **options):
     """A session whose prompts a person carries; it waits nowhere else."""
-    session = desk.start("relu", proposer="manual", gates=(), **options)
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON, gates=(), **options)
     desk.go(session)
     return session
 
@@ -69,17 +70,17 @@ def timed(step, candidate, latency_ms):
 def test_it_never_goes_on_from_a_slower_later_kernel(desk, later_ms, outcome):
     """Published: the latest passing kernel is the base of the next step, even when it is slower than the best."""
     first, later = desk.store.put(RELU), desk.store.put(RELU + f"// {later_ms}\n")
-    session = desk.start("relu", proposer="manual", autonomy=Autonomy.AUTO)
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON, autonomy=Autonomy.AUTO)
     events = [*timed(1, first, 1.0), StepClosed(1, Outcome.PROMOTED), *timed(2, later, later_ms)]
     desk.store.append(session, events, after=1)
     desk.store.append(session, [StateChanged(SessionState.RUNNING)], after=1 + len(events))
 
     state = Session(desk.store, session, desk.bench(session))
-    state.step()
+    state.turn()
     best = later if outcome is Outcome.PROMOTED else first
     assert state.state.steps[1].outcome is outcome
     assert (state.state.best, state.state.base) == (best, best)
-    state.step()
+    state.turn()
     assert state.state.steps[2].base == best
     if outcome is Outcome.KEPT:
         assert "the best takes 1 ms" in state.state.steps[1].note
@@ -125,7 +126,7 @@ def test_every_repair_that_was_paid_for_is_evaluated_and_then_the_best_is_back(d
 class Hasty:
     """The tools of a session on a machine so busy that nothing ends in time."""
 
-    bench: Bench
+    bench: ToolsOfSession
 
     def proposer(self, state):
         return self.bench.proposer(state)

@@ -7,7 +7,7 @@ import pytest
 from cutegen_core import views
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
-from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.trial import Stage, StageStatus, Status
 from tests.places import DATA
 from tests.session.real_sessions import loop
@@ -118,7 +118,7 @@ def test_a_spent_budget_says_so_and_can_be_raised(desk):
 
 
 def test_a_person_carries_the_prompt_and_pastes_the_reply(desk):
-    session = desk.start("relu", proposer="manual")
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON)
     state = desk.go(session)
     assert state.gate.gate is Gate.REPLY
     prompt = desk.store.text(state.gate.prompt)
@@ -132,7 +132,7 @@ def test_a_person_carries_the_prompt_and_pastes_the_reply(desk):
 
 
 def test_a_reply_without_a_kernel_is_a_failed_step_not_the_end(desk):
-    session = desk.start("relu", proposer="manual", gates=())
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON, gates=())
     desk.go(session)
     state = desk.decide(session, DecisionKind.REPLY, text="I am sorry, I cannot do that.")
     assert state.steps[0].status is Status.UNPARSED

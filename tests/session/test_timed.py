@@ -10,8 +10,8 @@ from cutegen_core.evaluate.stages.watch import Quiet
 from cutegen_core.evaluate.timing.contest import NOT_TIMED, Measured, Verdict
 from cutegen_core.printing import session_json
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
+from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import BEST, Untimed, Word
 from cutegen_core.records.trial import Stage, StageStatus, Status, Trial
 from cutegen_core.trajectory.store import Store
@@ -35,7 +35,7 @@ def trial(store: Store, step) -> Trial:
 
 def by_hand(desk):
     """A session on ReLU that waits for kernels written by hand."""
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual")
+    session = desk.start("relu", gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON)
     desk.go(session)
     return session
 
@@ -134,7 +134,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
 
 @pytest.mark.parametrize("autonomy", [Autonomy.STEP, Autonomy.AUTO])
 def test_where_the_best_cannot_be_timed_beside_it_a_person_decides(desk, clock, autonomy):
-    session = desk.start("relu", gates=(Gate.DIFF,), proposer="manual", autonomy=autonomy)
+    session = desk.start("relu", gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON, autonomy=autonomy)
     desk.go(session)
     best = edited(desk, session, 41.5).best
     clock(WithoutTheBest)
@@ -225,12 +225,12 @@ def test_a_running_ablation_can_be_stopped(desk, clock):
     state = desk.decide(session, DecisionKind.EDIT, source=taking(RELU, 33.0).replace("default = 256", "default = 512"))
     stopping = clock(StoppedBy)
     stopping.session, stopping.store = session, desk.store
-    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
-    assert (state.status, state.ablation_wanted, state.ablations) == (SessionState.STOPPED, None, {})
+    state = desk.decide(session, DecisionKind.STUDY, study=StudyKind.ABLATION, candidate=state.best)
+    assert (state.status, state.studies_wanted, state.studies) == (SessionState.STOPPED, (), {})
 
 
 def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(desk):
-    session = desk.start("relu", autonomy=Autonomy.AUTO, proposer="manual")
+    session = desk.start("relu", autonomy=Autonomy.AUTO, answered_by=AnsweredBy.PERSON)
     desk.go(session)
     state = edited(desk, session, 2.0)
     assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION)
@@ -241,7 +241,7 @@ def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(des
 
 
 def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
-    session = desk.start("relu", proposer="manual")
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON)
     evaluator = desk.bench(session).evaluator(session_view(desk.store, session).state)
     times = {128: 41.0, 256: 40.0, 512: 33.0}
 
@@ -263,11 +263,13 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
 
 
 def test_profiling_is_for_gpus_and_says_so(desk):
-    session = desk.start("relu", proposer="manual", executor="cpu")
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON, executor="cpu")
     desk.go(session)
     state = edited(desk, session, 40.0)
     with pytest.raises(AssertionError, match="Profiling needs a GPU"):
-        desk.decide(session, DecisionKind.PROFILE, candidate=state.steps[-1].candidate or state.best)
+        desk.decide(
+            session, DecisionKind.STUDY, study=StudyKind.PROFILE, candidate=state.steps[-1].candidate or state.best
+        )
 
 
 def test_the_hunks_of_a_change_are_tried_apart_and_timed_beside_what_it_changed(desk):
@@ -275,9 +277,9 @@ def test_the_hunks_of_a_change_are_tried_apart_and_timed_beside_what_it_changed(
     edited(desk, session, 40.0)
     wider = taking(RELU, 30.0).replace("default = 256", "default = 512")
     state = desk.decide(session, DecisionKind.EDIT, source=wider)
-    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
-    found = state.ablations[state.best]
-    table = desk.store.record(AblationTable, found.rows)
+    state = desk.decide(session, DecisionKind.STUDY, study=StudyKind.ABLATION, candidate=state.best)
+    found = state.study(StudyKind.ABLATION, state.best)
+    table = desk.store.record(AblationTable, found.result)
     assert table.titles == ("line 8, +1 -1", "line 26, +1 -1")
     took = {row.kept: row.spent.latency_ms for row in table.rows}
     assert took == {(): 0.040, (1, 2): 0.030, (2,): 0.030, (1,): 0.040}
@@ -288,8 +290,8 @@ def test_what_has_one_hunk_is_not_taken_apart_and_says_so(desk):
     session = by_hand(desk)
     edited(desk, session, 40.0)
     state = edited(desk, session, 30.0)
-    state = desk.decide(session, DecisionKind.ABLATE, candidate=state.best)
-    assert "fewer than two hunks" in state.ablations[state.best].message
+    state = desk.decide(session, DecisionKind.STUDY, study=StudyKind.ABLATION, candidate=state.best)
+    assert "fewer than two hunks" in state.study(StudyKind.ABLATION, state.best).message
 
 
 def test_a_branch_goes_on_from_its_own_tip_until_it_beats_the_best(desk):

@@ -21,6 +21,7 @@ from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import (
+    AnsweredBy,
     ModelAnswered,
     ModelCalled,
     Outcome,
@@ -296,7 +297,9 @@ def recorded(tmp_path):
     resources = Resources("sm_90a", (KernelResources("relu<BLOCK>", TYPES["relu"][0], 16, 0, 0, 0, 0),), (), sass="")
     trial = store.put_record(passed_trial(key, resources))
     failed = store.put_record(Trial(bad, Status.UNPARSED, (), "cpu", message=HOSTILE, log=HOSTILE))
-    settings = SessionSettings(store.put_record(problem), "relu", "llm", "cpu", "sm_90a", "H100", title=HOSTILE)
+    settings = SessionSettings(
+        store.put_record(problem), "relu", AnsweredBy.LLM, "cpu", "sm_90a", "H100", title=HOSTILE
+    )
     session = store.create_session(SessionCreated(settings))
     prompt, reply = store.put(f"prompt {HOSTILE}"), store.put(b"\xff\xfe binary".decode("latin1"))
     events = [
@@ -377,7 +380,9 @@ def test_exports_that_cannot_be_are_refused_with_the_reason(recorded, tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
         export(store, session, "html", tmp_path / "no" / "x")
     problem = store.put_record(library.load("relu"))
-    empty = store.create_session(SessionCreated(SessionSettings(problem, "relu", "manual", "cpu", "sm_90a", "H100")))
+    empty = store.create_session(
+        SessionCreated(SessionSettings(problem, "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100"))
+    )
     with pytest.raises(UsageError, match="no kernel that passed"):
         export(store, empty, "cu", tmp_path / "x")
     assert not (tmp_path / "x").exists()

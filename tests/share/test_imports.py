@@ -10,7 +10,7 @@ from cutegen_core.records.errors import StaleDecisionError, StoreError, UsageErr
 from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.trial import Status
 from cutegen_core.session import decisions
-from cutegen_core.session.loop import WORKING
+from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store

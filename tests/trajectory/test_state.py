@@ -4,9 +4,10 @@ import pytest
 
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.errors import StaleDecisionError, StoreError
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     GateOpened,
     ModelAnswered,
@@ -35,7 +36,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 
 
 def settings(**changes):
-    return SessionSettings("p", "relu", "playbook", "cpu", "sm_90a", "H200", **changes)
+    return SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200", **changes)
 
 
 def after(*events, **changes):
@@ -262,20 +263,21 @@ def test_a_stored_promotion_of_a_refuted_kernel_counts_once_it_is_accepted():
     assert [step.outcome for step in state.steps] == [Outcome.PROMOTED] * 3
 
 
-@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
-def test_nobody_waits_for_a_look_that_was_wanted_elsewhere(kind):
-    wanted = [*promoted(1, A), StateChanged(SessionState.STOPPED), Decided(Decision(kind, candidate=A))]
+@pytest.mark.parametrize("study", [StudyKind.PROFILE, StudyKind.ABLATION])
+def test_nobody_waits_for_a_look_that_was_wanted_elsewhere(study):
+    study_wanted = Decided(Decision(DecisionKind.STUDY, study=study, candidate=A))
+    wanted = [*promoted(1, A), StateChanged(SessionState.STOPPED), study_wanted]
     state = after(*wanted, origin="imported from a.jsonl")
-    assert (state.profile_wanted, state.ablation_wanted) == (None, None)
+    assert state.studies_wanted == ()
 
 
-@pytest.mark.parametrize("kind", [DecisionKind.PROFILE, DecisionKind.ABLATE])
+@pytest.mark.parametrize("study", [StudyKind.PROFILE, StudyKind.ABLATION])
 @pytest.mark.parametrize("ended", [SessionState.ACCEPTED, SessionState.AWAITING_REVIEW, SessionState.STOPPED])
-def test_stop_ends_every_wait_for_a_look_at_a_kernel(kind, ended):
-    state = after(*promoted(1, A), StateChanged(ended), Decided(Decision(kind, candidate=A)))
-    assert A in (state.profile_wanted, state.ablation_wanted)
+def test_stop_ends_every_wait_for_a_look_at_a_kernel(study, ended):
+    state = after(*promoted(1, A), StateChanged(ended), Decided(Decision(DecisionKind.STUDY, study=study, candidate=A)))
+    assert A in [wanted.candidate for wanted in state.studies_wanted]
     state = taken(state, Decision(DecisionKind.STOP))
-    assert (state.profile_wanted, state.ablation_wanted) == (None, None)
+    assert state.studies_wanted == ()
     assert (state.status is SessionState.ACCEPTED) == (ended is SessionState.ACCEPTED)
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.errors import LeaseError, StoreError, UsageError
-from cutegen_core.records.event import SessionCreated, SessionSettings, StepStarted
+from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings, StepStarted
 from cutegen_core.trajectory.store import Draft, Store
 
-SETTINGS = SessionSettings("0" * 64, "relu", "playbook", "cpu", "sm_90a", "H200")
+SETTINGS = SessionSettings("0" * 64, "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200")
 
 
 @pytest.fixture
@@ -127,10 +127,11 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from cutegen_core.records.event import SessionCreated, SessionSettings, StepStarted
+from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings, StepStarted
 from cutegen_core.trajectory.store import Store
 store = Store(Path(sys.argv[1]))
-session = store.create_session(SessionCreated(SessionSettings("0" * 64, "relu", "playbook", "cpu", "sm_90a", "H200")))
+settings = SessionSettings("0" * 64, "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200")
+session = store.create_session(SessionCreated(settings))
 print(session, flush=True)
 seq = 1
 while True:

@@ -8,8 +8,8 @@ import pytest
 
 from cutegen_core import views
 from cutegen_core.records import as_json
-from cutegen_core.records.decision import Decision, DecisionKind
-from cutegen_core.records.event import Decided, Profiled
+from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
+from cutegen_core.records.event import Decided, Studied
 from cutegen_core.records.performance import BEST, Metric
 from cutegen_core.share.exports.html import document
 from cutegen_core.trajectory.store import Store
@@ -108,10 +108,10 @@ def test_an_asked_profile_shows_on_the_rail_without_making_a_decision_stale(stor
     seen = views.session_view(store, story.session).state.meaning_seq
     assert stop(3).status is views.RailStatus.PASSED
     assert stop(1).status is views.RailStatus.SKIPPED
-    story.add(Decided(Decision(DecisionKind.PROFILE, candidate=seed)))
+    story.add(Decided(Decision(DecisionKind.STUDY, study=StudyKind.PROFILE, candidate=seed)))
     assert stop(1).status is views.RailStatus.RUNNING
     asked = views.session_view(store, story.session).state.meaning_seq
-    story.add(Profiled(seed, "", "ncu may not read the counters"))
+    story.add(Studied(StudyKind.PROFILE, seed, "", "ncu may not read the counters"))
     assert (stop(1).status, stop(1).note) == (views.RailStatus.FAILED, "ncu may not read the counters")
     assert seen <= asked == views.session_view(store, story.session).state.meaning_seq
 
@@ -125,7 +125,7 @@ def test_chips_say_what_the_profiler_found(store: Store) -> None:
         Metric("used of a 32-byte load", 4.0, "byte"), Metric("used of a 32-byte store", 32.0, "byte"),
     )  # fmt: skip
     slow = type(found)(found.tool, found.workload, (type(kernel)(kernel.kernel, metrics, (), kernel.lines),))
-    story.add(Profiled(store.put(KERNEL), store.put(as_json.dump(slow))))
+    story.add(Studied(StudyKind.PROFILE, store.put(KERNEL), store.put(as_json.dump(slow))))
     view = views.session_view(store, story.session)
     chips = views.chips(store, view, views.step_view(store, story.session, 1))
     assert chips == (

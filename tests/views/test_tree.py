@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from cutegen_core.records.event import SessionSettings
+from cutegen_core.records.event import AnsweredBy, SessionSettings
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.views import START, TreeRow, step_tree
 
@@ -17,7 +17,9 @@ def tree(*parents: int, best: int = 0) -> dict[int, TreeRow]:
     steps = tuple(
         Step(n, None, candidate=f"k{n}", parent=f"k{parent}" if parent else None) for n, parent in enumerate(parents, 1)
     )
-    state = State(SessionSettings("", "", "", "", "", ""), steps=steps, best=f"k{best}" if best else None)
+    state = State(
+        SessionSettings("", "", AnsweredBy.PLAYBOOK, "", "", ""), steps=steps, best=f"k{best}" if best else None
+    )
     return {row.number: row for row in step_tree(state)}
 
 
@@ -56,14 +58,14 @@ def test_attempts_after_a_rewind_hang_beside_what_went_on() -> None:
 
 def test_a_step_without_a_kernel_hangs_on_its_base_and_a_fresh_start_on_nothing() -> None:
     steps = (Step(1, None, candidate="a"), Step(2, "a"), Step(3, None, candidate="b", parent="gone"))
-    state = State(SessionSettings("", "", "", "", "", ""), steps=steps)
+    state = State(SessionSettings("", "", AnsweredBy.PLAYBOOK, "", "", ""), steps=steps)
     assert [row.parent for row in step_tree(state)] == [START, 1, START]
-    assert step_tree(State(SessionSettings("", "", "", "", "", ""))) == ()
+    assert step_tree(State(SessionSettings("", "", AnsweredBy.PLAYBOOK, "", "", ""))) == ()
 
 
 def test_the_same_kernel_proposed_twice_is_its_last_step() -> None:
     steps = (Step(1, None, candidate="a"), Step(2, "a", candidate="a", parent="a"), Step(3, "a", candidate="c"))
-    rows = step_tree(State(SessionSettings("", "", "", "", "", ""), steps=steps, best="c"))
+    rows = step_tree(State(SessionSettings("", "", AnsweredBy.PLAYBOOK, "", "", ""), steps=steps, best="c"))
     assert [row.parent for row in rows] == [0, 1, 2]
 
 

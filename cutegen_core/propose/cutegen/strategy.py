@@ -23,14 +23,14 @@ from cutegen_core.propose.port import (
     Finished,
     Proposal,
     ProposalRequest,
-    Sweep,
     Unparsed,
-    WantsProfile,
+    WantsStudy,
 )
 from cutegen_core.propose.prompting.workload_class import classify
 from cutegen_core.propose.replies.parsing import NotParsed, parse_reply
 from cutegen_core.propose.replies.reply_text import answer_text
 from cutegen_core.records.candidate import Author, content_key
+from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
 from cutegen_core.records.trial import Status
 
@@ -69,7 +69,7 @@ class CutegenStrategy:
             return _ask(Role.PROPOSER, prompting.seed(request))
         wanted = prompting.profile_wanted(request)
         if wanted and request.can_profile and request.profile is None and not request.profile_note:
-            return WantsProfile(wanted)
+            return WantsStudy(StudyKind.PROFILE, wanted)
         return _ask(Role.PROPOSER, prompting.optimise(request))
 
     def _over(self, request: ProposalRequest) -> Answer | None:
@@ -135,7 +135,11 @@ class CutegenStrategy:
 def _end(reason: str, request: ProposalRequest) -> Answer:
     """The sweep, once; then the end. Without a kernel there is nothing to sweep."""
     tuned = any(a.idea.startswith("tune") for a in request.attempts)
-    return Finished(reason) if tuned or request.base is None else Sweep(f"{reason}: sweep the declared parameters")
+    return (
+        Finished(reason)
+        if tuned or request.base is None
+        else WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
+    )
 
 
 def _diagnosis(reply: str) -> str:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, propose, redirect, understood
-from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, Sweep
+from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, content_key
+from cutegen_core.records.decision import StudyKind
 
 
 class PlaybookProposer:
@@ -35,7 +36,7 @@ class PlaybookProposer:
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:
     base = request.base.source if request.base else ""
     if base and re.search(r"\bsweep\b", request.instruction.lower()):
-        return Sweep("asked for: every combination of the declared parameters")
+        return WantsStudy(StudyKind.SWEEP, "asked for: every combination of the declared parameters")
     variant = redirect(request.instruction, variants, base)
     if variant is None:
         words = f"{understood(variants)}; or sweep"

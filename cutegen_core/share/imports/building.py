@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import (
+    AnsweredBy,
     Event,
     ModelAnswered,
     ModelCalled,
@@ -85,8 +86,8 @@ def build_session(store: Store, problem: Problem, origin: str, title: str, steps
         origin: where it came from, such as "imported from nodes/ (upstream CuTeGen)".
     """
     settings = SessionSettings(
-        problem=store.put_record(problem), problem_name=problem.name, proposer="imported", executor="imported", arch="",
-        device_name="", max_steps=len(steps), title=title, origin=origin,
+        problem=store.put_record(problem), problem_name=problem.name, answered_by=AnsweredBy.ELSEWHERE,
+        executor="imported", arch="", device_name="", max_steps=len(steps), title=title, origin=origin,
     )  # fmt: skip
     began = next((s.at for s in steps if s.at), time.time())
     events: list[tuple[float, Event]] = [(began, SessionCreated(settings))]

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cutegen_core.machine.visible_text import visible
-from cutegen_core.records import as_json
+from cutegen_core.records import as_json, older
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import Event, Recorded, SessionCreated, SessionState, StateChanged
@@ -109,7 +109,7 @@ def _blob(line: dict[str, Any], where: str) -> tuple[str, bytes]:
 
 def _event(line: dict[str, Any], where: str) -> Recorded:
     try:
-        event = as_json.load(_EVENT, json.dumps(line["event"]))
+        event = as_json.load(_EVENT, older.event(json.dumps(line["event"])))
         return Recorded(int(line["seq"]), float(line["at"]), event)
     except (KeyError, TypeError, ValueError, StoreError) as error:
         raise StoreError(f"{where}: not an event: {error}") from error

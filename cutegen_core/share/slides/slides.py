@@ -115,7 +115,7 @@ def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
     state, problem = deck.view.state, deck.view.problem
     settings = state.settings
     where = "on a GPU" if settings.executor == "gpu" else "on the CPU emulator, which proves kernels and times nothing"
-    proposer = f"{settings.proposer}: {settings.model}" if settings.model else settings.proposer
+    proposer = f"{settings.answered_by}: {settings.model}" if settings.model else settings.answered_by
     with_kernel = sum(1 for s in deck.stops if s.number)
     facts = [
         Fact("runs", f"{where}{f': {settings.device_name}' if settings.device_name else ''}"),

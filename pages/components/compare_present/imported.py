@@ -13,6 +13,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.errors import CutegenError, UsageError
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
@@ -170,7 +171,7 @@ def _walk_again(store: Store, recorded: str, walked: list[str]) -> None:
     try:
         if not walked:
             session = start.create(
-                store, store.record(Problem, settings.problem), proposer="replay", arch=settings.arch,
+                store, store.record(Problem, settings.problem), answered_by=AnsweredBy.RECORDING, arch=settings.arch,
                 recording=recorded, max_steps=max(settings.max_steps, len(view.steps) + 1),
             )  # fmt: skip
             walked.append(session)

@@ -203,7 +203,7 @@ def _watch(store: Store, deck: Deck, at: int, due: float | None) -> None:
 
 def _drawn(view: SessionView) -> tuple[int, ...]:
     """Changes with everything the slides show."""
-    return view.state.meaning_seq, len(view.state.profiles), sum(step.tried is not None for step in view.state.steps)
+    return view.state.meaning_seq, len(view.state.studies), sum(step.tried is not None for step in view.state.steps)
 
 
 def _live(view: SessionView) -> str:

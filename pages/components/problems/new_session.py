@@ -11,8 +11,10 @@ from cutegen_core import views
 from cutegen_core.machine.device import KNOWN, Device, target
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
+from cutegen_core.propose.registry import ANSWERERS
 from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import UsageError
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
@@ -22,11 +24,6 @@ from pages.components.shared.texts import note, quiet, visible
 
 FIRST_PROBLEM = "softmax"
 DEFAULT_TOKENS = 400_000
-PROPOSERS = {
-    "playbook": "playbook: verified templates, needs no model",
-    "llm": "llm: a language model writes, repairs and tunes",
-    "manual": "manual: you carry the prompt to a model and paste its reply",
-}
 GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 
 
@@ -37,14 +34,14 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     first, second, third = st.columns([1.6, 1, 1])
     with first:
         proposer = st.selectbox(
-            "Proposer", list(PROPOSERS), format_func=PROPOSERS.__getitem__, key=f"new-proposer-{name}"
+            "Proposer", list(ANSWERERS), format_func=ANSWERERS.__getitem__, key=f"new-proposer-{name}"
         )
     with second:
         autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
     with third:
         steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
     with st.container():  # always there, so that what is below keeps its place
-        llm = _llm(name) if proposer == "llm" else Llm()
+        llm = _llm(name) if proposer is AnsweredBy.LLM else Llm()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Wait for me before", GATES, selection_mode="multi", default=list(start.DEFAULT_GATES),
@@ -61,7 +58,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
             start.create(
                 store,
                 problem,
-                proposer=proposer,
+                answered_by=proposer,
                 autonomy=autonomy,
                 gates=ordered,
                 max_steps=int(steps),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.trial import Status
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
@@ -24,26 +24,27 @@ _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
 
 def tried(view: SessionView, shown: StepView) -> bool:
     """There is a table for the shown step."""
-    return (shown.step.candidate or "") in view.state.ablations
+    return view.state.study(StudyKind.ABLATION, shown.step.candidate) is not None
 
 
 def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int) -> None:
     """The table where there is one, else the way to it."""
     state, candidate = view.state, shown.step.candidate or ""
-    found = state.ablations.get(candidate)
+    found = state.study(StudyKind.ABLATION, candidate)
     if found and found.message:
         note("warning", found.message)
     elif found:
         from cutegen_core.evaluate.ablation import AblationTable
 
-        _render(store.record(AblationTable, found.rows))
-    if state.ablation_wanted == candidate:
+        _render(store.record(AblationTable, found.result))
+    if state.wants_study(StudyKind.ABLATION, candidate):
         quiet("● The hunks are tried apart as soon as the engine is free.")
     elif FEWEST <= hunks <= MOST and not state.settings.imported:
         st.button(
             "Try the hunks apart" if not found else "Try them apart again", key="ablate", shortcut="T",
             on_click=ui_state.noted(
-                ui_state.choose, view.id, lambda _: Decision(DecisionKind.ABLATE, candidate=candidate)
+                ui_state.choose, view.id,
+                lambda _: Decision(DecisionKind.STUDY, candidate=candidate, study=StudyKind.ABLATION),
             ),
             help="Builds and tests the change without each hunk, and each hunk alone; times them where there is a GPU.",
         )  # fmt: skip

@@ -26,7 +26,7 @@ ENGINE_ANSWERS_S = 0.5
 NEXT_STEP_S = 0.1
 STAYS = (
     DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
-    DecisionKind.PROFILE, DecisionKind.ABLATE,
+    DecisionKind.STUDY,
 )  # fmt: skip
 """Decisions after which the same step stays on the screen."""
 SENT_FROM_THE_LINE = (DecisionKind.REDIRECT, DecisionKind.REJECT)

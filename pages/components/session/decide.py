@@ -239,8 +239,7 @@ def _accept(view: SessionView, shown: StepView | None) -> _Button:
 def _stop_or_resume(view: SessionView) -> _Button:
     if view.state.status in (SessionState.STOPPED, SessionState.INTERRUPTED):
         return _Button("decide-resume", "Resume", "G", True, lambda _: Decision(DecisionKind.RESUME), primary=True)
-    looking = view.state.profile_wanted is not None or view.state.ablation_wanted is not None
-    stoppable = looking or view.working or view.state.status is SessionState.AWAITING_REVIEW
+    stoppable = bool(view.state.studies_wanted) or view.working or view.state.status is SessionState.AWAITING_REVIEW
     return _Button("decide-stop", "Stop", "S", stoppable, lambda _: Decision(DecisionKind.STOP))
 
 

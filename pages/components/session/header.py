@@ -6,7 +6,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
-from cutegen_core.records.event import SessionState
+from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
 from cutegen_core.views.wording import lowered, micros, percent, ratio
@@ -84,13 +84,13 @@ def _speed(store: Store, view: SessionView) -> str:
 
 def _proposer(view: SessionView) -> str:
     settings = view.state.settings
-    return f"{settings.proposer}: {settings.model}" if settings.model else settings.proposer
+    return f"{settings.answered_by}: {settings.model}" if settings.model else settings.answered_by
 
 
 def _tokens(view: SessionView) -> str:
     """What the models have used, and what a call under way has reserved."""
     state = view.state
-    if state.settings.proposer != "llm" and not state.tokens:
+    if state.settings.answered_by is not AnsweredBy.LLM and not state.tokens:
         return ""
     of = f" of {state.max_tokens:,}" if state.max_tokens is not None else ""
     reserved = state.open_step.calls[-1].reserved_tokens if state.lost_call and state.open_step else 0

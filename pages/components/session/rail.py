@@ -32,15 +32,14 @@ def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stal
 
 
 def _drawn(view: SessionView) -> tuple[int, ...]:
-    """Changes with everything the page must be drawn again for. Profiles and ablations arrive beside the steps and make
+    """Changes with everything the page must be drawn again for. Studies arrive beside the steps and make
     no decision stale, so they have no part in `meaning_seq`."""
     state = view.state
-    waits = (state.profile_wanted is not None, state.ablation_wanted is not None)
-    return state.meaning_seq, len(state.profiles), len(state.ablations), *waits
+    return state.meaning_seq, len(state.studies), len(state.studies_wanted)
 
 
 def _busy(view: SessionView) -> bool:
-    return view.working or view.state.profile_wanted is not None or view.state.ablation_wanted is not None
+    return view.working or bool(view.state.studies_wanted)
 
 
 def _watch(

@@ -14,9 +14,11 @@ from cutegen_core.problems.library import load
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
-from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsProfile
+from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting.workload_class import WorkloadClass, classify
 from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.decision import StudyKind
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.performance import (
     Bound,
     Conditions,
@@ -308,7 +310,7 @@ EXEMPLARS = {
 )
 def test_each_exemplar_compiles_and_passes_here(desk, request_for, name):
     problem, kind = EXEMPLARS[name]
-    session = desk.start(problem, proposer="manual")
+    session = desk.start(problem, answered_by=AnsweredBy.PERSON)
     settings = desk.store.events(session)[0].event.settings
     evaluator: Evaluator = desk.tools.evaluator(session, settings)
     source = (prompting.FOLDER / "exemplars" / f"{name}.cu").read_text()
@@ -379,7 +381,7 @@ def test_the_profiler_is_asked_once_and_only_when_its_answer_is_used(request_for
     ask = CutegenStrategy().respond
     assert isinstance(ask(request), Ask)
     wanted = ask(replace(request, instruction="profile it"))
-    assert wanted == WantsProfile("the person asked for it")
+    assert wanted == WantsStudy(StudyKind.PROFILE, "the person asked for it")
     slow = KernelProfile("scale<256>", (Metric("DRAM throughput", 41.5, "%"),), ("use wider loads",), ())
     profile = Profile("Nsight Compute 2025.3", "benchmark", (slow,))
     prompt = ask(replace(request, instruction="profile it", profile=profile)).prompt

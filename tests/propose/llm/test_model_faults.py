@@ -19,9 +19,9 @@ from cutegen_core import engine, views
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.records.event import ModelCalled, Outcome, SessionState
+from cutegen_core.records.event import AnsweredBy, ModelCalled, Outcome, SessionState
 from cutegen_core.records.trial import Status
-from cutegen_core.session.loop import LOST_CALL
+from cutegen_core.session.proposing import LOST_CALL
 from cutegen_core.share.exports import export
 from tests import model_server as plays
 from tests.model_server import ModelServer, reply
@@ -76,7 +76,7 @@ def good(text=""):
 
 def begin(desk, **options):
     """A session whose first kernel, once it passes, ends it at the step budget."""
-    return desk.start("relu", **{"proposer": "llm", "autonomy": Autonomy.AUTO, "max_steps": 1, **options})
+    return desk.start("relu", **{"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1, **options})
 
 
 def first_call(state):
@@ -266,7 +266,7 @@ def test_stop_ends_the_call_within_a_second_and_the_session_can_go_on(desk, serv
 
 SERVE_ONE = "import sys; sys.path[:0] = sys.argv[2:]; from cutegen_core.trajectory.store import Store; \
 from cutegen_core.wiring import Tools; from cutegen_core.session.loop import Session; store = Store(sys.argv[1]); \
-session = store.sessions()[0]; Session(store, session, Tools(store).bench(session)).run()"
+session = store.sessions()[0]; Session(store, session, Tools(store).of_session(session)).run()"
 
 
 def test_a_call_whose_process_was_killed_is_never_repeated_by_itself(desk, serve, tmp_path):
@@ -351,7 +351,7 @@ def test_the_edited_prompt_is_what_is_sent_also_when_the_call_must_be_repeated(d
 
 
 def test_a_prompt_edited_for_a_person_to_carry_is_not_left_for_the_next_question(desk):
-    session = by_hand(desk, Gate.PROMPT, proposer="manual")
+    session = by_hand(desk, Gate.PROMPT, answered_by=AnsweredBy.PERSON)
     desk.go(session)
     state = desk.decide(session, DecisionKind.APPROVE, gate=Gate.PROMPT, text="my own words")
     assert (state.gate.gate, desk.store.text(state.gate.prompt)) == (Gate.REPLY, "my own words")

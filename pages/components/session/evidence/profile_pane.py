@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from cutegen_core.records.decision import Decision, DecisionKind
+from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
 from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
 from cutegen_core.views.code_text import highlight
@@ -67,7 +67,7 @@ def _none_yet(view: SessionView, shown: StepView) -> None:
         note("info", f"No profile: {NEEDS_GPU.replace('time', 'profile')}.")
     elif not shown.step.passed:
         note("info", "No profile: only a kernel that passed its tests is profiled.")
-    elif view.state.profile_wanted == shown.step.candidate:
+    elif view.state.wants_study(StudyKind.PROFILE, shown.step.candidate):
         note("info", "The profiler is asked for; it runs as soon as the device is free.")
     else:
         note("info", "Not profiled yet. The profiler runs the kernel many times, so it is asked only when wanted.")
@@ -80,7 +80,8 @@ def _ask(view: SessionView, shown: StepView, label: str) -> None:
         st.button(
             label, key="profile-ask", shortcut="P",
             on_click=ui_state.noted(
-                ui_state.choose, view.id, lambda _: Decision(DecisionKind.PROFILE, candidate=candidate)
+                ui_state.choose, view.id,
+                lambda _: Decision(DecisionKind.STUDY, candidate=candidate, study=StudyKind.PROFILE),
             ),
         )  # fmt: skip
 

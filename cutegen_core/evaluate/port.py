@@ -1,0 +1,58 @@
+"""The port `CandidateEvaluator`: what a session, a sweep and an ablation need of an evaluator.
+
+`evaluator.Evaluator` is the real one; a test of the loop may script the trials.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cutegen_core.evaluate.stages.watch import Watch
+from cutegen_core.machine.device import Device
+from cutegen_core.records.candidate import Candidate
+from cutegen_core.records.graph import Graph
+from cutegen_core.records.performance import Peaks, Profile
+from cutegen_core.records.problem import Problem, Signature, Workload
+from cutegen_core.records.trial import Trial
+
+
+class CandidateEvaluator(Protocol):
+    """Takes candidates of one problem through the stages, one at a time."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def measures_speed(self) -> bool:
+        """Whether its times say anything about speed."""
+
+    @property
+    def can_profile(self) -> bool: ...
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """The measured peaks of the device, None where they were not measured."""
+
+    def signature(self, workload: Workload) -> Signature:
+        """Return the tensors and numbers of the problem at this workload."""
+
+    def graph(self, workload: Workload) -> Graph:
+        """Return the reference's traced graph at this workload."""
+
+    def evaluate(
+        self,
+        candidate: Candidate,
+        *,
+        seed: int,
+        watch: Watch | None = None,
+        thorough: bool = False,
+        best: Candidate | None = None,
+        rough: bool = False,
+    ) -> Trial:
+        """Take the candidate through the stages; see `Evaluator.evaluate`."""
+
+    def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
+        """Profile a candidate that passed; MachineError where that is impossible."""

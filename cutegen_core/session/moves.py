@@ -1,0 +1,153 @@
+"""What a session does next, as a pure function of its state.
+
+| state | move |
+|---|---|
+| imported, or nothing to do | `Wait` |
+| a person asked for a study | `Study` |
+| an acceptance is open | `Accept` |
+| between steps | `Record`: begin a step, or end by the step budget; `Begin` where a failure may be repaired |
+| the step has no candidate | `Propose` |
+| the candidate waits at a gate | `Record`: open the gate |
+| the candidate has no verdict | `Try` |
+| the candidate has a verdict | `Record`: open the promotion gate, or close the step |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import (
+    Event,
+    GateOpened,
+    Outcome,
+    Proposed,
+    SessionState,
+    StateChanged,
+    StepClosed,
+    StepStarted,
+)
+from cutegen_core.records.trial import Status
+from cutegen_core.session import promotion
+from cutegen_core.trajectory.state import Phase, State, Step, WantedStudy, waits_at
+
+WORKING = (SessionState.READY, SessionState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do until a decision arrives."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Begin the next step; how many repairs in a row the proposer wants decides what it starts from."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Append these events; no tool is needed."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Ask the proposer for the open step's candidate."""
+
+    step: Step
+
+
+@dataclass(frozen=True)
+class Try:
+    """Take the open step's candidate through the stages."""
+
+    step: Step
+
+
+@dataclass(frozen=True)
+class Study:
+    """Carry out a study that a person asked for."""
+
+    wanted: WantedStudy
+
+
+@dataclass(frozen=True)
+class Accept:
+    """Test the candidate once more, with fresh inputs and every check."""
+
+    candidate: str
+
+
+Move = Wait | Begin | Record | Propose | Try | Study | Accept
+
+
+def next_move(state: State) -> Move:
+    """Return what the session does next; the same state gives the same move."""
+    if state.settings.imported:
+        return Wait()
+    if state.studies_wanted:
+        return Study(state.studies_wanted[0])
+    if state.status not in WORKING:
+        return Wait()
+    if state.accepting:
+        return Accept(state.accepting)
+    if state.phase is Phase.IDLE:
+        return _between_steps(state)
+    step = state.open_step
+    assert step is not None
+    if state.phase is Phase.GENERATING:
+        return Propose(step)
+    if state.phase is Phase.EVALUATED:
+        return Record((_end_step(state, step),))
+    gate = next((gate for gate in (Gate.PLAN, Gate.DIFF) if waits_at(gate, state)), None)
+    if gate is not None and state.phase is Phase.PROPOSED:
+        return Record((GateOpened(step.number, gate, step.candidate),))
+    return Try(step)
+
+
+def begin_step(state: State, max_repairs: int) -> StepStarted:
+    """Return the start of the next step: from the base, or as a repair of the step that just failed.
+
+    Args:
+        max_repairs: how many repairs in a row the proposer wants.
+    """
+    number = len(state.steps) + 1
+    failed = list(takewhile(lambda step: step.outcome is Outcome.FAILED, reversed(state.steps)))
+    repairs = sum(step.repair for step in failed)
+    if not failed or repairs >= max_repairs or state.instruction:
+        return StepStarted(number, state.base, state.instruction)
+    return StepStarted(number, _repaired_from(failed[0]), state.instruction, repair=True)
+
+
+def _between_steps(state: State) -> Move:
+    number = len(state.steps) + 1
+    if state.pending_edit:
+        parent = state.pending_parent or state.base
+        idea = state.pending_idea or "edited by hand"
+        edit = Proposed(number, state.pending_edit, Author.PERSON, idea, parent=parent)
+        return Record((StepStarted(number, parent), edit))
+    if number > state.max_steps:
+        spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
+        return Record((StateChanged(SessionState.EXHAUSTED, spent),))
+    return Begin()
+
+
+def _end_step(state: State, step: Step) -> Event:
+    """Return the gate where a person decides about a promotion, or how the step is closed."""
+    person_approved = Gate.PROMOTION in state.gates_passed
+    doubt = "" if person_approved else promotion.doubt(step)
+    if doubt or waits_at(Gate.PROMOTION, state):
+        return GateOpened(step.number, Gate.PROMOTION, step.candidate, note=doubt)
+    if step.passed:
+        kept = "" if person_approved else promotion.not_faster(state, step)
+        return StepClosed(step.number, promotion.outcome(state, step, kept), kept)
+    assert step.verdict is not None
+    return StepClosed(step.number, Outcome.FAILED, step.verdict.message)
+
+
+def _repaired_from(failed: Step) -> str | None:
+    """Return the failed kernel, or where the reply held none, what it was to be made from."""
+    return failed.base if failed.status in (Status.UNPARSED, Status.PATCH_FAILED) else failed.candidate

@@ -1,0 +1,151 @@
+"""Ask the proposer for a step's candidate, and carry its questions to whoever answers them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from cutegen_core.propose.model_port import ModelReply
+from cutegen_core.propose.port import (
+    Answer,
+    Ask,
+    Declined,
+    Finished,
+    Proposal,
+    Unparsed,
+    WantsStudy,
+)
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.errors import StoppedError
+from cutegen_core.records.event import (
+    Event,
+    GateOpened,
+    ModelAnswered,
+    ModelCalled,
+    Outcome,
+    Proposed,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    StepClosed,
+)
+from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.session import decisions, request, studies
+from cutegen_core.session.writer import ReplyLine, TrialWatch, Writer
+from cutegen_core.trajectory.state import Step, waits_at
+
+LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."
+
+
+def propose(writer: Writer, step: Step) -> list[Event]:
+    """Ask the proposer once; return what its answer comes to.
+
+    Raises:
+        StoppedError: a person stopped the model call or the study; what was known until then is recorded.
+    """
+    begun = time.monotonic()
+    if writer.state.running_stage is None:
+        writer.append(StageStarted(step.number, Stage.GENERATE))
+    proposer = writer.tools.proposer(writer.state)
+    answer = proposer.respond(request.build_request(writer.store, writer.state, writer.tools, step))
+    if isinstance(answer, Ask):
+        return _carry_prompt(writer, answer, step)
+    if isinstance(answer, WantsStudy):
+        return studies.carry_out_in_step(writer, answer.study, step, TrialWatch(writer))
+    return _record_answer(writer, answer, step, time.monotonic() - begun)
+
+
+def record_lost_call(writer: Writer) -> list[Event]:
+    """Return the events of a call whose answer never arrived: charged in full, never repeated by itself."""
+    step = writer.open_step
+    call = step.calls[-1]
+    nothing, used = writer.store.put(""), call.reserved_tokens
+    answered = ModelAnswered(step.number, call.role, call.prompt, nothing, "lost", used, 0, True, error=LOST_CALL)
+    return [answered, StateChanged(SessionState.INTERRUPTED, LOST_CALL)]
+
+
+def _carry_prompt(writer: Writer, ask: Ask, step: Step) -> list[Event]:
+    """Carry the prompt to the model; without one, wait for a person to carry it."""
+    prompt = writer.store.put(writer.state.prompt or ask.prompt)
+    model = writer.tools.model(writer.state)
+    if waits_at(Gate.PROMPT, writer.state):
+        return [GateOpened(step.number, Gate.PROMPT, note=ask.note, prompt=prompt, role=ask.role)]
+    if model is None:
+        note = f"carry the prompt to a model and paste its reply ({ask.note})"
+        return [GateOpened(step.number, Gate.REPLY, note=note, prompt=prompt, role=ask.role)]
+    call = model.plan(ask.role, writer.store.text(prompt), writer.state)
+    writer.append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
+    reply = call.carry_out(ReplyLine(writer))
+    events = _record_reply(writer, step, ask, prompt, reply)
+    if reply.stopped:
+        writer.append(*events)
+        raise StoppedError(reply.error)
+    return events
+
+
+def _record_reply(writer: Writer, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
+    answered = ModelAnswered(
+        step.number,
+        ask.role,
+        prompt,
+        writer.store.put(reply.text),
+        reply.finish,
+        reply.prompt_tokens,
+        reply.completion_tokens,
+        reply.estimated,
+        reply.seconds,
+        reply.error,
+    )
+    interrupted = bool(reply.error) and not reply.stopped
+    return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if interrupted else [answered]
+
+
+def _record_answer(writer: Writer, answer: Answer, step: Step, seconds: float) -> list[Event]:
+    match answer:
+        case Proposal():
+            source = writer.store.put(answer.source)
+            generated = StageResult(Stage.GENERATE, StageStatus.PASSED, seconds + _model_seconds(step))
+            proposed = Proposed(step.number, source, answer.author, answer.idea, answer.plan, step.base)
+            return [proposed, StageEnded(step.number, generated)]
+        case Unparsed():
+            return _record_unparsed(writer, answer, step)
+        case Declined(reason):
+            return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
+        case Finished():
+            return _finish(writer, answer, step)
+        case Ask() | WantsStudy():
+            raise AssertionError("carried out before it gets here")
+
+
+def _record_unparsed(writer: Writer, answer: Unparsed, step: Step) -> list[Event]:
+    """Keep the reply as a candidate that never gets past GENERATE, so that a person can see and mend it."""
+    reply = writer.store.put(answer.reply)
+    status = Status.PATCH_FAILED if answer.patch_failed else Status.UNPARSED
+    stage = Stage.PATCH if answer.patch_failed else Stage.GENERATE
+    result = StageResult(stage, StageStatus.FAILED, 0.0, status)
+    trial = Trial(reply, status, (result,), writer.state.settings.executor, message=answer.reason)
+    idea = "changes that do not apply" if answer.patch_failed else "reply without a kernel file"
+    return [
+        Proposed(step.number, reply, Author.MODEL, idea, "", step.base),
+        StageEnded(step.number, result),
+        request.tried_event(writer.store, step.number, trial),
+    ]
+
+
+def _finish(writer: Writer, answer: Finished, step: Step) -> list[Event]:
+    """Ask the person how to go on; in auto mode accept the best kernel, or stop without one."""
+    state = writer.state
+    if state.autonomy is not Autonomy.AUTO:
+        return [GateOpened(step.number, Gate.INSTRUCTION, note=answer.reason)]
+    closed = StepClosed(step.number, Outcome.UNANSWERED, answer.reason)
+    if state.best is None:
+        return [closed, StateChanged(SessionState.STOPPED, f"{answer.reason}; nothing passed")]
+    chosen = answer.choice if state.passed(answer.choice) else state.best
+    acceptance = decisions.accept_by_policy(chosen, state.meaning_seq)
+    return [closed, *decisions.consequences(replace(state, steps=()), acceptance, writer.store.put)]
+
+
+def _model_seconds(step: Step) -> float:
+    return sum(call.answer.seconds for call in step.calls if call.answer)
