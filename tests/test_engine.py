@@ -231,7 +231,7 @@ def test_a_session_takes_its_decisions_beside_one_that_it_cannot_read(store):
     strange = store.submit(session, Decision(DecisionKind.RESUME))
     stop = store.submit(session, Decision(DecisionKind.STOP))
     raw(store, "UPDATE inbox SET payload = '{}' WHERE id = ?", strange)
-    assert Session(store, session, Cold(store).bench(session)).run().status is SessionState.STOPPED
+    assert Session(store, session, Cold(store).of_session(session)).run().status is SessionState.STOPPED
     assert store.ticket(stop) == (True, "")
     assert "cannot be read" in store.ticket(strange).refusal
 

@@ -15,6 +15,7 @@ from cutegen_core.evaluate.variant import OnlyStops, Spent, spent
 from cutegen_core.kernel import hunks
 from cutegen_core.kernel.hunks import Hunk
 from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.errors import UsageError
 
 MAX_HUNKS = 8
 
@@ -51,13 +52,13 @@ def ablate(evaluator: CandidateEvaluator, before: str, after: str, seed: int, wa
     """Tries the variants of a change, two more than twice its hunks at most.
 
     Raises:
-        ValueError: the change has fewer than two hunks, or more than MAX_HUNKS.
+        UsageError: the change has fewer than two hunks, or more than MAX_HUNKS.
         StoppedError: the person stopped it.
     """
     pieces = hunks.split(before, after)
     if not 2 <= len(pieces) <= MAX_HUNKS:
         many = f"{len(pieces)} hunks, at most {MAX_HUNKS} are tried apart" if pieces[2:] else "fewer than two hunks"
-        raise ValueError(f"the change has {many}")
+        raise UsageError(f"the change has {many}")
     plain = Candidate(before, Author.PERSON)
     rows: list[AblationRow] = []
     variants = tuple(_variants(pieces))

@@ -44,7 +44,7 @@ class StudyOf(NamedTuple):
 
     Attributes:
         refuse: why a person cannot have it for this candidate, "" where they can.
-        run: raises ValueError, MachineError, ProblemError or UsageError where it cannot be done, StoppedError when a
+        run: raises MachineError, ProblemError or UsageError where it cannot be done, StoppedError when a
             person stops it.
     """
 
@@ -61,7 +61,7 @@ def carry_out(writer: Writer, wanted: WantedStudy, watch: Watch) -> Studied:
     """Return the result of a study that looks only; a failure is a result with its reason."""
     try:
         found = STUDIES[wanted.study].run(writer, wanted.candidate, watch)
-    except (ValueError, MachineError, ProblemError, UsageError) as error:
+    except (MachineError, ProblemError, UsageError) as error:
         return Studied(wanted.study, wanted.candidate, "", str(error))
     return Studied(wanted.study, wanted.candidate, writer.store.put_record(found.record))
 
