@@ -24,7 +24,7 @@ _AddCommand = Callable[[str, _Command, str], argparse.ArgumentParser]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
     command: _Command = arguments.command
     try:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_names() -> tuple[str, ...]:
-    """Every command there is."""
+    """Return the names of all commands."""
     actions = _parser()._subparsers
     assert actions is not None
     return tuple(next(iter(actions._group_actions)).choices or ())

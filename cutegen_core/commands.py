@@ -1,4 +1,4 @@
-"""What each command of the command line does. Returns the exit code; prints one JSON document with `--json`."""
+"""Carry out the commands of the command line: each returns its exit code, and with `--json` prints one document."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model(arguments: argparse.Namespace) -> str:
-    """The name of the model settings to use; a `--base-url` becomes settings of its own in `models.toml`."""
+    """Return the name of the model settings to use; write `--base-url` into `models.toml` as settings of its own."""
     models = model_settings.read()
     if not arguments.base_url:
         return str(arguments.model)
@@ -169,7 +169,7 @@ def import_(arguments: argparse.Namespace) -> int:
 
 
 def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
-    """Follows a session to its end and tells how it went."""
+    """Follow a session to its end and print how it went."""
     state = _follow(store, session, quiet=arguments.json)
     view = views.session_view(store, session)
     best = view.state.best_step
@@ -182,7 +182,7 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
 
 
 def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
-    """Waits until the session needs a person or is over, telling each step as it ends."""
+    """Wait until the session needs a person or is over; print each step as it ends."""
     done = threading.Event()
     threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
     told = 0
@@ -255,7 +255,7 @@ def _read_kernel(path: Path) -> bytes:
 
 
 def _unreadable(data: bytes, error: KernelFileError) -> Trial:
-    """The verdict on a file that is not even text."""
+    """Return the verdict on a file that cannot be read as a kernel file."""
     patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
     diagnostic = Diagnostic(error.line, "error", str(error), "plan")
     return Trial(content_key(data), Status.REJECTED, (patch,), "cpu", str(error), (diagnostic,))

@@ -1,12 +1,12 @@
-"""The engine: one process per workspace that carries out sessions.
+"""Run the sessions of a workspace in one process, the engine.
 
 1. A file lock makes it the only one; a second engine says so and leaves.
 2. It warms the compile server and the emulator, then polls the store: new or running sessions and waiting decisions
    are handed to a small pool of threads, one session never to two.
-3. A session that fails in a way nobody foresaw is INTERRUPTED and says why; the traceback goes to the engine's log.
-4. Where the store itself fails (the disk is full, the file is locked), what was wanted of it is tried again, ever less
-   often, and the log says it once.
-5. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
+3. A session that fails unexpectedly is INTERRUPTED and says why; the traceback goes to the engine's log.
+4. If the store itself fails (the disk is full, the file is locked), the engine tries again, ever less often, and logs
+   the failure once.
+5. It exits a minute after the last client (app or command line) is gone and nothing runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Trouble(NamedTuple):
-    """What the store failed with, and until when (on the monotonic clock) it is left in peace for that."""
+    """A failure of the store, and the monotonic time before which it is not tried again."""
 
     reason: str
     pause_s: float
@@ -57,7 +57,7 @@ class _Trouble(NamedTuple):
 
 
 class Engine:
-    """Runs the sessions of one store until it is idle and nobody is there."""
+    """Run the sessions of a store until nothing runs and no client is left."""
 
     def __init__(self, store: Store, tools: Tools) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class Engine:
         self._troubles: dict[str, _Trouble] = {}
 
     def serve(self) -> None:
-        """Polls until idle. No error of one session, nor of the store for a while, ends it or stops the others."""
+        """Poll until idle. An error of one session, or a passing error of the store, stops no other session."""
         threading.Thread(target=self._warm, daemon=True, name="warm").start()
         last_use = time.monotonic()
         trouble = ""
@@ -77,7 +77,7 @@ class Engine:
             try:
                 self._dispatch()
                 trouble = ""
-            except Exception as error:  # noqa: BLE001 - thread boundary: the store may be whole again at the next look
+            except Exception as error:  # noqa: BLE001 - thread boundary: the store may work again at the next poll
                 if str(error) != trouble:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
                 trouble = str(error)
@@ -103,27 +103,27 @@ class Engine:
 
     def _look_at(self, session: str) -> None:
         try:
-            self._works[session] = _goes_on(state_of(self._store, session))
+            self._works[session] = _has_work(state_of(self._store, session))
         except sqlite3.Error as error:
             self._try_again(session, error)
-        except Exception as error:  # noqa: BLE001 - whatever is stored of it: the other sessions go on
+        except Exception as error:  # noqa: BLE001 - an unreadable session must not stop the others
             _log.exception("session %s", session)
             self._works[session] = False
-            self._leave_alone(session, _said(error))
+            self._leave_alone(session, _message_for(error))
 
     def _run(self, session: str) -> None:
         try:
             with self._writing(session):
                 with self._tools.at_work(session) as bench:
                     state = Session(self._store, session, bench).run()
-                self._works[session] = _goes_on(state)
+                self._works[session] = _has_work(state)
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("session %s", session)
             self._works[session] = False
-            self._interrupt(session, _said(error))
+            self._interrupt(session, _message_for(error))
 
     def _interrupt(self, session: str, reason: str) -> None:
-        """Writes into the session that it failed. If the session was idle, the pending decision failed: refuse it."""
+        """Record in the session that it failed. If the session was idle, the pending decision failed: refuse it."""
         try:
             with self._writing(session):
                 state = state_of(self._store, session)
@@ -134,13 +134,13 @@ class Engine:
                     self._store.append(session, events, after=state.seq)
                 elif decisions := self._store.waiting(session):
                     self._store.refuse(decisions[0].id, reason)
-        except Exception:  # noqa: BLE001 - thread boundary: what is stored of it cannot be read
+        except Exception:  # noqa: BLE001 - thread boundary: its record cannot be read
             _log.exception("session %s cannot be marked as interrupted", session)
             self._leave_alone(session, reason)
 
     @contextlib.contextmanager
     def _writing(self, session: str) -> Iterator[None]:
-        """Somebody else may have written to it, and the store may fail for a while: it is looked at again."""
+        """Look at the session again after another writer's events, or after the store has failed for a while."""
         try:
             yield
             self._store.set_live(session, "")
@@ -151,7 +151,7 @@ class Engine:
             self._try_again(session, error)
 
     def _try_again(self, session: str, error: sqlite3.Error) -> None:
-        """After a pause, twice as long each time: every event is durable, so it goes on from where it was."""
+        """Try again after a pause that doubles each time: every event is durable, so nothing is lost."""
         last = self._troubles.get(session)
         pause_s = min(2 * last.pause_s, _LONGEST_STORE_PAUSE_S) if last else _STORE_PAUSE_S
         reason = f"The store failed: {error}. Trying again."
@@ -163,7 +163,7 @@ class Engine:
             self._store.set_live(session, reason)
 
     def _leave_alone(self, session: str, reason: str) -> None:
-        """Until the next engine: what cannot be marked would fail again at once."""
+        """Skip the session until the next engine starts: it cannot be marked, so it would fail again at once."""
         self._left_alone.add(session)
         with contextlib.suppress(Exception):
             self._store.set_live(session, reason)
@@ -176,16 +176,16 @@ class Engine:
             self._store.set_live(ENGINE_LINE, f"not ready: {error}")
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("warming up")
-            self._store.set_live(ENGINE_LINE, f"not ready: {_said(error)}")
+            self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
 
 
-def _goes_on(state: State) -> bool:
-    """Whether there is something to do for a session that nobody decides anything about; never for an imported one."""
+def _has_work(state: State) -> bool:
+    """Return whether the session has work to do without a new decision; never for an imported one."""
     return not state.settings.imported and (state.status in WORKING or bool(state.studies_wanted))
 
 
-def _said(error: Exception) -> str:
-    """An error that ended a session, for the person."""
+def _message_for(error: Exception) -> str:
+    """Return the message a person reads about an error that ended a session."""
     what = str(error) if isinstance(error, CutegenError) else f"{type(error).__name__}: {error}"
     return f"{what.rstrip('.')}. The details are in {workspace.home() / 'engine.log'}."
 
@@ -194,18 +194,18 @@ def _said(error: Exception) -> str:
 
 
 def is_running() -> bool:
-    """True while an engine holds the workspace's lock."""
+    """Return whether an engine holds the workspace's lock."""
     with _lock_file() as handle:
         return not _try_lock(handle)
 
 
 def touch_client() -> None:
-    """Tells the engine that somebody is there; call it every few seconds."""
+    """Tell the engine that a client is there; call it every few seconds."""
     _client_file().touch()
 
 
 def ensure_running() -> None:
-    """Starts an engine when there is none. It outlives the caller."""
+    """Start an engine if none runs. It outlives the caller."""
     touch_client()
     if is_running():
         return
@@ -222,7 +222,7 @@ def ensure_running() -> None:
 
 
 def keep_running(stop: threading.Event, every_s: float = 2.0) -> None:
-    """Keeps an engine alive until `stop` is set: a killed one is started again. Run it in a thread."""
+    """Keep an engine alive until `stop` is set: start a killed one again. Run it in a thread."""
     while not stop.is_set():
         ensure_running()
         stop.wait(every_s)
@@ -259,10 +259,10 @@ def _try_lock(handle: IO[str], patience_s: float = 0.0) -> bool:
 
 
 def main() -> int:
-    """Serves until idle. Exit code 0 also when another engine is already there."""
+    """Serve until idle. Return 0 also if another engine is already there."""
     logging.basicConfig(format="%(asctime)s %(message)s")
     with _lock_file() as handle:
-        if not _try_lock(handle, patience_s=1.0):  # somebody may just be asking whether there is an engine
+        if not _try_lock(handle, patience_s=1.0):  # another process may just be asking whether an engine runs
             print("another engine serves this workspace", file=sys.stderr)
             return 0
         handle.truncate(0)

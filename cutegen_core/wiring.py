@@ -1,4 +1,4 @@
-"""Puts the adapters together: which proposer, executor, compiler and reference a session works with."""
+"""Choose the adapters of a session: its proposer, executor, compiler and reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JUDGES_KEPT = 3
 
 
 def executor_named(name: str) -> Executor:
-    """The executor of that name; UsageError, saying why, when this version or machine has none."""
+    """Return the executor of that name; UsageError, saying why, if this version or machine has none."""
     if name == "cpu":
         return CpuExecutor()
     if name == "gpu":
@@ -65,7 +65,7 @@ class ToolsOfSession(NamedTuple):
 
 
 class _Judges(NamedTuple):
-    """Who judges the candidates of one session: the reference, and the timer where there is a GPU."""
+    """The judges of a session's candidates: its reference, and on a GPU its timer."""
 
     reference: Reference
     scratch: Path
@@ -79,8 +79,10 @@ class _Judges(NamedTuple):
 
 
 class Tools:
-    """Shared by all sessions of an engine: compilers and executors are kept, and judges for the latest few sessions and
-    for all that are at work."""
+    """The tools that all sessions of an engine share.
+
+    Compilers and executors are kept; judges are kept for the sessions at work and the latest few others.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -95,7 +97,7 @@ class Tools:
 
     @contextmanager
     def at_work(self, session: str) -> Iterator[ToolsOfSession]:
-        """The tools of a session; until this is left, its judges stay, however many other sessions ask for theirs."""
+        """Give the tools of a session; inside the block its judges stay, however many other sessions ask for theirs."""
         with self._lock:
             self._at_work.add(session)
         try:
@@ -105,7 +107,7 @@ class Tools:
                 self._at_work.discard(session)
 
     def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
-        """The evaluator of one session; `owner` keeps two sessions from sharing a reference worker.
+        """Return the evaluator of a session; `owner` keeps two sessions from sharing a reference worker.
 
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
@@ -125,7 +127,7 @@ class Tools:
             )
 
     def warm(self, progress: Progress) -> None:
-        """Makes ready what the first trial would otherwise wait for."""
+        """Prepare what the first trial would otherwise wait for."""
         with self._lock:
             device = target(None)
             compiler = self._compiler(device.arch)
@@ -141,7 +143,7 @@ class Tools:
                 progress(f"no rooflines: {error}")
 
     def close(self) -> None:
-        """Ends every worker and removes their files."""
+        """End every worker and remove their files."""
         for compiler in self._compilers.values():
             compiler.close()
         for executor in self._executors.values():
@@ -174,7 +176,7 @@ class Tools:
         return self._judges[owner]
 
     def _timer(self, reference: Reference, device: Device | None) -> Timer | None:
-        """A timer that gets ready while the first candidate is written and compiled."""
+        """Return a timer that gets ready while the first candidate is written and compiled."""
         if device is None:
             return None
         timer = Timer(reference, device)

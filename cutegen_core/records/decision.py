@@ -1,4 +1,4 @@
-"""A decision: a person's (or the policy's) answer to a step. Bound to what was shown, so a stale one is refused."""
+"""A decision: the answer of a person, or of the policy, to a step. It names what was shown: a stale one is refused."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ UNBOUND = frozenset(
         DecisionKind.STUDY,
     }
 )
-"""Kinds that are right whatever has happened since the page was drawn."""
+"""Kinds that fit whatever has happened since the page was drawn."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One answer.
+    """An answer to a step.
 
     Attributes:
         seen: sequence number of the last event the person had seen that could change the meaning of this answer.

@@ -1,4 +1,4 @@
-"""Events: the append-only trajectory of a session. State is a fold of them (`transitions`), nothing else is kept.
+"""Events: the append-only trajectory of a session. Its state is a fold of them (`trajectory.transitions`).
 
 Large texts (sources, prompts, replies, trials) are blobs; events carry their keys.
 """
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 
 class Role(StrEnum):
-    """What a model call is for; each role may have a model of its own."""
+    """The purpose of a model call; each role may have a model of its own."""
 
     PROPOSER = "proposer"
     DIAGNOSIS = "diagnosis"
@@ -53,7 +53,7 @@ class Role(StrEnum):
 
 
 class AnsweredBy(StrEnum):
-    """Who answers where the strategy needs an answer."""
+    """Who gives the answers that a strategy needs."""
 
     PLAYBOOK = "playbook"
     LLM = "llm"
@@ -97,7 +97,7 @@ class SessionSettings:
 
     @property
     def imported(self) -> bool:
-        """It happened elsewhere and is only looked at: no decision goes on with it."""
+        """Whether the session happened elsewhere: it is read-only here."""
         return self.origin != "here"
 
 

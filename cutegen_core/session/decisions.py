@@ -1,4 +1,4 @@
-"""Decisions of a person: what is refused and why, and what a taken one writes into the trajectory."""
+"""Check a person's decision, and turn it into events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLOSES = {
 
 
 def check(state: State, decision: Decision) -> None:
-    """Raises StaleDecisionError, saying what to do, when the decision does not fit the state any more."""
+    """Raise StaleDecisionError, with what to do, if the decision does not fit the state any more."""
     kind = decision.kind
     if state.settings.imported:
         raise StaleDecisionError(f"This session was {state.settings.origin} and is read-only. Start one of your own.")
@@ -73,7 +73,7 @@ def _check_gate(state: State, decision: Decision) -> None:
 
 
 def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -> list[Event]:
-    """The events a decision that passed `check` leads to; `keep` stores an edit's source and returns its key."""
+    """Return the events of a decision that passed `check`; `keep` stores an edit's source and returns its key."""
     stored = replace(decision, source=keep(decision.source)) if decision.source else decision
     events: list[Event] = [Decided(stored)]
     step = state.open_step

@@ -1,4 +1,4 @@
-"""What a session does next, as a pure function of its state.
+"""Decide what a session does next, as a pure function of its state.
 
 | state | move |
 |---|---|

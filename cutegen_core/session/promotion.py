@@ -1,7 +1,7 @@
-"""What becomes of a kernel that passed: the new best, the tip of a branch, or one kept beside them.
+"""Decide whether a kernel that passed becomes the best, the tip of its branch, or is only kept.
 
-Measured beside the best in turns, the word on the two decides. Where the best could not be measured beside it, a person
-does. A kernel that was not timed is promoted by itself only where the best was not, either.
+Timed in turns with the best, the comparison decides. Where the best could not be timed with it, a person decides. A
+kernel that was not timed becomes the best by itself only if the best was not timed, either.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cutegen_core.trajectory.state import State, Step
 
 
 def doubt(step: Step) -> str:
-    """Why a person must decide whether this becomes the best, whatever the autonomy; "" where nothing speaks for it."""
+    """Return why a person must decide about this promotion in any autonomy mode, "" if no person must."""
     if step.tried is None or not step.passed:
         return ""
     reasons = []
@@ -24,7 +24,7 @@ def doubt(step: Step) -> str:
 
 
 def not_faster(state: State, step: Step) -> str:
-    """Why a kernel that passed is not the new best; "" where it is, or where the best was not timed."""
+    """Return why a kernel that passed is not the new best, "" if it is, or if the best was not timed."""
     took, least = _latency_ms(step), _latency_ms(state.best_step)
     if least is None:
         return ""
@@ -38,7 +38,7 @@ def not_faster(state: State, step: Step) -> str:
 
 
 def outcome(state: State, step: Step, kept: str) -> Outcome:
-    """What becomes of a kernel that passed; `kept` says why it is not the new best."""
+    """Return how the step of a kernel that passed is closed; `kept` says why it is not the new best."""
     if not kept:
         return Outcome.PROMOTED
     tip = state.step_of(state.base) if state.branched and state.base else None
@@ -48,6 +48,6 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
 
 
 def _latency_ms(step: Step | None) -> float | None:
-    """None also where one of several workloads could not be timed: the others do not stand for it."""
+    """Return the step's latency; None if any workload was not timed, since the others do not stand for it."""
     tried = step.tried if step else None
     return tried.latency_ms if tried and "NOT_TIMED" not in tried.marks else None

@@ -1,4 +1,4 @@
-"""Starting sessions and telling them things: what the pages and the command line do to the store."""
+"""Start a session, or send it a decision: all that pages and command line write into the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create(
     max_tokens: int | None = None,
     recording: str = "",
 ) -> str:
-    """Creates a session; the engine starts it at once. Returns its id.
+    """Create a session and return its id; the engine starts it at once.
 
     Args:
         executor: "gpu", or "cpu" for the emulator; the GPU where there is one that `arch` fits, unless given.
@@ -55,12 +55,12 @@ def create(
 
 
 def default_executor(device: Device) -> str:
-    """What kernels for this device run on: itself where it is present, else the emulator."""
+    """Return what kernels for this device run on: the device if it is present, else the emulator."""
     return "gpu" if device.present else "cpu"
 
 
 def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
-    """Submits a decision and waits up to `wait_s` for the engine to take it. Returns the number for `Store.ticket`.
+    """Submit a decision, wait up to `wait_s` seconds for the engine to take it, return its number for `Store.ticket`.
 
     Raises:
         StaleDecisionError: the engine refused it; the text says why.

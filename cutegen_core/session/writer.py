@@ -63,7 +63,7 @@ class Writer:
 
 
 class TrialWatch:
-    """Writes the progress of a trial into the trajectory, and the lines of its stages beside it."""
+    """Write a trial's progress into the trajectory, and show the lines of its stages while they run."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -87,7 +87,7 @@ class TrialWatch:
 
 
 class ReplyLine:
-    """Shows a model's reply while it arrives: each text replaces the one before."""
+    """Show a model's reply while it arrives: each text replaces the one before."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -1,4 +1,4 @@
-"""The state of a session: what its steps are, what it waits for. `transitions` says how events change it.
+"""The state of a session: its steps, and the decision it waits for. `transitions` says how events change it.
 
 IDLE -> GENERATING -> PROPOSED -> TESTING -> EVALUATED -> IDLE        one step
              (gates plan, diff)      (gate promotion)
@@ -26,11 +26,11 @@ from cutegen_core.records.event import (
 from cutegen_core.records.trial import Stage, StageResult, Status
 
 OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
-"""Verdicts that a busy machine may have caused: they hold for their trial, not for the kernel."""
+"""Verdicts that a busy machine may have caused: each holds for its trial, not for the kernel."""
 
 
 class Phase(StrEnum):
-    """What the open step is doing; IDLE between steps."""
+    """The phase of the open step; IDLE between steps."""
 
     IDLE = "idle"
     GENERATING = "generating"
@@ -57,7 +57,7 @@ class Exchange:
 
     @property
     def tokens(self) -> int:
-        """What counts against the budget: what was used, or what is reserved until that is known."""
+        """Tokens that count against the budget: those used, or those reserved until the use is known."""
         return self.answer.prompt_tokens + self.answer.completion_tokens if self.answer else self.reserved_tokens
 
 
@@ -69,7 +69,7 @@ class Closing(NamedTuple):
 
 
 class Promotion(NamedTuple):
-    """A candidate became the best in `step`, or was gone back to there; an accepted one before that step was begun."""
+    """A candidate that became the best: in `step`, by a rewind to `step`, or by acceptance just before `step`."""
 
     step: int
     candidate: str
@@ -126,7 +126,7 @@ class Step:
 
     @property
     def verdict(self) -> Tried | None:
-        """What holds of its kernel: a failed acceptance test outweighs the step's own trial."""
+        """The verdict on its kernel: a failed acceptance test outweighs the step's own trial."""
         return self.refuted or self.tried
 
     @property
@@ -152,7 +152,7 @@ class OpenGate:
 
 @dataclass(frozen=True)
 class State:
-    """Everything the loop and the pages need to know, and nothing that is not in the events.
+    """All that the loop and the pages need, folded from the events.
 
     Attributes:
         seq: of the last event.
@@ -231,7 +231,7 @@ class State:
         return next(reversed(promoted or carried), None)
 
     def step_of(self, candidate: str) -> Step | None:
-        """The last step that carried this candidate."""
+        """Return the last step that carried this candidate, or None."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
 
     def study(self, study: StudyKind, candidate: str | None) -> Studied | None:
@@ -243,16 +243,16 @@ class State:
         return WantedStudy(study, candidate or "") in self.studies_wanted
 
     def refuted(self, candidate: str) -> Tried | None:
-        """The acceptance test that this candidate failed; None also when it has passed one since."""
+        """Return the acceptance test that this candidate failed; None if it failed none, or passed one since."""
         return next((s.refuted for s in self.steps if s.candidate == candidate and s.refuted), None)
 
     def passed(self, candidate: str) -> bool:
-        """It passed its tests, and the last acceptance test that said anything about it, where there was one."""
+        """Return whether the candidate passed its tests and its last acceptance test, if it had one."""
         return any(s.candidate == candidate and s.passed for s in self.steps)
 
 
 def waits_at(gate: Gate, state: State) -> bool:
-    """The review policy: whether a session in this state waits for a decision at the gate."""
+    """Return whether a session in this state waits for a decision at the gate: the review policy."""
     step = state.step
     if gate in (Gate.REPLY, Gate.INSTRUCTION):
         return True

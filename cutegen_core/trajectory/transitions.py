@@ -1,4 +1,4 @@
-"""The state of a session as a fold of its events: every transition of the state machine is in `apply`.
+"""Fold the events of a session to its state: every transition of the state machine is in `apply`.
 
 1. What a proposer does fills the open step: calls of models, then a candidate.
 2. What a trial does moves it through the stages, or the session through its acceptance.
@@ -55,7 +55,7 @@ _RIGHT = (Outcome.PROMOTED, Outcome.ADVANCED, Outcome.KEPT)
 
 
 def fold(events: Iterable[Recorded]) -> State:
-    """The state after all events; StoreError when the first is not `SessionCreated`."""
+    """Return the state after all events; StoreError when the first is not `SessionCreated`."""
     state: State | None = None
     for recorded in events:
         state = apply(state, recorded)
@@ -65,7 +65,7 @@ def fold(events: Iterable[Recorded]) -> State:
 
 
 def apply(state: State | None, recorded: Recorded) -> State:
-    """The state after one more event."""
+    """Return the state after one more event."""
     event = recorded.event
     if state is None:
         if not isinstance(event, SessionCreated):
@@ -203,7 +203,7 @@ def _study_wanted(state: State, decision: Decision) -> State:
 
 
 def _adjusted(state: State, decision: Decision) -> State:
-    """Decisions that fit any state: how far to go, how much to spend, what to tell the proposer."""
+    """Apply a decision that fits any state: autonomy, budgets, instructions and notes."""
     match decision.kind:
         case DecisionKind.AUTONOMY:
             assert decision.autonomy is not None
@@ -223,7 +223,7 @@ def _adjusted(state: State, decision: Decision) -> State:
 
 
 def _told(state: State) -> State:
-    """A prompt that waits was written before the person said this: it is written, and shown, again."""
+    """Drop a prompt that waits: it was written before this instruction, so it is rendered and shown again."""
     state = replace(state, prompt="", gates_passed=state.gates_passed - {Gate.PROMPT})
     if state.gate is None or state.gate.gate not in (Gate.PROMPT, Gate.REPLY):
         return state
@@ -231,7 +231,7 @@ def _told(state: State) -> State:
 
 
 def _answered(state: State, event: ModelAnswered) -> State:
-    """The answer of the call in progress, or of a person who carried the prompt.
+    """Record the answer of the call in progress, or of a person who carried the prompt.
 
     A prompt the person had changed belongs to one question: it is kept only for asking that one again.
     """
@@ -277,7 +277,7 @@ def _best(state: State, promotion: Promotion) -> State:
 
 
 def _back_to(state: State, target: Step | None) -> State:
-    """The best is the kernel of that step, or none; what later steps promoted is not gone back to."""
+    """Make the kernel of that step the best, or none; drop later promotions."""
     if target is None or target.candidate is None:
         return replace(state, best=None, promoted=())
     kept = tuple(p for p in state.promoted if p.step <= target.number)
@@ -285,8 +285,11 @@ def _back_to(state: State, target: Step | None) -> State:
 
 
 def _acceptance_tried(state: State, event: Tried) -> State:
-    """A kernel that fails its acceptance test has failed, whatever its trial said, until it passes a later one; the
-    best before it is best again."""
+    """Apply the verdict of an acceptance test.
+
+    A kernel that fails it has failed, whatever its trial said, until it passes a later one; the best before it is the
+    best again.
+    """
     if event.status in OF_THE_MOMENT:
         return state
     if event.status is Status.PASSED:
@@ -300,12 +303,12 @@ def _acceptance_tried(state: State, event: Tried) -> State:
 
 
 def _with_verdict(state: State, candidate: str, judged: Callable[[Step], Step]) -> State:
-    """All steps that carry the candidate, judged."""
+    """Return the state with `judged` applied to every step that carries the candidate."""
     return replace(state, steps=tuple(judged(s) if s.candidate == candidate else s for s in state.steps))
 
 
 def _refuted(step: Step, event: Tried) -> Step:
-    """A step whose kernel failed its acceptance test: it failed, too, where it was closed as right."""
+    """Return the step after its kernel failed an acceptance test: a step closed as right becomes failed."""
     if step.outcome not in _RIGHT:
         return replace(step, refuted=event)
     note = f"the acceptance test failed: {event.message}"
@@ -313,7 +316,7 @@ def _refuted(step: Step, event: Tried) -> Step:
 
 
 def _confirmed(step: Step) -> Step:
-    """A step whose kernel passed its acceptance test: what it was before that kernel failed one."""
+    """Return the step after its kernel passed an acceptance test: undo an earlier refutation."""
     was = step.closed_as
     step = replace(step, refuted=None, closed_as=None)
     return replace(step, outcome=was.outcome, note=was.note) if was else step

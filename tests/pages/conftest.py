@@ -14,13 +14,14 @@ from streamlit.testing.v1.element_tree import Button
 
 from cutegen_core.trajectory.store import Store
 
-FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "frame.py"
+FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "shared" / "frame.py"
 PAGES = Path(__file__).parent.parent.parent / "pages"
 
 OpenPage = Callable[..., AppTest]
 _ONE_PAGE = """
 import runpy
-from pages.components import answers, data
+from pages.components.session import answers
+from pages.components.shared import data
 answers.take_up(data.store)
 runpy.run_path({path!r})
 """
@@ -71,6 +72,6 @@ def framed(page: str = "", **query: str) -> AppTest:
     if page:
         for key, value in query.items():
             app.query_params[key] = value
-        app.switch_page(f"../{page}.py").run()
+        app.switch_page(f"../../{page}.py").run()
     assert not app.exception, [e.value for e in app.exception]
     return app

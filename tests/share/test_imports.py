@@ -165,7 +165,16 @@ def test_an_imported_session_can_never_be_run(store, tmp_path, kind):
     assert view.state.status not in WORKING
     assert view.can_accept is None
     decision = Decision(
-        kind, seen=10**6, gate="diff", candidate="c", source="s", text="t", step=1, max_steps=5, max_tokens=5
+        kind,
+        seen=10**6,
+        gate="diff",
+        candidate="c",
+        source="s",
+        text="t",
+        step=1,
+        max_steps=5,
+        max_tokens=5,
+        study="profile",
     )
     with pytest.raises(StaleDecisionError, match=r"imported from n \(upstream CuTeGen\) and is read-only"):
         decisions.check(view.state, decision)
