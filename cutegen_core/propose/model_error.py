@@ -1,4 +1,4 @@
-"""What can go wrong between the workbench and a model's server, as words; `model_failure` reads the exceptions."""
+"""The errors between the workbench and a model's server; `llm.failure` reads the exceptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ModelErrorKind(StrEnum):
 
 @dataclass(frozen=True)
 class Charged:
-    """What a failed call left behind.
+    """The tokens that a failed call still costs.
 
     Attributes:
         text: what had been streamed of the answer.
@@ -53,7 +53,7 @@ class ModelError(CutegenError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed attempt.
+    """A failed attempt.
 
     Attributes:
         again: another attempt may succeed.

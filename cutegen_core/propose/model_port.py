@@ -1,4 +1,4 @@
-"""The port `Model`: who answers a prompt (a server, a recording). A person is not one: the session waits for them."""
+"""The port `Model`: a server or recording that answers a prompt. Where a person answers, the session waits instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_core.trajectory.state import State
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What came back.
+    """The reply to a prompt.
 
     Attributes:
         finish: why it ended: "stop", "length", "content_filter", ...
@@ -31,17 +31,17 @@ class ModelReply:
 
 
 class Line(Protocol):
-    """The person at the other end while a call runs."""
+    """The listener of a running call."""
 
     def say(self, text: str) -> None:
-        """Text as it arrives."""
+        """Show the text that has arrived so far."""
 
     def stopped(self) -> bool:
-        """True when the call is to be ended."""
+        """Return whether the call must end."""
 
 
 class PlannedCall(Protocol):
-    """A call that is ready to go; nothing has been sent yet."""
+    """A call that is ready; nothing has been sent yet."""
 
     @property
     def model(self) -> str: ...
@@ -50,12 +50,12 @@ class PlannedCall(Protocol):
     def reserved_tokens(self) -> int: ...
 
     def carry_out(self, line: Line) -> ModelReply:
-        """Sends the prompt; ends within a second of `line.stopped()`."""
+        """Send the prompt and return the reply; end within a second of `line.stopped()`."""
 
 
 class Model(Protocol):
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
-        """Reserves what the call may cost. Raises BudgetError when it does not fit what is left."""
+        """Reserve what the call may cost; raise BudgetError if that exceeds what is left."""
 
     def context_tokens(self, state: State) -> int:
-        """How long a prompt may be, 0 when that is not known."""
+        """Return how many tokens a prompt may have, 0 if unknown."""

@@ -22,7 +22,7 @@ from cutegen_core.records.trial import Status, Trial
 
 @dataclass(frozen=True)
 class Attempt:
-    """One earlier step, as the next proposal needs to know it.
+    """An earlier step, as the next proposal needs to know it.
 
     Attributes:
         candidate: its key, "" when the step ended without one.
@@ -56,7 +56,7 @@ class Call:
 
 @dataclass(frozen=True)
 class ProposalRequest:
-    """Everything a proposer may look at.
+    """Everything that a proposer may look at.
 
     Attributes:
         signature, graph: of the benchmark workload.
@@ -92,7 +92,7 @@ class ProposalRequest:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A kernel file to be tried.
+    """A kernel file to try.
 
     Attributes:
         idea: one line for the timeline.
@@ -107,7 +107,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Ask:
-    """A model must answer `prompt` before there can be a proposal; `note` says its size and what was left out."""
+    """A prompt that needs a reply before there can be a proposal; `note` gives its size and what was left out."""
 
     role: Role
     prompt: str
@@ -124,7 +124,7 @@ class WantsStudy:
 
 @dataclass(frozen=True)
 class Unparsed:
-    """The reply gives no new kernel file; `reason` says what was looked for, or which block does not apply."""
+    """A reply without a new kernel file; `reason` says what is missing, or which block does not apply."""
 
     reply: str
     reason: str
@@ -133,14 +133,14 @@ class Unparsed:
 
 @dataclass(frozen=True)
 class Declined:
-    """The instruction could not be followed; the step stays open for another one."""
+    """An instruction that cannot be followed; the step stays open for another one."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The proposer has nothing left to try.
+    """The end: the proposer has nothing left to try.
 
     Attributes:
         choice: key of the candidate to accept where that is not the best, "" for the best.
@@ -154,7 +154,7 @@ Answer = Proposal | Ask | WantsStudy | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):
-    """Writes the next candidate.
+    """The author of the next candidate.
 
     Attributes:
         max_repairs: how many times in a row it wants to mend a failed candidate before going back to the base.
@@ -164,4 +164,4 @@ class Proposer(Protocol):
     max_repairs: int
 
     def respond(self, request: ProposalRequest) -> Answer:
-        """The answer to a request; the same request gets the same answer."""
+        """Return the answer to a request; the same request gets the same answer."""

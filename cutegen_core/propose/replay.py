@@ -1,4 +1,4 @@
-"""A recorded session walked again: the same prompts, replies and kernels, everything else really run."""
+"""Replay a recorded session: the same prompts, replies and kernels, everything else really run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutegen_core.trajectory.transitions import fold
 
 
 class ReplayProposer:
-    """Proposes what the recorded session tried, step by step; a proposer and a model at once.
+    """Proposer and model of a replay: proposes what the recorded session tried, step by step.
 
     What the person turned down before it was tried is passed over; what they accepted is accepted.
     """
@@ -30,7 +30,7 @@ class ReplayProposer:
         self._choice = recorded.best or ""
 
     def respond(self, request: ProposalRequest) -> Answer:
-        """The recorded step's next exchange, then its kernel."""
+        """Return the recorded step's next exchange, then its kernel."""
         number = sum(1 for attempt in request.attempts if attempt.candidate)
         if number >= len(self._steps):
             return Finished(f"all {len(self._steps)} recorded steps were walked", self._choice)
@@ -46,13 +46,13 @@ class ReplayProposer:
         return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
 
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
-        """The recorded reply to this step's next prompt; costs nothing."""
+        """Return the recorded reply to this step's next prompt; it costs nothing."""
         number = sum(1 for step in state.steps[:-1] if step.candidate)
         answer = _answers(self._steps[number])[len(state.steps[-1].calls)]
         return _Recorded(self._store.text(answer.reply), answer)
 
     def context_tokens(self, state: State) -> int:
-        """Unknown: recorded prompts are sent as they were."""
+        """Return 0, unknown: recorded prompts are sent as they were."""
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Instructions ready for a Redirect, made from what the shown step is known to suffer from."""
+"""Suggest instructions for a Redirect from what is known of the shown step."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FEW_WAVES, TAIL = 4.0, 0.3
 
 
 def chips(store: Store, view: SessionView, shown: StepView | None) -> tuple[str, ...]:
-    """At most five instructions ready for a Redirect: the playbook's other kernels by name, since it knows no
-    other words, else what the evidence of the shown step suggests."""
+    """Return at most five instructions for a Redirect: the playbook's other kernels by name, since it knows no other
+    words, else what the evidence of the shown step suggests."""
     menu = _menu(view.state)
     if menu:
         return menu[:5]
@@ -33,7 +33,7 @@ def chips(store: Store, view: SessionView, shown: StepView | None) -> tuple[str,
 
 
 def _menu(state: State) -> tuple[str, ...]:
-    """The kernels the playbook names in its last plan, without the one that plan is about."""
+    """Return the kernels that the playbook names in its last plan, without the one that plan is about."""
     plans = (step.plan for step in reversed(state.steps) if step.author is Author.PLAYBOOK)
     found = re.search(r"^(\w[^:\n]*):.*\nMenu: (.+)\.$", next(plans, ""), re.MULTILINE)
     return tuple(name for name in found[2].split(" -> ") if name != found[1]) if found else ()
@@ -56,7 +56,7 @@ def _from_failure(trial: Trial | None) -> list[str]:
 
 
 def _from_profile(profile: Profile | None) -> list[str]:
-    """What the profiler found to be lost, worst first by the launch that takes longest."""
+    """Return what the profile suggests, worst first in the launch that takes longest."""
     if profile is None:
         return []
     kernel = max(profile.kernels, key=lambda k: _value(k, "duration"))
@@ -100,5 +100,5 @@ def _from_resources(trial: Trial | None) -> list[str]:
 
 
 def _has_tail(row: Occupancy) -> bool:
-    """A few blocks more than a whole number of waves, and few waves for it to vanish in."""
+    """Return whether the blocks exceed a whole number of waves by few, with few waves to hide the rest in."""
     return 1 < row.waves < FEW_WAVES and 0 < row.waves % 1 < TAIL

@@ -1,4 +1,4 @@
-"""Under which circumstances something was timed, in words."""
+"""Say in words under which conditions a time was measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cutegen_core.records.performance import Conditions
 
 
 class ConditionRow(NamedTuple):
-    """One circumstance; a doubtful one may have disturbed the measurement."""
+    """A condition; a doubtful one may have disturbed the measurement."""
 
     name: str
     text: str
@@ -16,7 +16,7 @@ class ConditionRow(NamedTuple):
 
 
 def condition_rows(found: Conditions) -> tuple[ConditionRow, ...]:
-    """All of them, the device first."""
+    """Return all conditions, the device first."""
     throttled, others = ", ".join(found.throttled), found.other_processes
     return (
         ConditionRow("device", f"{found.device}, driver {found.driver}"),

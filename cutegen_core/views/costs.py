@@ -1,4 +1,4 @@
-"""What kernels cost, from the compiler: registers, spills, shared memory, occupancy, instruction mix."""
+"""What kernels cost by the compiler: registers, spills, shared memory, occupancy, instruction mix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_core.trajectory.store import Store
 
 
 class Delta(NamedTuple):
-    """One line of a comparison; numbers are None where a candidate has none."""
+    """A line of a comparison; numbers are None where a candidate has none."""
 
     name: str
     unit: str
@@ -21,28 +21,28 @@ class Delta(NamedTuple):
 
 
 class MixRow(NamedTuple):
-    """The instructions of one compiled step by class, all its kernels together."""
+    """The instructions of a compiled step by class, all its kernels together."""
 
     step: int
     mix: Mapping[str, int]
 
 
 def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
-    """What two candidates cost, line by line: registers, spills, shared memory, occupancy, instruction mix."""
+    """Return what two candidates cost, line by line: registers, spills, shared memory, occupancy, instruction mix."""
     a, b = (_numbers(t.resources) if t and t.resources else {} for t in (left, right))
     names = list(dict.fromkeys([*a, *b]))
     return tuple(Delta(name, _unit(name), a.get(name), b.get(name)) for name in names)
 
 
 def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
-    """The instruction mix of every step that was compiled."""
+    """Return the instruction mix of every step that was compiled."""
     verdicts = ((step.number, step.verdict) for step in state.steps)
     found = ((number, trial_of(store, tried.trial)) for number, tried in verdicts if tried and tried.trial)
     return tuple(MixRow(number, _mix(trial.resources)) for number, trial in found if trial.resources)
 
 
 def instruction_mix(trial: Trial | None) -> Mapping[str, int]:
-    """Instructions by class over all kernels; empty when it was not compiled."""
+    """Return instructions by class over all kernels; empty if it was not compiled."""
     return _mix(trial.resources) if trial and trial.resources else {}
 
 

@@ -1,4 +1,4 @@
-"""What a launch plan comes to before it is compiled: the launches of every workload, their waves and occupancy.
+"""Preview a launch plan before it is compiled: the launches of every workload, their waves and occupancy.
 
 1. The reference tells the shapes of every workload (`signatures_of`; it takes seconds, once for a problem).
 2. The plan is resolved for each of them by the rules of the PATCH stage; what these refuse is part of the answer.
@@ -26,14 +26,14 @@ Signatures = Mapping[str, Signature]
 
 
 class PlannedLaunch(NamedTuple):
-    """One launch of one workload; `compiled` is what it was before, None for a kernel that never was."""
+    """A launch of a workload; `compiled` holds the figures of the last compile, None if it never was."""
 
     occupancy: Occupancy
     compiled: KernelResources | None
 
 
 class PlannedWorkload(NamedTuple):
-    """One workload's launches, or why it has none; `line` is of the kernel file, 0 for all of it."""
+    """A workload's launches, or why it has none; `line` is a line of the kernel file, 0 for all of it."""
 
     workload: str
     launches: tuple[PlannedLaunch, ...]
@@ -42,7 +42,7 @@ class PlannedWorkload(NamedTuple):
 
 
 def signatures_of(problem: Problem) -> Signatures:
-    """The shapes of every workload, from a reference worker started for it.
+    """Return the shapes of every workload, from a reference worker started for it.
 
     Raises:
         ProblemError: the reference cannot tell.
@@ -58,7 +58,7 @@ def signatures_of(problem: Problem) -> Signatures:
 def preview(
     kernel: KernelFile, signatures: Signatures, device: Device, compiled: Sequence[KernelResources]
 ) -> tuple[PlannedWorkload, ...]:
-    """Every workload, in the problem's order."""
+    """Return every workload, in the problem's order."""
     return tuple(_planned(kernel, name, signature, device, compiled) for name, signature in signatures.items())
 
 
@@ -79,7 +79,7 @@ def _launch(launch: Launch, workload: str, device: Device, compiled: Sequence[Ke
 
 
 def _compiled(kernel: str, compiled: Sequence[KernelResources]) -> KernelResources | None:
-    """The same instantiation, else the only one of that template."""
+    """Return the same instantiation, else the only one of that template."""
     same = [one for one in compiled if one.kernel == kernel]
     alike = [one for one in compiled if one.kernel.split("<")[0] == kernel.split("<")[0]]
     return same[0] if same else alike[0] if len(alike) == 1 else None

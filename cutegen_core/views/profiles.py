@@ -1,4 +1,4 @@
-"""Profiles of steps, and one beside the parent's."""
+"""Show a step's profile, alone and next to its parent's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_core.views.speed import performance_of
 
 
 class ProfileDelta(NamedTuple):
-    """One metric beside the parent's; `before` is None where the parent has no such number."""
+    """A metric next to the parent's; `before` is None if the parent has no such number."""
 
     name: str
     unit: str
@@ -22,14 +22,14 @@ class ProfileDelta(NamedTuple):
 
 
 class ProfileView(NamedTuple):
-    """What is known of a step's profile; `message` says why there is none."""
+    """A step's profile, or the reason why there is none."""
 
     profile: Profile | None
     message: str = ""
 
 
 def profile_view(store: Store, state: State, step: Step) -> ProfileView:
-    """The profile of a step's candidate: the one a person asked for, else the one of its trial."""
+    """Return the profile of a step's candidate: the one a person asked for, else the one of its trial."""
     asked = state.study(StudyKind.PROFILE, step.candidate)
     if asked and asked.result:
         return ProfileView(_profile(store, asked.result))
@@ -43,7 +43,7 @@ def _profile(store: Store, key: str) -> Profile:
 
 
 def profile_deltas(before: Profile | None, profile: Profile, index: int = 0) -> tuple[ProfileDelta, ...]:
-    """Every metric of one launch of the profile beside the parent's of that name and unit."""
+    """Return every metric of a launch, next to the parent's metric of that name and unit."""
     kernel = profile.kernels[index]
     other = _counterpart(before, profile, index) if before else None
     rows = []
@@ -55,7 +55,7 @@ def profile_deltas(before: Profile | None, profile: Profile, index: int = 0) -> 
 
 
 def _counterpart(before: Profile, profile: Profile, index: int) -> KernelProfile | None:
-    """The parent's launch of the same kernel, a plan may launch one several times; a single one for a single one."""
+    """Return the parent's launch of the same kernel: the same number among several launches, or the only one."""
     name = profile.kernels[index].kernel
     same = [kernel for kernel in before.kernels if kernel.kernel == name]
     number = sum(kernel.kernel == name for kernel in profile.kernels[:index])

@@ -1,4 +1,4 @@
-"""The stage rail: how the stops plan, patch, compile, test, benchmark, profile, promote of one step stand."""
+"""The stage rail of a step: how its stops plan, patch, compile, test, benchmark, profile and promote stand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutegen_core.trajectory.state import Phase, State, Step
 
 
 class RailStatus(StrEnum):
-    """How one stop of the stage rail stands."""
+    """The status of a stop."""
 
     FRESH = "fresh"
     RUNNING = "running"
@@ -23,7 +23,7 @@ class RailStatus(StrEnum):
 
 
 class RailStop(NamedTuple):
-    """One stop of the rail; `since` (seconds since the epoch) while it runs, `seconds` when it is over."""
+    """A stop of the rail; `since` (seconds since the epoch) while it runs, `seconds` when it is over."""
 
     name: str
     status: RailStatus
@@ -33,7 +33,7 @@ class RailStop(NamedTuple):
 
 
 def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
-    """The stops plan, patch, compile, test, benchmark, profile, promote for one step."""
+    """Return the stops plan, patch, compile, test, benchmark, profile, promote of a step."""
     current = step is not None and step is state.step and step.outcome is None
     results = {r.stage: r for r in step.stages} if step else {}
     stops = [_plan_stop(state, step, current)]
@@ -54,7 +54,7 @@ def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
 
 
 def _asked_profile(state: State, step: Step | None) -> RailStop | None:
-    """The stop of a profile that was asked for by itself, outside the trial; None where none was."""
+    """Return the stop of a profile that a person asked for, outside the trial; None if there is none."""
     if step is None or step.candidate is None:
         return None
     if state.wants_study(StudyKind.PROFILE, step.candidate):

@@ -1,4 +1,4 @@
-"""Sessions and steps as rows and as a whole, computed from the store alone."""
+"""Show sessions and steps, as rows and in full, from the store alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cutegen_core.views.rail import RailStop, rail
 
 
 class StepRow(NamedTuple):
-    """One line of the timeline."""
+    """A line of the timeline."""
 
     number: int
     idea: str
@@ -40,7 +40,7 @@ class StepRow(NamedTuple):
 
 
 class SessionRow(NamedTuple):
-    """One line of the list of sessions."""
+    """A line of the list of sessions."""
 
     id: str
     problem: str
@@ -55,7 +55,7 @@ class SessionRow(NamedTuple):
 
 
 class SessionView(NamedTuple):
-    """Everything the header, the rail, the timeline and the decide bar draw."""
+    """Everything that the header, the rail, the timeline and the decide bar draw."""
 
     id: str
     state: State
@@ -68,12 +68,12 @@ class SessionView(NamedTuple):
 
     @property
     def working(self) -> bool:
-        """The engine is at it, or will be at once; nobody is asked anything."""
+        """Return whether the engine works on the session, or will at once; no decision is due."""
         return self.state.status in (SessionState.READY, SessionState.RUNNING)
 
 
 class CallView(NamedTuple):
-    """One exchange with a model; `reply` is None while it runs."""
+    """An exchange with a model; `reply` is None while it runs."""
 
     role: Role
     model: str
@@ -83,7 +83,7 @@ class CallView(NamedTuple):
 
 
 class StepView(NamedTuple):
-    """One step in full.
+    """A step in full.
 
     `base_source` is what the diff is against, `prompt` what waits at a prompt or reply gate, `calls` what was asked and
     answered, `trial` None until the step was tried.
@@ -98,13 +98,13 @@ class StepView(NamedTuple):
 
 
 def session_rows(store: Store) -> list[SessionRow]:
-    """All sessions that can be read, newest first."""
+    """Return all sessions that can be read, newest first."""
     states = ((session, _readable(store, session)) for session in store.sessions())
     return [_session_row(session, state) for session, state in states if isinstance(state, State)]
 
 
 def unreadable_sessions(store: Store) -> dict[str, str]:
-    """The other ones, and why each cannot be read."""
+    """Return the sessions that cannot be read, each with the reason."""
     states = {session: _readable(store, session) for session in store.sessions()}
     return {session: str(error) for session, error in states.items() if isinstance(error, CutegenError)}
 
@@ -117,7 +117,7 @@ def _readable(store: Store, session: str) -> State | CutegenError:
 
 
 def session_view(store: Store, session: str) -> SessionView:
-    """The whole session; StoreError when it does not exist."""
+    """Return the whole session; StoreError if it does not exist."""
     state = state_of(store, session)
     best = state.best if state.best and state.passed(state.best) else None
     starred, shown = state.best_step, state.open_step or state.step
@@ -135,7 +135,7 @@ def session_view(store: Store, session: str) -> SessionView:
 
 
 def step_view(store: Store, session: str, number: int) -> StepView:
-    """One step with its texts; StoreError when the session has no such step."""
+    """Return a step with its texts; StoreError if the session has no such step."""
     state = state_of(store, session)
     step = next((s for s in state.steps if s.number == number), None)
     if step is None:
@@ -159,27 +159,27 @@ def step_view(store: Store, session: str, number: int) -> StepView:
 
 
 def _accepted(state: State, step: Step) -> bool:
-    """Its kernel passed the acceptance test, which is thorough."""
+    """Return whether the step's kernel passed the acceptance test, which is thorough."""
     last = state.acceptance
     return last is not None and last.candidate == step.candidate and last.status is Status.PASSED
 
 
 def outcome_step(state: State) -> Step | None:
-    """The step a session came to that nothing more happens in: the accepted kernel's, or the best one's where a
-    recording ends in a step without a kernel. None while it goes on."""
+    """Return the step that shows the result of a session that is over: the accepted kernel's, or the best one's if a
+    recording ends in a step without a kernel. None while the session goes on."""
     accepted = state.status is SessionState.ACCEPTED
     ended_empty = state.settings.imported and state.step is not None and state.step.candidate is None
     return state.step_of(state.best) if state.best and (accepted or ended_empty) else None
 
 
 def acceptance_trial(store: Store, state: State) -> Trial | None:
-    """The trial that accepted (or refused to accept) the candidate."""
+    """Return the trial that accepted, or refused to accept, the candidate."""
     tried: Tried | None = state.acceptance
     return store.record(Trial, tried.trial) if tried and tried.trial else None
 
 
 def base_trial(store: Store, state: State, step: Step) -> Trial | None:
-    """The trial of the candidate this step's kernel was made from; None when that was never tried."""
+    """Return the trial of the candidate this step's kernel was made from; None if that was never tried."""
     parent = step.parent or step.base
     made_from = state.step_of(parent) if parent and parent != step.candidate else None
     tried = made_from.verdict if made_from else None
@@ -187,12 +187,12 @@ def base_trial(store: Store, state: State, step: Step) -> Trial | None:
 
 
 def engine_line(store: Store) -> str:
-    """What the engine itself is doing ("preparing the emulator ..."), "" when it is ready. See `store.ENGINE_LINE`."""
+    """Return what the engine itself does ("preparing the emulator ..."), "" if it is ready. See `store.ENGINE_LINE`."""
     return store.live(ENGINE_LINE)
 
 
 def autonomy_words() -> Mapping[Autonomy, str]:
-    """What each autonomy mode does, for the person."""
+    """Return a line for each autonomy mode."""
     return {
         Autonomy.STEP: "stops at every gate that is on",
         Autonomy.UNTIL_FAILURE: "goes on by itself and stops at the first failure",

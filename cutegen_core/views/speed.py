@@ -1,4 +1,4 @@
-"""How fast the steps of a session are, read from their trials: latency, speedups, shares of the bound.
+"""Read how fast the steps of a session are from their trials: latency, speedups, shares of the bound.
 
 Of several workloads the first one stands for the kernel, as in `Performance.latency_us`.
 """
@@ -28,7 +28,7 @@ MARK_WORDS: Mapping[str, str] = {
 
 
 class Share(NamedTuple):
-    """How much of a bound a time reaches; `fraction` is above 1 where it is beaten."""
+    """The share of a bound that a time reaches; `fraction` is above 1 if the time beats it."""
 
     bound: Bound
     fraction: float
@@ -40,7 +40,7 @@ class Share(NamedTuple):
 
 
 class SpeedRow(NamedTuple):
-    """One timed step, ready for the timeline.
+    """A timed step, ready for the timeline.
 
     Attributes:
         noise: the measured A/A noise, relative.
@@ -61,12 +61,12 @@ class SpeedRow(NamedTuple):
 
 
 def strongest(workload: WorkloadPerformance) -> Speedup | None:
-    """The comparison with the fastest baseline: the smallest ratio. The session's own best is no baseline."""
+    """Return the comparison with the fastest baseline: the smallest ratio. The session's own best is no baseline."""
     return min((s for s in workload.speedups if s.baseline != BEST), key=lambda s: s.ratio, default=None)
 
 
 def share(workload: WorkloadPerformance, us: float | None = None) -> Share | None:
-    """Share of the bound for display: the graph's, or the compulsory one where nothing else was counted.
+    """Return the share of the bound to display: the graph's, or the compulsory one if nothing else was counted.
 
     Args:
         us: another time than the candidate's median.
@@ -77,14 +77,14 @@ def share(workload: WorkloadPerformance, us: float | None = None) -> Share | Non
 
 
 def suspect(trial: Trial, workload: WorkloadPerformance) -> Bound | None:
-    """The compulsory bound that made this workload's time SUSPECT, None where it is believed."""
+    """Return the compulsory bound that makes this workload's time SUSPECT, None if the time is believed."""
     bound = workload.bound(COMPULSORY) if trial.status is Status.SUSPECT else None
     return bound if bound and workload.candidate.median_us < bound.us else None
 
 
 def implied_peaks(bounds: tuple[Bound, ...]) -> Mapping[str, float]:
-    """The measured peaks the bounds were divided by: "bytes_per_s" and "flops_per_s"; absent where nothing of the kind
-    was counted."""
+    """Return the measured peaks that the bounds were divided by, "bytes_per_s" and "flops_per_s"; absent if nothing of
+    the kind was counted."""
     peaks: dict[str, float] = {}
     for bound in bounds:
         if bound.memory_us > 0:
@@ -95,13 +95,13 @@ def implied_peaks(bounds: tuple[Bound, ...]) -> Mapping[str, float]:
 
 
 def performance_of(store: Store, step: Step | None) -> Performance | None:
-    """What was measured of a step, None where nothing was."""
+    """Return what was measured of a step, None if nothing was."""
     tried = step.verdict if step else None
     return trial_of(store, tried.trial).performance if tried and tried.trial else None
 
 
 def speed_rows(store: Store, state: State) -> tuple[SpeedRow, ...]:
-    """Every timed step, in order."""
+    """Return every timed step, in order."""
     tried = ((s.number, s.verdict) for s in state.steps)
     found = ((number, t) for number, t in tried if t and t.trial and t.latency_ms is not None)
     rows = (_speed(store, number, tried.trial) for number, tried in found)
@@ -127,7 +127,7 @@ def timing_of(workload: WorkloadPerformance, contender: str) -> Timing | None:
 
 
 def compare_speed(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
-    """Measured numbers of two candidates, line by line, over the workloads either was timed on."""
+    """Return the measured numbers of two candidates, line by line, over the workloads either was timed on."""
     a, b = (_speed_numbers(t.performance) if t and t.performance else {} for t in (left, right))
     return tuple(Delta(name, unit, a.get((name, unit)), b.get((name, unit))) for name, unit in dict.fromkeys([*a, *b]))
 

@@ -1,4 +1,4 @@
-"""The steps of a session as a tree on lanes: the way to the best kernel, the branches, and what nobody built upon.
+"""Lay the steps of a session out as a tree on lanes: the path to the best kernel, the branches, and dead ends.
 
 1. A step hangs on the last earlier step whose kernel it was made from; 0 is the start.
 2. A step, the one that goes on from it, and so on, are a chain: one line, in one lane. The first chain leads to the
@@ -19,7 +19,7 @@ START = 0
 
 
 class TreeRow(NamedTuple):
-    """Where one step is drawn.
+    """The place where a step is drawn.
 
     Attributes:
         parent: number of the step it hangs on, `START` for none.
@@ -38,7 +38,7 @@ class TreeRow(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Steps in one lane; `above` is the index of the chain it comes from, its line is taken from `first` to `last`."""
+    """Steps in one lane; `above` is the index of the chain it comes from, its line runs from `first` to `last`."""
 
     members: tuple[int, ...]
     above: int
@@ -56,7 +56,7 @@ class _Waiting(NamedTuple):
 
 
 class _Tree:
-    """Who hangs on whom."""
+    """Which steps hang on which."""
 
     def __init__(self, parents: Mapping[int, int], best: int) -> None:
         self.children: dict[int, list[int]] = {number: [] for number in (START, *parents)}
@@ -68,7 +68,7 @@ class _Tree:
         return bool(self.children[number]) or number in self.best_way
 
     def next(self, number: int) -> int | None:
-        """The step that continues the chain."""
+        """Return the step that continues the chain."""
         found = [child for child in self.children[number] if self.goes_on(child)]
         return next((child for child in found if child in self.best_way), found[-1] if found else None)
 
@@ -80,7 +80,7 @@ class _Tree:
 
 
 def step_tree(state: State) -> tuple[TreeRow, ...]:
-    """A row for every step, in order."""
+    """Return a row for every step, in order."""
     parents = _parents(state)
     best = state.best_step
     tree = _Tree(parents, best.number if best else START)
@@ -115,7 +115,7 @@ def _way(number: int, parents: Mapping[int, int]) -> Iterator[int]:
 
 
 def _chains(tree: _Tree) -> tuple[list[_Chain], dict[int, int]]:
-    """Every chain after the one it comes from, and for every step the index of the chain whose line it hangs on."""
+    """Return every chain after the one it comes from, and for every step the index of the chain it hangs on."""
     chains: list[_Chain] = []
     hangs_on: dict[int, int] = {}
     waiting = [_Waiting(START, 0, START)]
@@ -134,7 +134,8 @@ def _chains(tree: _Tree) -> tuple[list[_Chain], dict[int, int]]:
 
 
 def _groups(tree: _Tree, late: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Those that hang on one line each: up to the last that goes on, as the line becomes its chain, and the others."""
+    """Split steps into those that hang on one line each: up to the last that goes on, as the line becomes its chain,
+    and the others."""
     cut = next((i for i in range(len(late), 0, -1) if tree.goes_on(late[i - 1])), 0)
     yield from (group for group in (late[:cut], late[cut:]) if group)
 
@@ -142,7 +143,7 @@ def _groups(tree: _Tree, late: Sequence[int]) -> Iterator[Sequence[int]]:
 def _hung(
     tree: _Tree, steps: Sequence[int], own: int | None, index: int, hangs_on: dict[int, int]
 ) -> Iterator[_Waiting]:
-    """Notes that these steps hang on this chain's line; yields the chains that begin there. `own` is of the chain."""
+    """Note that these steps hang on this chain's line; yield the chains that begin there. `own` is of the chain."""
     for number in steps:
         hangs_on[number] = index
         if number != own and tree.goes_on(number):
@@ -150,7 +151,7 @@ def _hung(
 
 
 def _lanes(chains: Sequence[_Chain]) -> list[int]:
-    """The lane of each chain."""
+    """Return the lane of each chain."""
     lanes = [-1] * len(chains)
     for index in sorted(range(len(chains)), key=lambda i: (chains[i].first, i)):
         chain = chains[index]
@@ -160,6 +161,6 @@ def _lanes(chains: Sequence[_Chain]) -> list[int]:
 
 
 def _free(chains: Sequence[_Chain], lanes: Sequence[int], leftmost: int, first: int, last: int) -> int:
-    """The first lane from `leftmost` on that no line takes between these steps."""
+    """Return the first lane from `leftmost` on that no line takes between these steps."""
     taken = {lanes[i] for i, chain in enumerate(chains) if chain.first <= last and chain.last >= first}
     return next(lane for lane in range(leftmost, leftmost + len(taken) + 1) if lane not in taken)

@@ -24,14 +24,14 @@ __all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redi
 
 
 def propose(graph: Graph, signature: Signature, name: str) -> tuple[Variant, ...]:
-    """The kernels for a reference, naive first. Raises NotInPlaybook with what is missing and what is covered."""
+    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered."""
     planner = _plan(graph, signature)
     taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
     return write_variants(planner.regions, planner.scratch, _identifier(name), taken)
 
 
 def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
-    """(name, idea) of every variant, in order. Raises NotInPlaybook."""
+    """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
     last: Region = _plan(graph, signature).regions[-1]
     return tuple((level.name, level.idea) for level in menu_of(last))
 
@@ -45,6 +45,6 @@ def _plan(graph: Graph, signature: Signature) -> Planner:
 
 
 def _identifier(name: str) -> str:
-    """A kernel name out of a problem's name: "23_Softmax" -> "softmax_kernel"."""
+    """Return a kernel name made from a problem's name: "23_Softmax" -> "softmax_kernel"."""
     words = re.sub(r"\W+", "_", name).strip("_").lower()
     return f"{re.sub(r'^[0-9_]+', '', words) or 'fused'}_kernel"

@@ -1,4 +1,4 @@
-"""One operation of a traced graph with its operands at hand, which is what a rule of the playbook is given."""
+"""An operation of a traced graph with its operands, as a rule of the playbook gets it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 def not_in_playbook(what: str) -> NotInPlaybook:
-    """The answer to an operation without a rule, with what is covered."""
+    """Return the error for an operation without a rule, with what is covered."""
     return NotInPlaybook(f"{what} is not in the playbook; {COVERED}")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One node with its operands at hand."""
+    """A node of the graph with its operands."""
 
     node: Node
     values: Mapping[str, Value]
 
     def operand(self, index: int, name: str = "", default: Operand = None) -> Operand:
-        """Positional operand `index`, or the keyword `name`, or `default`."""
+        """Return positional operand `index`, or the keyword `name`, or `default`."""
         if index < len(self.node.args):
             return self.node.args[index]
         return self.node.kwargs.get(name, default)
 
     def tensor(self, index: int, name: str = "") -> Value:
-        """An operand as a value, cast to the arithmetic of the result where it is a number."""
+        """Return an operand as a value; cast a number to the arithmetic of the result."""
         operand = self.operand(index, name)
         if isinstance(operand, Ref):
             if operand.node not in self.values:
@@ -47,7 +47,7 @@ class Call:
         raise not_in_playbook(f"'{self.node.op}' with operand {operand!r}")
 
     def _number_dtype(self, number: bool | int | float) -> str:
-        """Numbers take the dtype of the tensors they meet, unless they are floats among integers."""
+        """Return the dtype of a number among tensors: theirs, except for a float among integers."""
         for operand in self.node.args:
             if isinstance(operand, Ref) and operand.node in self.values:
                 dtype = self.values[operand.node].dtype
@@ -56,12 +56,12 @@ class Call:
         return self.node.dtype
 
     def floating(self, index: int) -> Value:
-        """A tensor operand in the result's dtype: integers entering float arithmetic are converted first."""
+        """Return a tensor operand in the result's dtype: integers that enter float arithmetic are converted first."""
         value = self.tensor(index)
         return cast(value, self.node.dtype) if self.node.dtype in FLOATS else value
 
     def scaled(self, index: int) -> Value:
-        """The second operand of add and sub, with `alpha`."""
+        """Return the second operand of add and sub, times `alpha`."""
         value, alpha = self.tensor(index), self.node.kwargs.get("alpha", 1)
         if alpha == 1 or not isinstance(alpha, int | float):
             return value
@@ -77,7 +77,7 @@ class Call:
         return value
 
     def integers(self, index: int, name: str = "") -> tuple[int, ...]:
-        """A dimension or a list of them; empty when it is not given."""
+        """Return a dimension, or a list of them; empty if not given."""
         value = self.operand(index, name)
         items = value if isinstance(value, tuple) else () if value is None else (value,)
         return tuple(int(i) for i in items if isinstance(i, int))

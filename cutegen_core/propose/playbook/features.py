@@ -1,4 +1,4 @@
-"""Which parts of CuTe a kernel really uses, counted in its code (comments and strings left out)."""
+"""Count which parts of CuTe a kernel really uses, in its code without comments and strings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEATURES: Mapping[str, str] = {
 
 
 def cute_features(source: str) -> Mapping[str, int]:
-    """Feature -> how often it is used; features that are not used are left out."""
+    """Return feature -> number of uses; unused features are left out."""
     code = code_only(source)
     counts = {name: len(re.findall(pattern, code)) for name, pattern in _FEATURES.items()}
     return {name: count for name, count in counts.items() if count}

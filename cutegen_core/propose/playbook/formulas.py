@@ -1,4 +1,4 @@
-"""Values combined as one writes a formula: in the dtype of the first operand, broadcast as PyTorch does."""
+"""Combine values as a formula is written: in the dtype of the first operand, broadcast as PyTorch does."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from cutegen_core.propose.playbook.values import Constant, Value, compute, const
 
 
 def cast(value: Value, dtype: str) -> Value:
-    """Another dtype; arithmetic between half, bfloat16 and float stays in float, so only kinds of arithmetic matter."""
+    """Return the value in another dtype; half and bfloat16 arithmetic stays in float, so only kinds of arithmetic
+    differ."""
     return value if value.dtype == dtype else compute("static_cast<{T}>({0})", value, dtype=dtype)
 
 
 def like(value: Value, number: float) -> Constant:
-    """A number in the value's dtype."""
+    """Return a number in the value's dtype."""
     return constant(number, value.dtype)
 
 
@@ -33,5 +34,5 @@ def div(a: Value, b: Value) -> Value:
 
 
 def apply(rule: str, value: Value) -> Value:
-    """A pointwise operation of one operand by its ATen name."""
+    """Apply a pointwise operation of one operand by its ATen name."""
     return compute(UNARY[rule], value, dtype=value.dtype)

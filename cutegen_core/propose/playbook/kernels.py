@@ -1,4 +1,4 @@
-"""One region's side of the templates, which call it `k`: a class for each kind of kernel.
+"""A region as the templates see it, under the name `k`: a class for each kind of kernel.
 
 1. The region's terms get readable names.
 2. Each tensor gets a layout of the coordinates the kernel walks, each number it needs becomes a parameter.
@@ -36,7 +36,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def _lay_out(self) -> None:
-        """Adds the numbers and every access of the region, with its layout, to the parameters."""
+        """Add the region's numbers, and every access with its layout, to the parameters."""
 
     @property
     def tensors(self) -> list[TensorText]:
@@ -52,17 +52,17 @@ class Kernel(ABC):
 
     @property
     def parameters(self) -> str:
-        """The C++ parameter list."""
+        """Return the C++ parameter list."""
         return self._parameters.text
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The plan's arguments, in the order of `parameters`."""
+        """Return the plan's arguments, in the order of `parameters`."""
         return self._parameters.arguments
 
 
 class ElementwiseKernel(Kernel):
-    """Every element of the result on its own, by a device function of its loads: `n` elements, vectors of `width`."""
+    """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
         out = self.region.out
@@ -84,13 +84,13 @@ class ElementwiseKernel(Kernel):
         return access.offset.size == 0
 
     def call(self, index: str, fragment: str = "") -> str:
-        """Arguments of the device function at one element; `fragment` is where flat tensors are in registers."""
+        """Return the device function's arguments at one element; `fragment` names where flat tensors are in registers."""
         loads = [f"static_cast<{t.ctype}>({_read(t, index, fragment)})" for t in self.statements.loads]
         return ", ".join([*loads, *self.sizes])
 
     @property
     def pointwise(self) -> str:
-        """The device function."""
+        """Return the device function."""
         terms = self.region.terms.terms
         taken = [f"{t.ctype} {t.name}" for t in self.statements.loads]
         taken += [f"{ctype} {name}" for name, ctype in self.sizes.items()]
@@ -101,7 +101,7 @@ class ElementwiseKernel(Kernel):
 
 
 class RowsKernel(Kernel):
-    """Each of `rows` rows of `cols` elements reduced; rows that are read whole come in vectors of `width`."""
+    """A kernel that reduces each of `rows` rows of `cols` elements; whole rows are read in vectors of `width`."""
 
     def _lay_out(self) -> None:
         outer, reduced = self.region.outer or NO_MODES, self.region.reduced
@@ -121,7 +121,7 @@ class RowsKernel(Kernel):
 
 
 class ProductKernel(Kernel):
-    """L products of M x K by K x N in `ctype`; `a_fast` and `b_fast`: rows, not K, are what lies together in memory."""
+    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""
 
     def _lay_out(self) -> None:
         *batch, rows, columns = self.region.outer

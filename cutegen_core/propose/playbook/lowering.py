@@ -1,4 +1,4 @@
-"""A traced graph in ATen operations -> `Value`s, composite operations taken apart.
+"""Lower a traced graph of ATen operations to `Value`s, with composite operations taken apart.
 
 softmax, layer norm and their kin become reductions and pointwise arithmetic in their numerically stable form, products
 become `Product`, views become `Move`: `rules` says how. What has no rule raises NotInPlaybook with its name.
@@ -15,7 +15,7 @@ from cutegen_core.records.problem import Signature
 
 
 def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
-    """One value per output of the signature. Raises NotInPlaybook naming the first operation without a rule."""
+    """Return one value per output of the signature; raise NotInPlaybook with the first operation that has no rule."""
     if graph.reason or not graph.nodes:
         raise NotInPlaybook(f"the reference could not be traced ({graph.reason or 'no operations'}); {COVERED}")
     names = {t.name for t in signature.inputs}
@@ -37,7 +37,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
 
 
 def _value(rule: str, call: Call) -> Value:
-    """The value of the node, in the node's dtype."""
+    """Return the value of the node, in the node's dtype."""
     dtype = "bool" if rule in COMPARISONS else call.node.dtype
     if rule in RULES:
         return RULES[rule](call)

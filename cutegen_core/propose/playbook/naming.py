@@ -1,4 +1,4 @@
-"""Names of one kernel file: none taken twice, none that CuTe, C++ or a template uses."""
+"""Choose the names of a kernel file: no name twice, none that CuTe, C++ or a template uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESERVED = frozenset(
 
 @dataclass
 class Naming:
-    """Names shared by all kernels of one file.
+    """The names that all kernels of a file share.
 
     Attributes:
         lets: expression -> name in `[let]`.
@@ -33,20 +33,20 @@ class Naming:
     tensors: dict[str, str] = field(default_factory=dict)
 
     def let(self, wanted: str, expression: str) -> str:
-        """The name of a number of the plan; the same expression has one name in a file."""
+        """Return the name of a number of the plan; the same expression has one name in a file."""
         if expression not in self.lets:
             self.lets[expression] = fresh(wanted, self.taken)
         return self.lets[expression]
 
     def tensor(self, name: str) -> str:
-        """The C++ name of a tensor: its own unless CuTe or C++ uses it."""
+        """Return the C++ name of a tensor: its own unless CuTe or C++ uses it."""
         if name not in self.tensors:
             self.tensors[name] = f"{name}_" if name in _RESERVED else name
         return self.tensors[name]
 
 
 def fresh(wanted: str, taken: set[str]) -> str:
-    """`wanted`, with a number after it when something else has the name."""
+    """Return `wanted`, with a number after it if the name is taken."""
     name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}{number}", number + 1

@@ -1,4 +1,4 @@
-"""What one kernel takes: pointers to its tensors, each with a layout of its region's coordinates, and numbers."""
+"""Collect what a kernel takes: pointers to its tensors, each with a layout of its region's coordinates, and numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Parameters:
 
     @property
     def text(self) -> str:
-        """The C++ parameter list."""
+        """Return the C++ parameter list."""
         pointers = [
             f"{ELEMENT[dtype]}{'' if tensor == self._written else ' const'}* {self._naming.tensor(tensor)}"
             for tensor, dtype in self._pointers.items()
@@ -87,7 +87,7 @@ class Parameters:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The plan's arguments, in the order of `text`."""
+        """Return the plan's arguments, in the order of `text`."""
         return (*self._pointers, *self._numbers)
 
     @property
@@ -98,12 +98,12 @@ class Parameters:
         return next((t for a, t in self._tensors if a is access), None)
 
     def vector_width(self, wide: Callable[[TensorText], bool]) -> int:
-        """Elements of one vector load that suit every tensor of this sort."""
+        """Return how many elements a vector load may have for every tensor of this sort."""
         widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t)], default=4)
         return max(1, VECTOR_BYTES // widest)
 
     def add(self, access: Access, layout: str, *, flat: bool = False, varies: bool = False) -> None:
-        """A tensor as it is addressed here."""
+        """Add a tensor as it is addressed here."""
         base = self._naming.tensor(access.tensor)
         pointer = base if access.offset.text == "0" else f"{base} + {self.number('offset', access.offset.text, 'long')}"
         # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
@@ -111,14 +111,14 @@ class Parameters:
         self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies)))
 
     def number(self, wanted: str, expression: str, ctype: str) -> str:
-        """The name of a number of the plan, which becomes a parameter."""
+        """Return the name of a number of the plan, which becomes a parameter."""
         name = self._naming.let(wanted, expression)
         # A count used in float arithmetic is also a length: the type of its first use serves both.
         self._numbers.setdefault(name, ctype)
         return name
 
     def nested(self, modes: Sequence[Mode], access: Access, whole: str = "") -> Nested:
-        """Merged modes, fastest first; one mode alone is not nested, and its extent is called `whole` if given."""
+        """Return merged modes, fastest first; a single mode is not nested, and its extent is called `whole` if given."""
         extents = [whole if len(modes) == 1 and whole else self._extent(m.extent) for m in reversed(modes)]
         strides = [self._stride(m.stride(access), access.tensor) for m in reversed(modes)]
         if len(modes) == 1:
@@ -136,7 +136,7 @@ class Parameters:
 
 
 def layout_of(*parts: Nested) -> str:
-    """A layout with a dimension for each part; of one part that is nested, a dimension for each of its modes."""
+    """Return a layout with a dimension for each part; for a single nested part, one for each of its modes."""
     if len(parts) == 1 and parts[0].shape.startswith("make_shape"):
         return f"make_layout({parts[0].shape}, {parts[0].stride})"
     shapes, strides = ", ".join(p.shape for p in parts), ", ".join(p.stride for p in parts)

@@ -105,12 +105,12 @@ __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
 
 
 def fill(code: str, operands: tuple[str, ...], ctype: str) -> str:
-    """`code` with its operands (names or literals) and the type of its arithmetic."""
+    """Return `code` with its operands (names or literals) and the type of its arithmetic filled in."""
     return code.format(*operands, T=ctype, f="f" if ctype == "float" else "")
 
 
 def literal(number: int | float | bool, ctype: str) -> str:
-    """A number in C++, in the given arithmetic type."""
+    """Return a number as C++, in the given arithmetic type."""
     if isinstance(number, bool) or ctype == "bool":
         return "true" if number else "false"
     if ctype == "long":

@@ -1,4 +1,4 @@
-"""The proposer that needs no model: the playbook's kernels in menu order, or the one a person's words ask for; "sweep"
+"""The proposer that needs no model: the playbook's kernels in menu order, or the one that an instruction names; "sweep"
 tries every combination of the current kernel's parameters."""
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from cutegen_core.records.decision import StudyKind
 
 
 class PlaybookProposer:
-    """Implements `proposer.Proposer`; the same request gets the same answer."""
+    """The playbook as a `propose.port.Proposer`; the same request gets the same answer."""
 
     name = "playbook"
     max_repairs = 0
 
     def respond(self, request: ProposalRequest) -> Answer:
-        """The next kernel nobody has tried; Finished when there is none, Declined for words that do not map."""
+        """Return the next kernel that was not tried; Finished if there is none, Declined for words that do not map."""
         try:
             variants = propose(request.graph, request.signature, request.problem.name)
         except NotInPlaybook as reason:

@@ -1,4 +1,4 @@
-"""A person's words -> a named variant of the playbook, with other parameters if asked for.
+"""Map a person's words to a named variant of the playbook, with other parameters if asked for.
 
 1. A word such as "vectorised" or "shuffle" names a variant; without one the current kernel is the one to change.
 2. `BLOCK = 512`, "512 threads", "larger tile", "fewer registers" change declared parameters.
@@ -37,7 +37,7 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 def redirect(text: str, variants: Sequence[Variant], base: str = "") -> Variant | None:
-    """The variant these words ask for; None when they name neither a variant of this menu nor a parameter of it.
+    """Return the variant that these words ask for; None if they name no variant and no parameter of this menu.
 
     Args:
         base: source of the kernel the person is looking at; parameters are changed in it when it declares them.
@@ -52,7 +52,7 @@ def redirect(text: str, variants: Sequence[Variant], base: str = "") -> Variant 
 
 
 def understood(variants: Sequence[Variant]) -> str:
-    """What a person can say, for the answer to words that do not map."""
+    """Return what a person can say, for the answer to words that do not map."""
     names = ", ".join(v.name for v in variants)
     params = sorted({p.name for v in variants for p in parse(v.source).params})
     settings = " / ".join(f"{p} = ..." for p in params)
@@ -71,7 +71,7 @@ def _named(words: str, variants: Sequence[Variant]) -> Variant | None:
 
 
 def _starts(named: Variant | None, variants: Sequence[Variant], base: str) -> list[Variant]:
-    """Kernels whose parameters could be meant, the likeliest first."""
+    """Return the kernels whose parameters could be meant, the likeliest first."""
     if named is not None:
         return [named]
     current = []
@@ -87,7 +87,7 @@ def _starts(named: Variant | None, variants: Sequence[Variant], base: str) -> li
 
 
 def _values(text: str, kernel: KernelFile) -> dict[str, int]:
-    """Parameter values the words ask for, in this kernel."""
+    """Return the parameter values that the words ask for, in this kernel."""
     defaults = kernel.defaults()
     values = {
         name: int(match[1])
@@ -113,7 +113,7 @@ def _threads(threads: int, defaults: Mapping[str, Number]) -> dict[str, int]:
 
 
 def _stepped(kernel: KernelFile, names: Sequence[str], direction: int) -> dict[str, int]:
-    """The neighbouring value of the first of these parameters that has one; BM and BN move together."""
+    """Return the neighbouring value of the first of these parameters that has one; BM and BN move together."""
     found: dict[str, int] = {}
     for parameter in kernel.params:
         stem = parameter.name.rstrip("0123456789")

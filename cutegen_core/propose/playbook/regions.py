@@ -1,4 +1,4 @@
-"""Values -> regions, one kernel each.
+"""Cut values into regions, one kernel each.
 
 1. A root with a reduction becomes a row region, a matrix product with what follows it a product region, the rest is
    elementwise.
@@ -46,7 +46,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Region:
-    """One kernel to be written.
+    """A kernel to write.
 
     Attributes:
         root: name (or literal) of the term that is stored.
@@ -66,13 +66,13 @@ class Region:
 
     @property
     def accesses(self) -> list[Access]:
-        """Every tensor access, the store last."""
+        """Return every tensor access, the store last."""
         operands = [x for x in (self.a, self.b) if x is not None]
         return [*operands, *(t.access for t in self.terms.loads if t.access is not None), self.out]
 
     @property
     def full_output(self) -> bool:
-        """The result varies along the reduction: softmax, not sum."""
+        """Return whether the result varies along the reduction: softmax does, sum does not."""
         return any(s in self.terms.reduced for s in self.out.strides)
 
 
@@ -95,13 +95,13 @@ class Planner:
     _written: dict[Value, Load] = field(default_factory=dict)
 
     def output(self, value: Value, tensor: str) -> None:
-        """Adds the region that writes `value` to `tensor`, after those it needs."""
+        """Add the region that writes `value` to `tensor`, after those it needs."""
         while isinstance(value, Reshape):
             value = value.operand
         self.regions.append(self._region(value, tensor))
 
     def materialise(self, value: Value) -> Load:
-        """A scratch tensor that holds `value`; one that holds it already is used again."""
+        """Return a scratch tensor that holds `value`; reuse one that holds it already."""
         if isinstance(value, Reshape):
             return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
         if isinstance(value, Load):
@@ -114,7 +114,7 @@ class Planner:
         return self._written[value]
 
     def _in_memory(self, value: Value) -> Value:
-        """`value` as a view of a tensor."""
+        """Return `value` as a view of a tensor."""
         if isinstance(value, Move):
             return replace(value, operand=self._in_memory(value.operand))
         return self.materialise(value)
@@ -165,7 +165,8 @@ class Planner:
         return Region(Kind.PRODUCT, terms, root, out, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
 
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> Access:
-        """How an operand of the product is addressed; one that is not a view of a tensor is written to one first."""
+        """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
+        first."""
         alone = Terms(terms.extents, self.materialise)
         access = alone.terms[alone.at(self._in_memory(value), coordinates)].access
         assert access is not None
@@ -173,7 +174,7 @@ class Planner:
 
 
 def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[Access]) -> tuple[Mode, ...]:
-    """Merges neighbours that every access walks as one: stride of the slower = stride * extent of the faster."""
+    """Merge neighbours that every access walks as one: stride of the slower = stride * extent of the faster."""
     modes: list[Mode] = []
     for symbol in symbols:
         extent = terms.extents[symbol]
@@ -191,7 +192,7 @@ def _access(store: Load, coordinates: Sequence[Coordinate]) -> Access:
 
 
 def _reductions(value: Value) -> Iterator[Reduce]:
-    """Reductions under `value`, outermost first, not looking inside them."""
+    """Return the reductions under `value`, outermost first, without those inside them."""
     if isinstance(value, Reduce):
         yield value
     elif isinstance(value, Compute):
@@ -202,7 +203,7 @@ def _reductions(value: Value) -> Iterator[Reduce]:
 
 
 def _accumulated(value: Value) -> Product | None:
-    """The first product that `value` is made of element by element."""
+    """Return the first product that `value` is made of element by element."""
     if isinstance(value, Product):
         return value
     if isinstance(value, Compute):
@@ -212,7 +213,7 @@ def _accumulated(value: Value) -> Product | None:
 
 
 def _row_coordinates(value: Value, reduction: Reduce) -> list[Coordinate] | None:
-    """Coordinates of `value` in the domain of `reduction`; None when the two do not belong together."""
+    """Return coordinates of `value` in the domain of `reduction`; None if the two do not belong together."""
     names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(reduction.axes)}
     if value.sizes == reduction.operand.sizes:
         return [names.get(k, f"o{k}") for k in range(len(value.dims))]

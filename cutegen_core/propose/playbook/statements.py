@@ -1,4 +1,4 @@
-"""The terms of a region as C++ statements, in the order in which a kernel computes them.
+"""Write the terms of a region as C++ statements, in the order in which a kernel computes them.
 
 1. `before`: what needs no reduction; of a product, what follows its sum.
 2. `passes`: one walk over the row for each level of reductions, and what can be computed once they are complete.
@@ -96,7 +96,7 @@ class Statements:
 
 
 def term_names(region: Region, naming: Naming) -> dict[str, str]:
-    """A readable name for each term: after its tensor, after its reduction, or t1, t2, ..."""
+    """Return a readable name for each term: after its tensor, after its reduction, or t1, t2, ..."""
     names: dict[str, str] = {}
     for term in region.terms.terms.values():
         if term.access is not None:
@@ -107,7 +107,7 @@ def term_names(region: Region, naming: Naming) -> dict[str, str]:
 
 
 def _all_needs(terms: Mapping[str, Term], roots: Sequence[str]) -> list[str]:
-    """Everything reachable from the roots, through reductions too."""
+    """Return everything reachable from the roots, through reductions too."""
     found: dict[str, None] = {}
     pending = [r for r in roots if r in terms]
     while pending:

@@ -1,4 +1,4 @@
-"""Values asked for at coordinates -> scalar terms, ready to be written as C++ statements.
+"""Turn values at coordinates into scalar terms, ready to be written as C++ statements.
 
 A region (one kernel) has a domain of symbols: output coordinates o0, o1, ..., reduction coordinates r0, r1, ...
 `Terms.at(value, coordinates)` walks a value top-down and leaves one term for every distinct scalar met on the way.
@@ -88,7 +88,7 @@ class Terms:
 
     @property
     def reduced(self) -> tuple[str, ...]:
-        """Reduction symbols, slowest first."""
+        """Return the reduction symbols, slowest first."""
         return tuple(s for s in self.extents if s.startswith("r"))
 
     @property
@@ -96,7 +96,7 @@ class Terms:
         return [t for t in self.terms.values() if t.access is not None]
 
     def at(self, value: Value, coordinates: Sequence[Coordinate]) -> str:
-        """The name (or literal) of `value` at these coordinates."""
+        """Return the name (or literal) of `value` at these coordinates."""
         match value:
             case Constant():
                 return literal(value.number, COMPUTE_TYPE[value.dtype])
@@ -169,7 +169,7 @@ class Terms:
         return self._known[key]
 
     def closure(self, roots: Sequence[str], *, varying: bool) -> list[Term]:
-        """What must be computed for `roots`, in order; reductions are there already."""
+        """Return what must be computed for `roots`, in order; reductions are there already."""
         wanted: set[str] = set()
         pending = [r for r in roots if r in self.terms]
         while pending:

@@ -46,7 +46,7 @@ ZERO = Extent("0", 0)
 
 
 def product(extents: Sequence[Extent]) -> Extent:
-    """The product of sizes; 1 for none."""
+    """Return the product of sizes; 1 for none."""
     result = ONE
     for extent in extents:
         result = result.times(extent)
@@ -146,36 +146,36 @@ class Reshape(Value):
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
-    """A contiguous tensor of the signature. An extent of 1 is taken to be 1 in every workload."""
+    """Return a contiguous tensor of the signature. An extent of 1 is taken to be 1 in every workload."""
     dims = (ONE if size == 1 else Extent(f"{tensor}.shape[{i}]", size) for i, size in enumerate(shape))
     return contiguous(tensor, dtype, tuple(dims))
 
 
 def contiguous(tensor: str, dtype: str, dims: tuple[Extent, ...]) -> Load:
-    """A tensor stored row-major with these extents."""
+    """Return a tensor stored row-major with these extents."""
     strides = tuple(product(dims[i + 1 :]) for i in range(len(dims)))
     return Load(dims, dtype, tensor, strides)
 
 
 def constant(number: int | float | bool, dtype: str) -> Constant:
-    """A number as a tensor of no dimensions."""
+    """Return a number as a tensor of no dimensions."""
     return Constant((), dtype, number)
 
 
 def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
-    """The common shape, by PyTorch's rule; of two equal extents the first one's expression is used."""
+    """Return the common shape, by PyTorch's rule; of two equal extents keep the first one's expression."""
     rank = max(len(v.dims) for v in values)
     padded = [(ONE,) * (rank - len(v.dims)) + v.dims for v in values]
     return tuple(next((e for e in column if e.size != 1), column[0]) for column in zip(*padded, strict=True))
 
 
 def compute(code: str, *operands: Value, dtype: str) -> Compute:
-    """Pointwise arithmetic with broadcasting."""
+    """Return pointwise arithmetic with broadcasting."""
     return Compute(broadcast(operands), dtype, code, operands)
 
 
 def permute(value: Value, order: Sequence[int]) -> Value:
-    """Dimension i of the result is dimension order[i] of `value`."""
+    """Return the value with dimension i being dimension order[i] of `value`."""
     positions = [o % len(value.dims) for o in order]
     if positions == sorted(positions):
         return value
@@ -184,21 +184,21 @@ def permute(value: Value, order: Sequence[int]) -> Value:
 
 
 def unsqueeze(value: Value, axis: int) -> Value:
-    """Adds an extent of 1."""
+    """Add an extent of 1."""
     axis %= len(value.dims) + 1
     sources = tuple(k if k < axis else k + 1 for k in range(len(value.dims)))
     return Move((*value.dims[:axis], ONE, *value.dims[axis:]), value.dtype, value, sources)
 
 
 def squeeze(value: Value, axes: Sequence[int]) -> Value:
-    """Removes extents of 1 at `axes`."""
+    """Remove extents of 1 at `axes`."""
     kept = [i for i in range(len(value.dims)) if i not in axes]
     sources = tuple(kept.index(i) if i in kept else None for i in range(len(value.dims)))
     return Move(tuple(value.dims[i] for i in kept), value.dtype, value, sources)
 
 
 def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
-    """Broadcasts to `dims`."""
+    """Broadcast to `dims`."""
     lead = len(dims) - len(value.dims)
     sources = tuple(
         None if own.size == 1 and dims[lead + k].size != 1 else lead + k for k, own in enumerate(value.dims)
@@ -207,7 +207,7 @@ def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
 
 
 def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
-    """`length` positions from `start` along one dimension.
+    """Return `length` positions from `start` along one dimension.
 
     Raises:
         NotInPlaybook: a part of a result that another kernel computes.
@@ -235,7 +235,7 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
 
 
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
-    """A reduction; `axes` empty means all."""
+    """Return a reduction; empty `axes` means all."""
     rank = len(value.dims)
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
     dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
@@ -244,7 +244,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
 
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
-    """The same elements, row-major, in other extents; `inferred` is the position PyTorch was asked to work out."""
+    """Return the same elements, row-major, in other extents; `inferred` is the position that PyTorch works out."""
     return value if tuple(sizes) == value.sizes else _reshaped(value, regroup(value.dims, sizes, inferred))
 
 
@@ -258,12 +258,12 @@ def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
 
 
 def squeeze_all(value: Value) -> Value:
-    """A value of one element, without dimensions."""
+    """Return a value of one element, without dimensions."""
     return squeeze(value, range(len(value.dims)))
 
 
 def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) -> tuple[Extent, ...]:
-    """Symbolic extents for a row-major reshape: equal sizes keep their expression, merged ones multiply.
+    """Return symbolic extents for a row-major reshape: equal sizes keep their expression, merged ones multiply.
 
     A split extent takes its parts as fixed numbers, but the inferred one (else the first) as what is left.
     """

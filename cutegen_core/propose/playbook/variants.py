@@ -1,4 +1,4 @@
-"""The menus: for each kind of region the kernels of a naive, a better and a tuned variant, in that order.
+"""The menus: for each kind of region a naive, a better and a tuned kernel, in that order.
 
 One variant is one clear idea. A file of several regions takes each region's kernels of the same level.
 """
@@ -17,7 +17,7 @@ from cutegen_core.propose.playbook.writing import LaunchText, ParameterText, ren
 
 @dataclass(frozen=True)
 class Variant:
-    """One kernel of the playbook.
+    """A kernel of the playbook.
 
     Attributes:
         name: short and unique in its menu, such as "naive" or "registers".
@@ -45,7 +45,7 @@ class Piece:
     launches: list[LaunchText] = field(default_factory=list)
 
     def param(self, name: str, default: int, *values: int) -> str:
-        """Adds a parameter, tunable where it has several values, and returns its name."""
+        """Add a parameter, tunable if it has several values, and return its name."""
         self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
         return name + self.suffix
 
@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Level:
-    """One entry of a menu."""
+    """An entry of a menu."""
 
     name: str
     idea: str
@@ -111,7 +111,7 @@ def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: b
 
 
 def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    """Rows that fit go to the register kernel, all others to the streaming one."""
+    """Give rows that fit to the register kernel, all others to the streaming one."""
     piece, k = Piece(suffix), RowsKernel(region, name, naming)
     block, items = _row_shape(region.reduced[-1].extent.size // k.width)
     p = {
@@ -128,7 +128,8 @@ def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> P
 
 
 def _row_shape(vectors: int) -> tuple[int, int]:
-    """Threads and vectors a thread for rows of so many vectors: as few threads as hold them, four vectors each."""
+    """Return threads, and vectors per thread, for rows of so many vectors: the fewest threads that hold them, four
+    vectors each."""
     shapes = [(block, items) for items in (4, 8) for block in THREADS[1:]]
     return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
@@ -208,7 +209,7 @@ PRODUCT = (
 
 
 def menu_of(region: Region) -> tuple[Level, ...]:
-    """The menu that fits a region's memory order."""
+    """Return the menu that fits a region's memory order."""
     if region.kind is Kind.ELEMENTWISE:
         return ELEMENTWISE
     if region.kind is Kind.PRODUCT:
@@ -229,7 +230,7 @@ def menu_of(region: Region) -> tuple[Level, ...]:
 def write_variants(
     regions: Sequence[Region], scratch: Sequence[Scratch], name: str, taken: set[str]
 ) -> tuple[Variant, ...]:
-    """Every variant of these regions; the last region's menu gives the names."""
+    """Return every variant of these regions; the last region's menu gives the names."""
     menus = [menu_of(r) for r in regions]
     return tuple(_variant(level, menus, regions, scratch, name, set(taken)) for level in range(len(menus[-1])))
 

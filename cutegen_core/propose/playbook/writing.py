@@ -1,4 +1,4 @@
-"""Kernels -> the text of a kernel file: templates filled in, the helpers they use, the launch plan in front."""
+"""Write kernels as a kernel file: the launch plan, the helpers they use, the filled-in templates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _templates() -> jinja2.Environment:
 
 
 def render(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
-    """A template with blank lines folded."""
+    """Return a rendered template with blank lines folded."""
     text = _templates().get_template(template).render(**values)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text))
     return re.sub(r"\{\n\n", "{\n", re.sub(r"\n\n(?=    |  \}|\})", "\n", text)).strip("\n") + "\n"
@@ -59,7 +59,7 @@ def write_file(
     idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[Scratch],
     launches: Sequence[LaunchText], code: str,
 ) -> str:  # fmt: skip
-    """The whole kernel file."""
+    """Return the whole kernel file."""
     lines = [f'idea = "{idea}"', ""]
     mentioned = re.findall(r"\w+", " ".join(f"{' '.join((*t.grid, *t.args))} {t.when}" for t in launches))
     lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
@@ -90,7 +90,7 @@ def _values(parameter: ParameterText) -> str:
 
 
 def _helpers(code: str) -> str:
-    """Device functions that the code mentions, in an order in which each knows those it uses."""
+    """Return the device functions that the code mentions, each after those it uses."""
     text = render("helpers.j2", used=code).strip("\n")
     text = f"{text}\n\n" if text else ""
     used = set(re.findall(r"\b\w+\b", code))

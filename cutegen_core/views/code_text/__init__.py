@@ -1,1 +1,1 @@
-"""Kernel sources as pictures need them: coloured pieces, the rows of a difference, the words that changed."""
+"""Kernel sources as pictures need them: coloured pieces, the rows of a diff, the words that changed."""

@@ -1,4 +1,4 @@
-"""The difference of two sources as rows: which lines stand opposite which, what is folded away."""
+"""Diff two sources as rows: which lines stand opposite which, and what is folded away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTEXT_LINES = 3
 
 
 class Row(NamedTuple):
-    """One row; `left` and `right` are line indices, None where a side has none. A gap stands for `hidden` lines.
+    """A row of a diff; `left` and `right` are line indices, None if a side has none. A gap stands for `hidden` lines.
 
     A "changed" row with both sides is one line that was changed; `words` says where.
     """
@@ -32,7 +32,7 @@ class Summary(NamedTuple):
 
 @lru_cache(maxsize=32)
 def rows(left: str, right: str, *, keep: tuple[int, ...] = (), context: int = CONTEXT_LINES) -> tuple[Row, ...]:
-    """Rows with `context` equal lines around each change and around each line of the new source in `keep`."""
+    """Return rows with `context` unchanged lines around each change and each line of the new source in `keep`."""
     a, b = plain_lines(left), plain_lines(right)
     near = {number - 1 + offset for number in keep for offset in range(-context, context + 1)}
     found: list[Row] = []
@@ -50,7 +50,7 @@ def rows(left: str, right: str, *, keep: tuple[int, ...] = (), context: int = CO
 
 
 def summary(left: str, right: str) -> Summary:
-    """How many lines were added and removed; a changed line is both."""
+    """Return how many lines were added and removed; a changed line counts as both."""
     changed = [row for row in rows(left, right) if row.kind == "changed"]
     return Summary(sum(row.right is not None for row in changed), sum(row.left is not None for row in changed))
 
@@ -71,7 +71,7 @@ def _changed(a: list[str], b: list[str], left: tuple[int, int], right: tuple[int
 
 
 def _equal(i1: int, j1: int, count: int, shown: set[int]) -> list[Row]:
-    """Equal lines, runs of more than one that need not be shown folded into gaps."""
+    """Return unchanged lines, with runs of more than one that need not be shown folded into gaps."""
     found: list[Row] = []
     for visible, group in groupby(range(count), key=lambda k: j1 + k in shown):
         offsets = list(group)

@@ -1,4 +1,4 @@
-"""Pygments to HTML, one string per source line, so that a diff can pick lines of both sides and mark words in them."""
+"""Highlight sources with Pygments, one HTML string per source line, so that a diff can pick lines and mark words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
 @lru_cache(maxsize=64)
 def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...], ...]:
-    """Every line as coloured pieces, not escaped yet."""
+    """Return every line as coloured pieces, not escaped yet."""
     lexer = _LEXERS[language](stripnl=False, ensurenl=False)
     finished: list[tuple[Piece, ...]] = []
     current: list[Piece] = []
@@ -48,12 +48,12 @@ def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...],
 
 @lru_cache(maxsize=64)
 def lines(source: str, language: Language = "cuda") -> tuple[str, ...]:
-    """HTML of every line; everything in it is escaped."""
+    """Return the HTML of every line, escaped."""
     return tuple(marked(line, ()) for line in pieces(source, language))
 
 
 def marked(line: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> str:
-    """HTML of one line with the characters in `ranges` marked; everything in it is escaped."""
+    """Return the HTML of a line with the characters in `ranges` marked, escaped."""
     html: list[str] = []
     at = 0
     for piece in line:
@@ -66,12 +66,12 @@ def marked(line: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def without_indent(line: str) -> str:
-    """HTML of a line from `lines`, without the spaces it begins with."""
+    """Return the HTML of a line from `lines` without its leading spaces."""
     return _INDENT.sub("", line)
 
 
 def block(source: str, language: Language) -> str:
-    """HTML of a whole text with line numbers."""
+    """Return the HTML of a whole text with line numbers."""
     rows = (f'<tr><td class="cg-ln">{i}</td><td>{line}</td></tr>' for i, line in enumerate(lines(source, language), 1))
     return f'<table class="cg-code" tabindex="0" aria-label="source">{"".join(rows)}</table>'
 

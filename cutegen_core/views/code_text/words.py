@@ -1,4 +1,4 @@
-"""Which words of two lines differ, and which removed line belongs to which added one."""
+"""Find the words in which two lines differ, and the removed line that belongs to an added one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Range = tuple[int, int]
 
 
 class Changed(NamedTuple):
-    """Character ranges that differ, in either line; empty where the lines are too unlike for it to help."""
+    """The character ranges in which two lines differ; empty where the lines are too unlike to help."""
 
     old: tuple[Range, ...]
     new: tuple[Range, ...]
@@ -26,7 +26,7 @@ class Changed(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def changed(old: str, new: str) -> Changed:
-    """The words that differ."""
+    """Return the words that differ."""
     a, b = _WORD.findall(old), _WORD.findall(new)
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < ALIKE:
@@ -38,7 +38,7 @@ def changed(old: str, new: str) -> Changed:
 
 
 def aligned(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """Rows of a side-by-side picture: lines that are alike opposite each other, the others in their order."""
+    """Return the rows of a side-by-side picture: similar lines opposite each other, the others in their order."""
     rows: list[tuple[int | None, int | None]] = []
     i = j = 0
     for one, other in [*_anchors(removed, added), (len(removed), len(added))]:
@@ -51,7 +51,7 @@ def aligned(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int | No
 
 
 def _anchors(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of lines that are alike, in the order of both sides."""
+    """Return pairs of similar lines, in the order of both sides."""
     if len(removed) * len(added) > MOST_PAIRS:
         return []
     found, begin = [], 0

@@ -1,4 +1,4 @@
-"""What the CuTe layouts, tiled copies and tiled MMAs of a kernel really are: found in its text, evaluated by compiling.
+"""Show what the CuTe layouts, tiled copies and tiled MMAs of a kernel are: found in its text, evaluated by compiling.
 
 1. `reading.find` lists the declarations of a kernel that are layouts or partitions, with the declarations they need.
 2. `probe.evaluate` builds and runs a kernel that evaluates one of them, on any executor; the emulator will do.

@@ -1,4 +1,4 @@
-"""Bank conflicts of a shared-memory layout, counted by the rule of the hardware.
+"""Count the bank conflicts of a shared-memory layout by the rule of the hardware.
 
 Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of 128 bytes: all 32 threads together for up
 to 4 bytes a thread, halves of the warp for 8, quarters for 16 (CUDA C++ Programming Guide, "Shared Memory"). In a phase
@@ -25,12 +25,12 @@ class Pattern(StrEnum):
 
 
 def bank(offset: int, itemsize: int) -> int:
-    """The bank of an element at this offset (in elements)."""
+    """Return the bank of an element at this offset (in elements)."""
     return offset * itemsize // BANK_BYTES % BANKS
 
 
 def conflicts(table: LayoutTable, itemsize: int, width: int, pattern: Pattern) -> int:
-    """The worst conflict over every warp access of the pattern.
+    """Return the worst conflict over every warp access of the pattern.
 
     Args:
         itemsize: bytes of an element.

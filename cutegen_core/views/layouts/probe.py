@@ -1,4 +1,4 @@
-"""Evaluates one CuTe expression at every coordinate, by compiling and running a kernel that does nothing else."""
+"""Evaluate a CuTe expression at every coordinate, by compiling and running a kernel that does nothing else."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ __global__ void cutegen_probe(int* out) {
 
 
 def probe_source(expression: str, before: Sequence[str] = ()) -> str:
-    """A kernel file that evaluates the expression at every coordinate.
+    """Return a kernel file that evaluates the expression at every coordinate.
 
     Raises:
         UsageError: the expression is empty or is no single expression.
@@ -104,7 +104,7 @@ def probe_source(expression: str, before: Sequence[str] = ()) -> str:
 def evaluate(
     executor: Executor, device: DeviceNumbers, expression: str, before: Sequence[str] = (), timeout_s: float = 20.0
 ) -> tuple[Picture, ...]:
-    """The layout, or the operands of the partition.
+    """Return the layout, or the operands of the partition.
 
     Raises:
         UsageError: it does not compile or run; the message tells why and what to do.

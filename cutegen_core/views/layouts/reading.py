@@ -1,4 +1,4 @@
-"""The layouts, tiled copies and tiled MMAs a kernel's text declares, each with the declarations it needs."""
+"""Find the layouts, tiled copies and tiled MMAs that a kernel's text declares, each with the declarations it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Declared:
 
 
 def find(source: str, params: Mapping[str, int | float]) -> tuple[Declared, ...]:
-    """Everything in the kernel that can be drawn, in its order. Names that `params` gives are constants."""
+    """Return everything in the kernel that can be drawn, in its order. Names in `params` are constants."""
     code = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
     known: dict[str, str] = {name: f"constexpr auto {name} = {value};" for name, value in params.items()}
     needs: dict[str, tuple[str, ...]] = dict.fromkeys(known, ())
@@ -53,7 +53,7 @@ def find(source: str, params: Mapping[str, int | float]) -> tuple[Declared, ...]
 
 
 def _declarations(code: str) -> Iterator[tuple[str, bool, str, str, int]]:
-    """Name, whether it is a type, keyword, expression, line."""
+    """Return name, whether it is a type, keyword, expression and line of each declaration."""
     for match in _DECLARED.finditer(code):
         expression = _expression(code, match.end())
         name = match["type"] or match["number"] or match["value"]
@@ -64,7 +64,7 @@ def _declarations(code: str) -> Iterator[tuple[str, bool, str, str, int]]:
 
 
 def _expression(code: str, begin: int) -> str:
-    """Up to the semicolon that ends the statement; "" where there is none."""
+    """Return the text up to the semicolon that ends the statement; "" if there is none."""
     depth = 0
     for at in range(begin, min(len(code), begin + 4000)):
         letter = code[at]
@@ -77,7 +77,7 @@ def _expression(code: str, begin: int) -> str:
 
 
 def _closure(names: Sequence[str], known: Mapping[str, str], needs: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The statements behind the names and behind what those need, in the order of the text."""
+    """Return the statements behind the names, and behind what those need, in the order of the text."""
     wanted: set[str] = set()
     waiting = [name for name in names if name in known]
     while waiting:
