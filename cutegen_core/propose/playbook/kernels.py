@@ -84,7 +84,7 @@ class ElementwiseKernel(Kernel):
         return access.offset.size == 0
 
     def call(self, index: str, fragment: str = "") -> str:
-        """Return the device function's arguments at one element; `fragment` names where flat tensors are in registers."""
+        """Return the device function's arguments at one element; `fragment` names flat tensors held in registers."""
         loads = [f"static_cast<{t.ctype}>({_read(t, index, fragment)})" for t in self.statements.loads]
         return ", ".join([*loads, *self.sizes])
 

@@ -118,7 +118,7 @@ class Parameters:
         return name
 
     def nested(self, modes: Sequence[Mode], access: Access, whole: str = "") -> Nested:
-        """Return merged modes, fastest first; a single mode is not nested, and its extent is called `whole` if given."""
+        """Return merged modes, fastest first; a single mode stays flat, its extent called `whole` if given."""
         extents = [whole if len(modes) == 1 and whole else self._extent(m.extent) for m in reversed(modes)]
         strides = [self._stride(m.stride(access), access.tensor) for m in reversed(modes)]
         if len(modes) == 1:
