@@ -95,7 +95,7 @@ def _add_kernels(command: _AddCommand) -> None:
     )  # fmt: skip
     run.add_argument(
         "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
-        help=f"who answers the strategy: {', '.join(ANSWERERS)} (default: %(default)s)",
+        help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
     )  # fmt: skip
     run.add_argument(
         "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"

@@ -65,6 +65,7 @@ class Finding:
         return {"rule": self.rule, **words, **({"workloads": mended} if mended else {})}
 
 
+NO_FINDINGS = "no findings"
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 RULES: Mapping[str, Rule] = {
@@ -179,7 +180,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "too-large": Rule(
         _ERROR,
-        "It cannot be timed here: a set of buffers must fit into half of the device's memory; the judge needs the rest.",
+        "It cannot be timed here: one set of buffers must fit into half of its memory; the judge needs the rest.",
         "Make the benchmark's sizes smaller.",
     ),
     "no-benchmark": Rule(

@@ -16,7 +16,7 @@ import streamlit as st
 from cutegen_core.machine.device import Device, target
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload
 from cutegen_core.views.wording import counted
@@ -95,7 +95,7 @@ def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
 def _counted(found: tuple[Finding, ...]) -> str:
     """Count the findings: "1 error, 2 notes"."""
     numbers = {severity: sum(f.severity is severity for f in found) for severity in Severity}
-    return ", ".join(counted(n, word) for word, n in numbers.items() if n) or "no findings"
+    return ", ".join(counted(n, word) for word, n in numbers.items() if n) or NO_FINDINGS
 
 
 def start(problem: Problem, device: Device) -> None:
