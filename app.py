@@ -1,7 +1,7 @@
-"""The served application: `streamlit run app.py`, or `cutegen app`.
+"""Serve the application: `streamlit run app.py`, or `cutegen app`.
 
-It checks who may come in before the websocket opens (`pages/components/access/access.py`), keeps the engine running,
-and leaves the drawing to `pages/components/shared/frame.py`: there, a deep link on a cold server runs inside the frame.
+It checks access before the websocket opens (`pages/components/access/access.py`), keeps the engine running, and leaves
+drawing to `pages/components/shared/frame.py`, so that a deep link on a cold server runs inside the frame.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from pages.components.shared import quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.share.exports")
-"""The first session page would wait for these: seconds on a cold disk. (Streamlit looks for pandas in a component.)"""
+"""Imported early: on a cold disk the first session page would wait seconds for them. (Streamlit imports pandas in a
+component.)"""
 
 
 @asynccontextmanager
@@ -48,7 +49,7 @@ def _keep_engine(stop: threading.Event) -> None:
 
 
 def _middleware() -> list[Middleware]:
-    """The Host is checked on this machine's own addresses; elsewhere a token or a login is what lets anybody in."""
+    """Check the Host on a loopback address; on any other, let in only who has a token or a login."""
     address = st.get_option("server.address")
     if not access.is_wanted(address):
         return [Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)]

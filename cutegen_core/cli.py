@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 2
     except KeyboardInterrupt:
-        print("interrupted; a session goes on in the engine (`cutegen sessions`)", file=sys.stderr)
+        print("interrupted; `cutegen sessions` shows the state of a session", file=sys.stderr)
         return 2
 
 
@@ -49,7 +49,7 @@ def command_names() -> tuple[str, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cutegen", description="From a PyTorch reference to a proven CuTe kernel.")
+    parser = argparse.ArgumentParser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         sub = subcommands.add_parser(name, help=help_text, description=help_text)
         sub.set_defaults(command=run)
         if run is not commands.serve:
-            sub.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+            sub.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
         return sub
 
     _add_machine_and_problems(command)
@@ -67,64 +67,69 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_machine_and_problems(command: _AddCommand) -> None:
-    app = command("app", commands.serve, "serve the workbench and open the browser")
-    app.add_argument("--port", type=int, default=8501)
-    app.add_argument("--no-browser", action="store_true")
-    examination = command("doctor", commands.show_doctor, "what this machine can do, with the fix for what it can't")
+    app = command("app", commands.serve, "serve the workbench and open a browser")
+    app.add_argument("--port", type=int, default=8501, help="port to serve on (default: %(default)s)")
+    app.add_argument("--no-browser", action="store_true", help="open no browser")
+    examination = command("doctor", commands.show_doctor, "check this machine and show how to fix what is missing")
     examination.add_argument(
-        "--measure",
-        action="store_true",
-        help="first measure what the GPU can do at best and try the profiler out (15 s)",
+        "--measure", action="store_true", help="first measure the GPU's peaks and test the profiler (15 s)"
     )
-    listing = command("problems", commands.list_problems, "the built-in problems, or those of a file or folder")
-    listing.add_argument("--path", help="a KernelBench file or a folder of them")
+    listing = command("problems", commands.list_problems, "list the built-in and saved problems, or those of a path")
+    listing.add_argument("--path", metavar="PATH", help="list a KernelBench file or a folder of them instead")
     listing.add_argument(
         "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
-        help="say what is doubtful about them, or about this one (1: an error was found)",
+        help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
 
 
 def _add_kernels(command: _AddCommand) -> None:
-    check = command("check", commands.check, "take one kernel file through the stages")
-    check.add_argument("file", type=Path)
+    check = command("check", commands.check, "run one kernel file through the stages")
+    check.add_argument("file", type=Path, help="kernel file (.cu)")
     _add_problem(check)
-    check.add_argument("--seed", type=int, help="of the inputs; a fresh one unless given")
-    run = command("run", commands.run, "refine a problem's kernel")
+    check.add_argument("--seed", type=int, metavar="N", help="seed of the inputs (default: a fresh one)")
+    run = command("run", commands.run, "refine a kernel for a problem")
     _add_problem(run)
-    run.add_argument("--strategy", choices=list(STRATEGIES), default="cutegen", help="how the kernel is refined")
-    answerers = ", ".join(ANSWERERS)
     run.add_argument(
-        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO", help=f"who answers: {answerers}"
+        "--strategy", choices=list(STRATEGIES), default="cutegen",
+        help="how the kernel is refined (default: %(default)s)",
+    )  # fmt: skip
+    run.add_argument(
+        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
+        help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
+    )  # fmt: skip
+    run.add_argument(
+        "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
     )
-    run.add_argument("--base-url", help="of an OpenAI-compatible server; the key comes from CUTEGEN_API_KEY")
-    run.add_argument("--model", default="", help="the model's name there, or the name of one set up before")
-    run.add_argument("--budget-tokens", type=int, help="tokens the session may use, prompts and answers")
-    run.add_argument("--max-steps", type=int, default=40)
-    run.add_argument("--auto", action="store_true", help="go on to the end without a person")
-    replay = command(
-        "replay", commands.replay, "replay a session: same prompts and replies, everything else really run"
-    )
-    replay.add_argument("session", help="its id, or a recording to import first")
+    run.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
+    run.add_argument("--budget-tokens", type=int, metavar="N", help="token limit for prompts and replies together")
+    run.add_argument("--max-steps", type=int, default=40, metavar="N", help="step limit (default: %(default)s)")
+    run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
+    replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
+    replay.add_argument("session", help="session id, or a recording to import first")
     _add_executor(replay)
-    replay.add_argument("--arch")
+    _add_arch(replay, "the recorded session's")
 
 
 def _add_sessions(command: _AddCommand) -> None:
-    importing = command("import", commands.import_, "a recording, CuTeGen nodes or a KernelBench run, read-only")
-    importing.add_argument("path", type=Path)
-    command("sessions", commands.list_sessions, "all sessions of this workspace")
-    show = command("show", commands.show, "one session, step by step")
-    show.add_argument("session", help="its id, or the beginning of it")
-    exporting = command("export", commands.export_session, "write a session's kernel or its trajectory to a file")
-    exporting.add_argument("session")
-    exporting.add_argument("--format", choices=tuple(FORMATS), default="cu")
-    exporting.add_argument("-o", "--output", type=Path, required=True, help="where to")
+    importing = command("import", commands.import_, "import a recording, CuTeGen nodes or a KernelBench run, read-only")
+    importing.add_argument("path", type=Path, help="file or folder to import")
+    command("sessions", commands.list_sessions, "list the sessions of this workspace")
+    show = command("show", commands.show, "show one session step by step")
+    show.add_argument("session", help="session id, or its first characters")
+    exporting = command("export", commands.export_session, "write a session's kernel or trajectory to a file")
+    exporting.add_argument("session", help="session id, or its first characters")
+    exporting.add_argument(
+        "--format", choices=tuple(FORMATS), default="cu", help="what to write (default: %(default)s)"
+    )
+    exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 
 def _add_problem(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--problem", required=True, help="a built-in name or the path of a KernelBench file")
+    parser.add_argument(
+        "--problem", required=True, metavar="NAME_OR_PATH", help="built-in or saved problem, or a KernelBench file"
+    )
     _add_executor(parser)
-    parser.add_argument("--arch", help="compile target such as sm_90a; the GPU's own, else sm_90a")
+    _add_arch(parser, "the GPU's, or sm_90a without one")
 
 
 def _answerer(text: str) -> AnsweredBy:
@@ -136,7 +141,13 @@ def _answerer(text: str) -> AnsweredBy:
 
 
 def _add_executor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--executor", choices=EXECUTORS, help="gpu, or cpu (the emulator); the GPU where there is one")
+    parser.add_argument(
+        "--executor", choices=EXECUTORS, help="gpu, or cpu for the emulator (default: the GPU if there is one)"
+    )
+
+
+def _add_arch(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--arch", metavar="ARCH", help=f"compile target such as sm_90a (default: {default})")
 
 
 if __name__ == "__main__":

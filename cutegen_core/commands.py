@@ -38,6 +38,7 @@ from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views.wording import counted
 from cutegen_core.wiring import executor_named
 
 
@@ -164,7 +165,7 @@ def import_(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(imported._asdict())
     else:
-        print(f"session {imported.session}: {imported.steps} steps. {imported.note}")
+        print(f"session {imported.session}: {counted(imported.steps, 'step')}. {imported.note}")
     return 0
 
 
@@ -237,7 +238,7 @@ def export_session(arguments: argparse.Namespace) -> int:
     store = Store()
     session = store.find_session(arguments.session)
     if not arguments.json and arguments.format not in ("html", "jsonl"):
-        print("compiling it with nvcc where there is one, a minute or two", file=sys.stderr)
+        print("compiling with nvcc, if installed; this takes a minute or two", file=sys.stderr)
     exported = export(store, session, arguments.format, arguments.output)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}

@@ -44,21 +44,21 @@ class Tour:
     def start(self) -> None:
         shot, start = self.film.take, self.page.get_by_role("button", name="Start", exact=True)
         self.page.goto(self.url)
-        shot("A PyTorch softmax is to become a CuTe kernel", self._text("What this machine can do"), seconds=3)
-        self.page.get_by_role("button", name="a plan is carried out").click()
+        shot("A PyTorch softmax is to become a CuTe kernel", self._text("System check"), seconds=3)
+        self.page.get_by_role("button", name="using a plan").click()
         shot("The playbook writes; plans, changes and verdicts wait for me", at=start)
         start.click()
 
     def first_kernel(self) -> None:
         shot = self.film.take
-        shot("Step 1: the plan waits", at=self._text("The plan waits for you"))
+        shot("Step 1: the plan waits", at=self._text("Review the plan"))
         self._key("Approve the plan", "a")
-        shot("The kernel waits, before anything is compiled", at=self._text("The change waits for you"), key="A")
+        shot("The kernel waits, before anything is compiled", at=self._text("Review, then compile"), key="A")
         self._key("Approve the diff", "a")
         running = stop_of(self.page, "TEST").filter(has_text="running")
         shot("Compiled by NVRTC, tested on the CPU emulator", at=running, key="A", seconds=2, rests=False)
         shot(
-            "Right at every size; no race, no access out of bounds", self._text("The verdict waits for you"),
+            "Right at every size; no race, no access out of bounds", self._text("Review the verdict"),
             self._text("Right in all"), at=stop_of(self.page, "TEST").filter(has_text="passed"),
         )  # fmt: skip
         self._key("Promote", "a")
@@ -68,12 +68,12 @@ class Tour:
         split = self.page.get_by_role("radio", name="split")
         expect(title_of(self.page)).to_contain_text("Step 2")
         split.click()
-        shown = self._text("The change waits for you")
+        shown = self._text("Review, then compile")
         self.film.take(
             "Promoted. The next idea: one block a row, warp shuffles", shown, at=title_of(self.page), key="A"
         )
         self._key("Approve the diff", "a")
-        expect(self._text("The verdict waits for you")).to_be_visible(timeout=TRIAL_MS)
+        expect(self._text("Review the verdict")).to_be_visible(timeout=TRIAL_MS)
 
     def edit(self) -> None:
         shot = self.film.take
@@ -102,13 +102,13 @@ class Tour:
 
     def redirect(self) -> None:
         shot, line = self.film.take, self.page.get_by_placeholder(LINE)
-        expect(self._text("The plan waits for you")).to_be_visible(timeout=TRIAL_MS)
+        expect(self._text("Review the plan")).to_be_visible(timeout=TRIAL_MS)
         line.fill(WISH)
         shot("The next plan is not what I want, so I say what is", at=line)
         line.press("Enter")
-        asked = title_of(self.page).filter(has_text=f"asked: “{WISH}”")
+        asked = title_of(self.page).filter(has_text=f"instruction: “{WISH}”")
         self._key("Approve the plan", "a", see=asked)
-        shot("The change I asked for", self._text("The change waits for you"), at=asked, key="A")
+        shot("The change I asked for", self._text("Review, then compile"), at=asked, key="A")
         self._key("Approve the diff", "a")
         passed = stop_of(self.page, "TEST").filter(has_text="passed")
         shot("Right again; the verdict waits for me, too", passed, at=button_of(self.page, "Promote"), key="A")
@@ -116,7 +116,7 @@ class Tour:
 
     def accept(self) -> None:
         shot = self.film.take
-        shot("The playbook has nothing left; I accept the best", at=self._text("The proposer waits for an instruction"))
+        shot("The playbook has nothing left; I accept the best", at=self._text("The proposer needs an instruction"))
         self._key("Accept", "f")
         accepted = state_of(self.page).filter(has_text="accepted")
         shot("Tested once more with fresh inputs: accepted", at=accepted, key="F", seconds=3)

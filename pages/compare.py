@@ -1,4 +1,4 @@
-"""Two candidates of one or two sessions: source, time, resources, machine code. `?a=SESSION.STEP&b=SESSION.STEP`.
+"""Compare two candidates by source, time, resources and machine code. `?a=SESSION.STEP&b=SESSION.STEP`.
 
 A step is a number, or "best".
 """
@@ -19,14 +19,14 @@ from pages.components.shared.texts import heading, heard, note, quiet
 
 
 def render_source(a: Side, b: Side) -> None:
-    """The difference, as on the session page."""
+    """Draw the difference as the session page does."""
     change = diff.summary(a.step.source, b.step.source)
     heading(f"Source: {change.added} lines added, {change.removed} removed from A to B")
     if change == (0, 0):
-        quiet("The sources are the same.")
+        quiet("The sources are identical.")
         return
     picture = st.segmented_control(
-        "Picture", ("split", "inline"), default="split", required=True, key="compare-picture",
+        "View", ("split", "inline"), default="split", required=True, key="compare-picture",
         label_visibility="collapsed",
     )  # fmt: skip
     draw = code_tables.side_by_side if picture == "split" else code_tables.inline
@@ -35,13 +35,13 @@ def render_source(a: Side, b: Side) -> None:
 
 
 def render_numbers(a: Side, b: Side) -> None:
-    """Time, resources and machine code, each in full."""
+    """Draw the full tables of time, resources and machine code."""
     one, other, names = a.step.trial, b.step.trial, (a.label, b.label)
     heading("Timing")
     render_versus(one, other, names)
     heading("Resources")
     st.html(deltas([row for row in views.compare(one, other) if "SASS" not in row.name], *names))
-    heading("Instruction mix, the largest change first")
+    heading("Instruction mix, largest change first")
     st.html(deltas(delta_tiles.mix_deltas(one, other), *names))
     mixes = {"B": dict(views.instruction_mix(other)), "A": dict(views.instruction_mix(one))}
     heard(charts.mix_words(mixes))
@@ -50,8 +50,8 @@ def render_numbers(a: Side, b: Side) -> None:
 
 store = data.store()
 if not store.sessions():
-    note("info", "There is nothing to compare yet: no session has begun.")
-    st.page_link(places.start(), label="Start one")
+    note("info", "Nothing to compare yet: no session has been started.")
+    st.page_link(places.start(), label="Start a session")
     st.stop()
 left, right = st.columns(2)
 with left:

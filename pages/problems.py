@@ -1,5 +1,5 @@
-"""Problems: saved ones, built-in ones, or those of a file or folder (`?path=`); one in detail (`?name=`), edited
-(`?edit=1`), or of your own (`?new=1`), to start a session from."""
+"""Show and edit problems, and start sessions on them: the saved and built-in ones or those of a file or folder
+(`?path=`), one in detail (`?name=`), as a draft (`?edit=1`), or a new one (`?new=1`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from cutegen_core.views.wording import SANDBOXED
 from pages.components.access import access
 from pages.components.problems import problem_draft, problem_editor, problem_view
 from pages.components.problems.listing import known, load_path, own
@@ -29,13 +30,13 @@ with choice:
             address.go(path=path or None, name=None, edit=None, new=None)
             address.agree()
     if may_edit:
-        st.button("Write or paste one", key="problem-new", shortcut="N", on_click=ui_state.noted(address.go, new="1"))
+        st.button("New problem", key="problem-new", shortcut="N", on_click=ui_state.noted(address.go, new="1"))
     listing = load_path(path) if path else known()
     where = visible(Path(path).name or path) if path else "Problems"
     heading(f"{where} · {listing.loaded} of {listing.total} loaded")
     entry = problem_view.choose_entry(listing, 0 if path else own().total, partial(problem_draft.is_kept, store))
     if path:
-        quiet("Each file was run in a process of its own, limited, without network and keys.")
+        quiet(f"Each file ran in its own sandboxed process, {SANDBOXED}.")
 with detail:
     if entry is None and not is_new:
         problem_view.render_nothing(listing)
@@ -56,7 +57,7 @@ with detail:
             problem_editor.render_keep(store, editing)
         if editing.startable:
             with st.container(border=True):
-                heading("Start a session on it as edited" if editing.changes else "Start a session from here")
+                heading("Start a session with these edits" if editing.changes else "Start a session")
                 render_new_session(store, editing.startable)
         problem_editor.render_remove(editing)
         with beside:

@@ -1,4 +1,4 @@
-"""One session: take up what was clicked, read the store, draw. `?id=` the session, `?step=`, `?pane=`, `?view=`."""
+"""Show one session: carry out clicks, read the store, draw. `?id=` the session, `?step=`, `?pane=`, `?view=`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from cutegen_core import views
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.views.wording import no_step
 from pages.components.editor import editor
 from pages.components.session import answers
 from pages.components.session.decide import render_decide
@@ -25,13 +26,13 @@ from pages.components.shared.texts import note
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:
-    """The step in the URL, else the last one; of a session that is over, the one it came to."""
+    """Return the step in the URL, else the last one, or the result of a finished session."""
     wanted = st.query_params.get("step", "")
     if not wanted:
         last = views.outcome_step(view.state) or view.state.step
         return views.step_view(store, view.id, last.number) if last else None
     if not any(str(row.number) == wanted for row in view.steps):
-        note("error", f"Session {view.id} has no step “{wanted}”; it has {len(view.steps)}.")
+        note("error", no_step(view.id, wanted, len(view.steps)))
         st.page_link(places.session(), label="Show the last step", query_params={"id": view.id})
         st.stop()
     return views.step_view(store, view.id, int(wanted))
@@ -44,9 +45,9 @@ def is_last(view: SessionView, shown: StepView) -> bool:
 store = data.store()
 session = st.query_params.get("id", "")
 if not session:
-    note("info", "No session is named in the address. Choose one, or start one.")
+    note("info", "No session selected. Choose one below, or start a new one.")
     render_sessions(views.session_rows(store))
-    st.page_link(places.start(), label="To the start page")
+    st.page_link(places.start(), label="Go to the start page")
     st.stop()
 ticket = answers.unanswered(session)
 view = views.session_view(store, session)

@@ -1,4 +1,4 @@
-"""What this machine has, what is missing and how to get it; language models; the engine and its log; versions."""
+"""Set up the workbench: language models, the system check, the engine and its log, versions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ POLL_S = 2.0
 
 @st.fragment(run_every=POLL_S)
 def render_engine() -> None:
-    """Whether it runs and what it says; it is started again by itself."""
+    """Show whether the engine runs and what it is doing. It restarts by itself."""
     # Imported late: the engine knows every adapter, and the page is drawn before they are loaded.
     from cutegen_core import engine
 
     line = views.engine_line(data.store())
     if engine.is_running():
-        note("ok", f"The engine runs. {line}")
+        note("ok", f"The engine is running. {line}")
     else:
-        note("warning", "The engine is not running; it is started again within seconds. Its log tells why it stopped.")
+        note("warning", "The engine is not running. It restarts within seconds; its log says why it stopped.")
 
 
 def engine_log() -> str:
@@ -40,9 +40,9 @@ with left:
     heading("Language models")
     if not access.looks_on():
         models.render_models()
-    heading("Doctor")
+    heading(doctor.TITLE)
     doctor.render_doctor()
-    st.button("Look again", key="doctor-again", on_click=doctor.look_again)
+    st.button("Check again", key="doctor-again", on_click=doctor.look_again)
     if access.role() is access.Role.OWNER:
         doctor.render_measuring()
 with right:
@@ -52,11 +52,11 @@ with right:
         st.code(visible(engine_log()) or "(empty)", language=None, wrap_lines=True, height=300)
     heading("Compile target")
     target = device.target()
-    whose = "the GPU of this machine" if target.present else "no GPU here: its published limits"
+    whose = "this machine's GPU" if target.present else "no GPU found: published limits"
     quiet(f"{target.arch} ({target.name}), {whose}")
-    limits = f"{target.smem_max // 1024} KB shared memory a block, {target.regs_per_sm} registers an SM"
+    limits = f"{target.smem_max // 1024} KB shared memory per block, {target.regs_per_sm} registers per SM"
     quiet(f"{target.sm_count} SMs, {limits}")
-    quiet(f"Chosen per session when it starts; known: {', '.join(device.KNOWN)}")
+    quiet(f"Each session chooses its target when it starts. Known targets: {', '.join(device.KNOWN)}")
     heading("Versions")
     names = ("streamlit", "plotly", "pygments", "torch", "numpy")
     rows: list[tuple[object, ...]] = [("cutegen", __version__), *((name, version(name)) for name in names)]

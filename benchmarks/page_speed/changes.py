@@ -14,12 +14,12 @@ from benchmarks.page_speed.watch import Sign
 LINKS = '[data-testid="stTopNavLink"]'
 USEFUL = {
     "Start": ("/", (Sign("button", "^Start$"), Sign("h2", "Continue a session"))),
-    "Session": ("/session", (Sign(".cg-note", "No session is named"), Sign("a", "softmax.*step"))),
+    "Session": ("/session", (Sign(".cg-note", "No session selected"), Sign("a", "softmax.*step"))),
     "Compare": ("/compare", (Sign(".st-key-code-pane", "\\w"), Sign("h2", "^Resources$"))),
     "Layouts": ("/layouts", (Sign("textarea"), Sign(".cg-layout", "."))),
-    "Problems": ("/problems", (Sign(".st-key-problem-list", "softmax"), Sign("h2", "Start a session from here"))),
-    "Present": ("/present", (Sign("h2", "^Show a session to others$"), Sign("h2", "^Or a recorded one$"))),
-    "Setup": ("/setup", (Sign("h2", "^Doctor$"), Sign("table", "python"))),
+    "Problems": ("/problems", (Sign(".st-key-problem-list", "softmax"), Sign("h2", "^Start a session$"))),
+    "Present": ("/present", (Sign("h2", "^Present a session$"), Sign("h2", "^Recorded sessions$"))),
+    "Setup": ("/setup", (Sign("h2", "^System check$"), Sign("table", "python"))),
 }
 """Address and signs of each page, without a query, over a workspace with sessions."""
 

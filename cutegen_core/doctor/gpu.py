@@ -17,8 +17,9 @@ from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.execute.cuda import lock, nvml
 from cutegen_core.execute.nvidia import nvidia_tools, profiling
 from cutegen_core.machine.device import Device
+from cutegen_core.views.wording import counted
 
-CPU_ONLY = "only compares on the CPU: kernels are tested on the GPU, but nothing is timed against the reference"
+CPU_ONLY = "outputs are compared on the CPU: kernels are tested on the GPU, but not timed against the reference"
 _WHEELS = (("13.", "cu130"), ("12.8", "cu128"), ("12.9", "cu128"), ("12.6", "cu126"), ("12.7", "cu126"))
 _DAY_S = 86400.0
 
@@ -37,14 +38,12 @@ def now(device: Device) -> Check:
         f"{state.power_w:.0f} of {limit:.0f} W, {used / 1e9:.1f} of {total / 1e9:.0f} GB in use"
     )
     if others:
-        text = f"{detail}; {others} other program{'s compute' if others > 1 else ' computes'} on it"
-        return Check(
-            "GPU now", State.WARNING, text, "nvidia-smi lists them; times are believed only when they are gone"
-        )
+        text = f"{detail}; in use by {counted(others, 'other program')}"
+        return Check("GPU now", State.WARNING, text, "end them (nvidia-smi lists them): they disturb every measurement")
     if state.throttled:
-        text = f"{detail}; slowed down by {', '.join(reasons)}"
-        return Check("GPU now", State.WARNING, text, "let it cool down, and look after its fans and its power supply")
-    return Check("GPU now", State.OK, f"{detail}; nobody else uses it" + "".join(f"; {reason}" for reason in reasons))
+        text = f"{detail}; throttled by {', '.join(reasons)}"
+        return Check("GPU now", State.WARNING, text, "let it cool down; check its fans and power supply")
+    return Check("GPU now", State.OK, f"{detail}; no other programs" + "".join(f"; {reason}" for reason in reasons))
 
 
 def device_lock(device: Device) -> Check:
@@ -64,11 +63,11 @@ def torch_cuda(device: Device) -> Check:
     wheel = next((name for version, name in _WHEELS if device.driver.startswith(version)), "cu126")
     fix = f"python -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{wheel}"
     if not cuda:
-        return Check("PyTorch on the GPU", State.WARNING, f"this build has no CUDA; it {CPU_ONLY}", fix)
+        return Check("PyTorch on the GPU", State.WARNING, f"this build has no CUDA, so {CPU_ONLY}", fix)
     if int(cuda.split(".")[0]) > int(device.driver.split(".")[0]):
-        text = f"built for CUDA {cuda}, but the driver serves {device.driver}; it {CPU_ONLY}"
+        text = f"built for CUDA {cuda}, but the driver supports {device.driver}, so {CPU_ONLY}"
         return Check("PyTorch on the GPU", State.WARNING, text, f"update the NVIDIA driver, or {fix}")
-    return Check("PyTorch on the GPU", State.OK, f"built for CUDA {cuda}; the driver serves {device.driver}")
+    return Check("PyTorch on the GPU", State.OK, f"built for CUDA {cuda}; the driver supports {device.driver}")
 
 
 def profiler() -> Check:
@@ -78,9 +77,9 @@ def profiler() -> Check:
         return Check("Nsight Compute", State.WARNING, "not found: no profiles", nvidia_tools.FIX[nvidia_tools.NCU])
     allowed = profiling.may_read_counters()
     if allowed is False and os.geteuid() != 0:
-        text = f"{ncu}, but the driver shows its counters to administrators only: no profiles"
+        text = f"{ncu}, but only administrators can read the driver's counters: no profiles"
         return Check("Nsight Compute", State.WARNING, text, profiling.PERMISSION)
-    who = "everybody may read the counters" if allowed else "administrators may read the counters"
+    who = "all users can read the counters" if allowed else "administrators can read the counters"
     return Check("Nsight Compute", State.OK, f"{ncu}; {who}")
 
 
@@ -88,7 +87,7 @@ def sanitizer() -> Check:
     """compute-sanitizer, without which a kernel is accepted with the mark NOT_SANITIZED."""
     tool = nvidia_tools.find(nvidia_tools.SANITIZER)
     if tool is None:
-        text = "not found: kernels are accepted unsanitized, and marked so"
+        text = "not found: kernels are accepted with the mark NOT_SANITIZED"
         return Check("compute-sanitizer", State.WARNING, text, nvidia_tools.FIX[nvidia_tools.SANITIZER])
     return Check("compute-sanitizer", State.OK, str(tool))
 
@@ -97,7 +96,7 @@ def measured_peaks(device: Device) -> Check:
     """What the bounds and the suspicion rest on."""
     found = peaks.load(device)
     if found is None:
-        text = "not measured yet: no bounds are shown, and no time is SUSPECT"
+        text = "not measured yet: no bounds are shown, and no time is flagged SUSPECT"
         return Check("Measured peaks", State.WARNING, text, "cutegen doctor --measure (15 s), or the button on Setup")
     rates = ", ".join(f"{pipe} {rate / 1e12:.0f}" for pipe, rate in sorted(found.flops_per_s.items()))
     days = (time.time() - found.measured_at) / _DAY_S

@@ -42,9 +42,9 @@ def measure(progress: Callable[[str], None] = lambda line: None) -> str:
     """
     present = device.detect()
     if present is None:
-        raise MachineError("there is no GPU in this machine that CUDA can use; nothing can be measured.")
+        raise MachineError("CUDA finds no GPU in this machine, so there is nothing to measure.")
     lines = [peaks.measure(present, progress).how]
-    progress("trying Nsight Compute out")
+    progress("testing Nsight Compute")
     try:
         lines.append(profiling.try_out())
     except MachineError as error:
@@ -63,7 +63,7 @@ def _python() -> Check:
     found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return Check(
-            "Python", State.MISSING, found, "use an x86-64 Linux machine: the emulator and its sandbox need one"
+            "Python", State.MISSING, found, "use an x86-64 Linux machine, which the emulator and its sandbox need"
         )
     return Check("Python", State.OK, found)
 
@@ -79,7 +79,7 @@ def _toolchain() -> Check:
     untested = [f"{wheel} {versions[wheel]}" for wheel in versions if not toolchain.is_tested(wheel)]
     if untested:
         wanted = " ".join(f'"{toolchain.WHEELS[name.split()[0]]}"' for name in untested)
-        detail = f"never tested together with the rest: {', '.join(untested)}"
+        detail = f"not tested in this combination: {', '.join(untested)}"
         return Check("Compilers and headers", State.WARNING, detail, f"python -m pip install {wanted}")
     return Check("Compilers and headers", State.OK, detail)
 
@@ -99,7 +99,7 @@ def _torch_nvrtc() -> str:
     other = [f"{n} {v}" for n, v in names.items() if n.startswith("nvidia-cuda-nvrtc-cu")]
     shared = any(re.match(r"nvidia-cuda-nvrtc\b|cuda-toolkit\b", r) for r in metadata.requires("torch") or ())
     own = f"brings {', '.join(other)}" if other else "uses the same NVRTC package" if shared else "brings no NVRTC"
-    return f"{own}; the workbench compiles with {toolchain.nvrtc_library()}, in a process of its own"
+    return f"{own}; the workbench compiles with {toolchain.nvrtc_library()}, in its own process"
 
 
 def _compiler() -> Check:
@@ -127,7 +127,7 @@ def _gpu() -> Check:
     if version:
         known = ", ".join(device.KNOWN)
         detail = f"driver {version}, but no GPU of a known architecture ({known}); {without}"
-        return Check("GPU", State.WARNING, detail, "run nvidia-smi and see why the GPU does not answer")
+        return Check("GPU", State.WARNING, detail, "run nvidia-smi to see why the GPU does not respond")
     return Check(
         "GPU", State.WARNING, f"none; {without}", "for timing, use a machine with an NVIDIA GPU and its driver"
     )
@@ -139,7 +139,7 @@ def _sandbox() -> Check:
         return Check("Sandbox", State.OK, f"{level}: candidates see the toolchain and their own buffers only")
     weaker = {
         sandbox.Level.SECCOMP: "no network and no other processes, but the compilers could read files",
-        sandbox.Level.NONE: "resource limits only: run only candidates you trust",
+        sandbox.Level.NONE: "only resource limits: run only candidates that you trust",
     }[level]
     fix = "use Linux 5.13 or newer with landlock among the active security modules (boot option lsm=landlock,...)"
     return Check("Sandbox", State.WARNING, f"{level}: {weaker}", fix)

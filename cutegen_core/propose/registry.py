@@ -42,7 +42,7 @@ def _replays(store: Store, settings: SessionSettings) -> ReplayProposer:
 
 STRATEGIES: Mapping[str, Strategy] = {
     "cutegen": Strategy(
-        "CuTeGen: one evolving kernel, one idea a step",
+        "CuTeGen: one evolving kernel, one idea per step",
         {
             AnsweredBy.PLAYBOOK: _uses_the_playbook,
             AnsweredBy.LLM: _asks_a_model,
@@ -53,9 +53,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 ANSWERERS: Mapping[AnsweredBy, str] = {
-    AnsweredBy.PLAYBOOK: "playbook: verified templates, needs no model",
+    AnsweredBy.PLAYBOOK: "playbook: tested templates, needs no model",
     AnsweredBy.LLM: "llm: a language model writes, repairs and tunes",
-    AnsweredBy.PERSON: "person: you carry the prompt to a model and paste its reply",
+    AnsweredBy.PERSON: "person: you copy prompts to a model and paste its replies",
 }
 """Who can be chosen for a new session, with a line for the person who chooses."""
 

@@ -62,17 +62,17 @@ def _from_profile(profile: Profile | None) -> list[str]:
     kernel = max(profile.kernels, key=lambda k: _value(k, "duration"))
     words = []
     if (lost := _value(kernel, "shared memory cycles lost to bank conflicts")) > CONFLICTS:
-        words.append(f"bank conflicts cost {lost:.0f} % of the shared memory's cycles: add a swizzle or padding")
+        words.append(f"bank conflicts cost {lost:.0f} % of shared memory cycles: add a swizzle or padding")
     for direction in ("load", "store"):
         used = _value(kernel, f"used of a 32-byte {direction}")
         if 0 < used < USED_BYTES:
-            words.append(f"only {used:.0f} of 32 bytes of a {direction} are used: make neighbours access neighbours")
+            words.append(f"only {used:.0f} of 32 bytes per {direction} are used: coalesce the accesses")
     hottest = max(kernel.lines, key=lambda line: line.samples, default=None)
     total = sum(line.samples for line in kernel.lines)
     if hottest and hottest.stall and hottest.samples > HOT * total:
         share = 100 * hottest.samples / total
         words.append(
-            f"line {hottest.line} takes {share:.0f} % of the samples, waiting for {hottest.stall}: shorten that"
+            f"line {hottest.line} takes {share:.0f} % of the samples, stalled on {hottest.stall}: reduce that stall"
         )
     return words
 
@@ -92,10 +92,10 @@ def _from_resources(trial: Trial | None) -> list[str]:
     rows = [row for row in resources.occupancy if row.occupancy < 0.5 and row.waves >= 1]
     if rows:
         row = min(rows, key=lambda r: r.occupancy)
-        words.append(f"occupancy {100 * row.occupancy:.0f} %, limited by {row.limiter}: use less of it")
+        words.append(f"occupancy {100 * row.occupancy:.0f} %, limited by {row.limiter}: raise it")
     largest = max(resources.occupancy, key=lambda r: r.waves, default=None)
     if largest and _has_tail(largest):
-        words.append(f"{largest.waves:.1f} waves: the last one leaves SMs idle; try a persistent grid or another tile")
+        words.append(f"{largest.waves:.1f} waves: the last leaves SMs idle; try a persistent grid or another tile size")
     return words
 
 

@@ -1,14 +1,15 @@
-"""Say in words under which conditions a time was measured."""
+"""Describe the conditions of a measurement in words."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from cutegen_core.records.performance import Conditions
+from cutegen_core.views.wording import counted
 
 
 class ConditionRow(NamedTuple):
-    """A condition; a doubtful one may have disturbed the measurement."""
+    """A condition of a measurement; a doubtful one may have disturbed it."""
 
     name: str
     text: str
@@ -16,18 +17,18 @@ class ConditionRow(NamedTuple):
 
 
 def condition_rows(found: Conditions) -> tuple[ConditionRow, ...]:
-    """Return all conditions, the device first."""
+    """Describe all conditions, the device first."""
     throttled, others = ", ".join(found.throttled), found.other_processes
     return (
         ConditionRow("device", f"{found.device}, driver {found.driver}"),
         ConditionRow("SM clock", f"{_span(found.sm_clock_mhz)} MHz; memory {found.memory_clock_mhz} MHz"),
         ConditionRow("temperature, power", f"{_span(found.temperature_c)} °C, {_span(found.power_w)} W"),
-        ConditionRow("throttled", f"{throttled}: those samples were dropped", True) if throttled
+        ConditionRow("throttled", f"{throttled}: the affected samples were dropped", True) if throttled
         else ConditionRow("throttled", "no"),
-        ConditionRow("other programs on the GPU", f"{others}: they may have disturbed it", True) if others
+        ConditionRow("other programs on the GPU", f"{others}: may have disturbed the measurement", True) if others
         else ConditionRow("other programs on the GPU", "none"),
         ConditionRow("between samples",
-                     f"L2 emptied by writing {found.flushed_bytes / 1e6:.0f} MB; {found.sets} sets of buffers"),
+                     f"L2 flushed by writing {found.flushed_bytes / 1e6:.0f} MB; {counted(found.sets, 'buffer set')}"),
         ConditionRow("waited for the device", f"{found.lock_wait_s:.2f} s"),
     )  # fmt: skip
 

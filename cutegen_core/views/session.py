@@ -17,6 +17,7 @@ from cutegen_core.trajectory.read import state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.views.rail import RailStop, rail
+from cutegen_core.views.wording import no_step
 
 
 class StepRow(NamedTuple):
@@ -139,7 +140,7 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     state = state_of(store, session)
     step = next((s for s in state.steps if s.number == number), None)
     if step is None:
-        raise StoreError(f"session {session} has no step {number}; it has {len(state.steps)}")
+        raise StoreError(no_step(session, number, len(state.steps)))
 
     def text(key: str | None) -> str:
         return store.text(key) if key else ""
@@ -194,10 +195,10 @@ def engine_line(store: Store) -> str:
 def autonomy_words() -> Mapping[Autonomy, str]:
     """Return a line for each autonomy mode."""
     return {
-        Autonomy.STEP: "stops at every gate that is on",
-        Autonomy.UNTIL_FAILURE: "goes on by itself and stops at the first failure",
-        Autonomy.AUTO: "goes on by itself to the end",
-        Autonomy.PLAN_ONLY: "stops at every plan",
+        Autonomy.STEP: "waits for you at every enabled gate",
+        Autonomy.UNTIL_FAILURE: "runs until the first failure",
+        Autonomy.AUTO: "runs to the end",
+        Autonomy.PLAN_ONLY: "waits for you at every plan",
     }
 
 

@@ -18,11 +18,11 @@ from cutegen_core.views.costs import Delta
 
 GRAPH, COMPULSORY = "graph", "compulsory"
 MARK_WORDS: Mapping[str, str] = {
-    "NOT_TIMED": "no time was measured: the executor has no GPU, or the measurement was not possible",
-    "NOT_SANITIZED": "compute-sanitizer has not looked at it yet; it does before the kernel is accepted",
-    "UNSTABLE": "measured again in a fresh process its median moved by more than 2 %: do not build on this number",
-    "NO_FLOAT64": "the reference cannot run in float64: atol and rtol alone judged, against its own precision",
-    "CONFIRM": "more than 5 times faster than the strongest baseline: look at it yourself before it is promoted",
+    "NOT_TIMED": "not measured: there is no GPU, or the measurement failed",
+    "NOT_SANITIZED": "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
+    "UNSTABLE": "its median moved by more than 2 % in a fresh process: do not rely on this number",
+    "NO_FLOAT64": "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
+    "CONFIRM": "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
 }
 """What each mark of a trial means, for the person."""
 

@@ -1,4 +1,4 @@
-"""The parts of the pages, in folders by page; `shared` has what several pages use."""
+"""Draw the parts of the pages. There is a folder per page; `shared` holds what several pages use."""
 
 from pathlib import Path
 

@@ -117,7 +117,7 @@ def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, browser: B
     expect(page.locator(".pr-slide h2")).to_contain_text("Step 5")
     page.goto(f"{guarded.url}/setup")
     expect(page.get_by_text("nothing can be run").first).to_be_visible()
-    assert page.get_by_text("Key for this server").count() == 0
+    assert page.get_by_text("API key for this server").count() == 0
 
 
 def test_what_a_viewer_looks_at_cannot_be_written(tmp_path: Path) -> None:

@@ -88,11 +88,11 @@ def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
     session = softmax_story(store).session
     known = len(store.events(session))
     page.goto(f"{server.url}/session?id={session}")
-    press(page, "Go on and repair", "a", by="key")
+    press(page, "Continue and repair", "a", by="key")
     page.keyboard.press("a")
     page.keyboard.press("a")
     expect(title_of(page)).to_contain_text("Step 6")
-    expect(page.get_by_text("The change waits for you")).to_be_visible()
+    expect(page.get_by_text("Review, then compile")).to_be_visible()
     kinds = [recorded.event.kind for recorded in store.events(session)[known:]]
     assert kinds.count("decided") == 1
     assert not page.locator(".cg-note.cg-warning").count()
@@ -105,14 +105,14 @@ def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
     cold.start()
     try:
         page.goto(f"{cold.url}/session?id={session}&step=99")
-        expect(page.get_by_text("has no step “99”; it has 5")).to_be_visible()
+        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
         page.get_by_role("link", name="Show the last step").click()
         shows(page, 5, "inline", "correctness")
         page.go_back()
-        expect(page.get_by_text("has no step “99”; it has 5")).to_be_visible()
+        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
         page.goto(f"{cold.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
         shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
-        expect(page.get_by_label("Against")).to_have_value("step 1: one block a row, three passes")
+        expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")
     finally:
         cold.kill()
         cold.kill_engine()

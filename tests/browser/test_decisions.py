@@ -31,20 +31,20 @@ def test_every_decision_has_its_effect(server: Server, store: Store, page: Page,
     page.goto(f"{server.url}/session?id={session}")
     keep_hunks(page, by)
     edit_and_run(page, by)
-    press(page, "Go on and repair", "a", by=by)
+    press(page, "Continue and repair", "a", by=by)
     expect(title_of(page)).to_contain_text("Step 8")
-    expect(page.get_by_text("The change waits for you")).to_be_visible()
+    expect(page.get_by_text("Review, then compile")).to_be_visible()
 
     # Without words neither of the two is an answer; what is missing is said.
     press(page, "Reject", "x", by=by)
-    expect(page.get_by_text("Type the reason into the line first")).to_be_visible()
+    expect(page.get_by_text("Type a reason first")).to_be_visible()
     say(page, "reads every row twice")
     press(page, "Reject", "x", by=by)
     expect(title_of(page)).to_contain_text("Step 9")
     expect(page.get_by_placeholder("What should change next?")).to_have_value("")
     say(page, "512 threads")
     press(page, "Redirect", "d", by=by)
-    expect(title_of(page)).to_contain_text("asked: “512 threads”")
+    expect(title_of(page)).to_contain_text("instruction: “512 threads”")
 
     press(page, "Stop", "s", by=by)
     expect(state_of(page)).to_have_text("■ stopped")
@@ -80,7 +80,7 @@ def keep_hunks(page: Page, by: str) -> None:
         assert log.bounding_box()["height"] <= live_log.HEIGHT_PX + 2
         page.reload()
         expect(title_of(page)).to_contain_text("Step 6 kept 3 of 4 hunks")
-    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review the verdict")).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "TEST")).to_contain_text("failed")
 
 
@@ -106,13 +106,13 @@ def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: 
     expect(page.get_by_text("No profile: needs a GPU")).to_be_visible()
     assert not button_of(page, "Profile").count()
     expect(state_of(page)).to_have_text("▲ exhausted")
-    press(page, "Try the hunks apart", "t", by=by)
+    press(page, "Test each hunk", "t", by=by)
     table = page.locator(".cg-table", has_text="without it")
     expect(table).to_contain_text("✗ rejected", timeout=FIRST_EVER_MS)
     expect(page.get_by_text("Before the change: rejected")).to_be_visible()
     press(page, "Raise to 22 steps", "m", by=by)
     expect(page.locator(".cg-header")).to_contain_text("3 of 22")
-    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review, then compile")).to_be_visible(timeout=FIRST_EVER_MS)
 
 
 def exhausted_story(store: Store) -> Story:

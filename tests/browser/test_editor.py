@@ -148,7 +148,7 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     assert texts[other] == mine
     assert texts[page] == one + "!"
     until_saved(store, session, texts[saved])
-    asked.get_by_role("button", name="Keep what is here").click()
+    asked.get_by_role("button", name="Keep my version").click()
     until_saved(store, session, texts[asked])
     until(lambda: text_of(saved) == texts[asked], "the other tab did not follow")
     editor_of(saved).press("Control+z")

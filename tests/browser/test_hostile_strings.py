@@ -194,7 +194,7 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     page.locator(".st-key-raw-log label").click()
     watched.shows("log")
     for view in ("inline", "split", "hunks"):
-        choose(page, "Picture", view)
+        choose(page, "View", view)
         watched.shows("comment")
     choose(page, "Evidence", "memory")
     watched.shows("standing", "reason", "told", "unanswered")

@@ -70,19 +70,19 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
     tab_to(page, "Start")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review, then compile")).to_be_visible(timeout=FIRST_EVER_MS)
 
     # The key of the button it stands on.
     page.keyboard.press("a")
-    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review the verdict")).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "TEST")).to_contain_text("passed")
 
     # A wish, typed; Enter sends it.
     tab_to(page, FIELD)
     page.keyboard.type("512 threads")
     page.keyboard.press("Enter")
-    expect(title_of(page)).to_contain_text("asked: “512 threads”")
-    expect(page.get_by_text("The change waits for you")).to_be_visible(timeout=60_000)
+    expect(title_of(page)).to_contain_text("instruction: “512 threads”")
+    expect(page.get_by_text("Review, then compile")).to_be_visible(timeout=60_000)
 
     # By hand: in, a change, out with the draft kept, in again, run.
     tab_to(page, "Edit & run")
@@ -93,7 +93,7 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     page.keyboard.press("Control+Enter")
     expect(editor_of(page)).to_have_count(0, timeout=60_000)
     expect(title_of(page)).to_contain_text("edited by hand")
-    expect(page.get_by_text("The verdict waits for you")).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review the verdict")).to_be_visible(timeout=FIRST_EVER_MS)
 
     tab_to(page, "Accept")
     page.keyboard.press("Enter")
@@ -102,8 +102,8 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
 
 
 ORDER = (
-    "Autonomy", "Keys", "Export", "Older", "Go on and repair", "Edit & run", "Keep hunks", FIELD, "Redirect", "Reject",
-    "Rewind", "Branch", "Accept", "Stop",
+    "Autonomy", "Keys", "Export", "Older", "Continue and repair", "Edit & run", "Keep hunks", FIELD, "Redirect",
+    "Reject", "Rewind", "Branch", "Accept", "Stop",
 )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_an_address_nobody_verified_does_not_enter(asking: Server, provider: Pro
     page = browser.new_context().new_page()
     page.goto(asking.url)
     page.get_by_role("button", name="Log in").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text("may not enter")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("has no access")).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_the_owners_link_still_lets_in(asking: Server) -> None:

@@ -72,7 +72,7 @@ def start_session(page: Page, server: Server, *, wait_for_prompts: bool) -> None
     choose(page, "Proposer", "^llm")
     expect(page.get_by_text("Token budget", exact=False)).to_be_visible()
     if wait_for_prompts:
-        page.get_by_role("button", name="a prompt is sent").click()
+        page.get_by_role("button", name="sending a prompt").click()
     page.get_by_role("button", name="Start", exact=True).click()
 
 
@@ -95,7 +95,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     written = prompt_field(page).input_value()
     prompt_field(page).fill(f"{written}\nMy own words: keep it short, 4711.")
     prompt_field(page).blur()
-    expect(page.get_by_text("changed by you", exact=False)).to_be_visible()
+    expect(page.get_by_text("edited by you", exact=False)).to_be_visible()
     send_prompt(page)
 
     # The text is there before the answer is over, and grows.
@@ -110,19 +110,19 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     assert sent(model, 0) == f"{written}\nMy own words: keep it short, 4711."
 
     # A compile error; its diagnosis stands beside it before the repair is written.
-    expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
     press(page, "Approve the diff")
-    expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     error = page.locator(".cg-note.cg-error")
     expect(error).to_contain_text("make_gmem_ptr")
-    press(page, "Go on and repair")
+    press(page, "Continue and repair")
     expect(prompt_field(page)).to_have_value(re.compile("make_gmem_ptr"), timeout=60_000)
     send_prompt(page)
     expect(prompt_field(page)).to_have_value(re.compile("the namespace cute is not opened"), timeout=60_000)
     expect(page.locator(".cg-diagnosis")).to_contain_text("Fix: open it")
     expect(error).to_contain_text("make_gmem_ptr")
     send_prompt(page)
-    expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
     press(page, "Approve the diff")
     expect(page.get_by_text("Right in all")).to_be_visible(timeout=TRIAL_MS)
 

@@ -40,7 +40,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
 
     # Approve the first diff with its key: compile, correctness and resources appear.
     shortcut(page, "a")
-    expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
+    expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "COMPILE")).to_contain_text("passed")
     expect(stop_of(page, "TEST")).to_contain_text("passed")
     expect(stop_of(page, "BENCHMARK")).to_contain_text("needs a GPU")
@@ -80,14 +80,14 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(title_of(page)).to_contain_text("Step 1")
     shortcut(page, "w")
     expect(title_of(page)).to_contain_text("Step 3")
-    expect(page.get_by_text("The change waits for you", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
 
     # The engine dies in the middle of the trial; it is started again and the trial is carried out.
     shortcut(page, "a")
     expect(stop_of(page, "COMPILE")).to_contain_text(re.compile("running|passed"), timeout=30_000)
     server.kill_engine()
     page.reload()
-    expect(page.get_by_text("The verdict waits for you", exact=False)).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=120_000)
     expect(stop_of(page, "TEST")).to_contain_text("passed")
 
     page.get_by_role("button", name=re.compile("^Accept 3")).click()

@@ -41,14 +41,14 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browse
     for tab in (page, other, late):
         tab.goto(f"{server.url}/session?id={session}")
         expect(title_of(tab)).to_contain_text("Step 5")
-        expect(button_of(tab, "Go on and repair")).to_be_enabled()
+        expect(button_of(tab, "Continue and repair")).to_be_enabled()
     say(late, "predicate the tail")
     say(other, "half a sentence")
 
-    press(page, "Go on and repair", "a", by="key")
+    press(page, "Continue and repair", "a", by="key")
     for tab, within_ms in ((page, 45_000), (other, IN_TIME_MS)):
         expect(title_of(tab)).to_contain_text("Step 6", timeout=within_ms)
-        expect(tab.get_by_text("The change waits for you")).to_be_visible(timeout=45_000)
+        expect(tab.get_by_text("Review, then compile")).to_be_visible(timeout=45_000)
     expect(other.get_by_placeholder(LINE)).to_have_value("half a sentence")
 
     # It still shows step 5 and answers that: refused, said, nothing typed is lost; then it shows what there is.

@@ -71,7 +71,7 @@ def test_a_weaker_sandbox_is_a_warning(home, monkeypatch):
         monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE)
         sandbox.available.cache_clear()
     assert check.state is State.WARNING
-    assert "resource limits only" in check.detail
+    assert "only resource limits" in check.detail
     assert "landlock" in check.fix
 
 

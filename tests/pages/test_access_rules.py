@@ -138,8 +138,9 @@ def test_the_file_is_the_switch_and_is_read_again(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("owners = [", "is no TOML"), ('owner = ["x"]', "no setting 'owner'"), ('owners = "x"', "a list of texts"),
-     ("owners = [1]", "a list of texts"), ("claim = 1", "claim must be a text")],
+    [("owners = [", "is not valid TOML"), ('owner = ["x"]', "unknown setting 'owner'"),
+     ('owners = "x"', "a list of strings"), ("owners = [1]", "a list of strings"),
+     ("claim = 1", "claim must be a string")],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_lets_nobody_in(home: Path, text: str, said: str) -> None:
     (home / "access.toml").write_text(text)

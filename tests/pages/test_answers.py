@@ -52,7 +52,7 @@ def test_the_line_is_emptied_when_the_instruction_is_taken_and_kept_when_it_is_r
     assert page.text_input(key=line).value == "one"  # nobody has looked at it yet
     store.refuse(sent.id, "too late")
     page.run()
-    assert "too late What you typed is still there." in shown(page)
+    assert "too late Your text is still there." in shown(page)
     assert page.text_input(key=line).value == "one"
     button_of(page, "decide-redirect").click().run()
     page.text_input(key=line).input("another one")
@@ -129,7 +129,7 @@ def test_a_parameter_can_be_zero_and_a_refused_choice_is_explained(store: Store,
     page.selectbox(key=choice).select(0).run()
     assert "WIDE = { default = 0, values = [1, 0, 0.5] }" in page.text_area[0].value
     page.selectbox(key=choice).select(0.5).run()
-    assert "not written: line 9: parameter WIDE is a whole number; 0.5 is not" in shown(page)
+    assert "not applied: line 9: parameter WIDE is a whole number; 0.5 is not" in shown(page)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_the_text_field_overwrites_no_draft_of_another_tab(two_tabs: tuple[Store
     draft = store.draft(session)
     assert draft is not None
     assert draft.text == "// from one"
-    assert "What you typed here is not kept yet" in shown(other)
+    assert "Your text here is not saved yet" in shown(other)
     assert other.text_area[0].value == "// from the other"
     button_of(other, "edit-mine").click().run()
     assert store.draft(session) == Draft(draft.base, "// from the other")
@@ -172,4 +172,4 @@ def test_the_other_text_can_be_taken_over(two_tabs: tuple[Store, str, AppTest, A
     other.text_area[0].input("// from the other").run()
     button_of(other, "edit-theirs").click().run()
     assert other.text_area[0].value == "// from one"
-    assert "not kept yet" not in shown(other)
+    assert "not saved yet" not in shown(other)

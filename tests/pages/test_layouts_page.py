@@ -35,10 +35,10 @@ def _session(store: Store, source: str) -> str:
 def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: OpenPage) -> None:
     page = open_page("layouts", id=_session(with_emulator, WITH_LAYOUT), step=2)
     text = shown(page)
-    assert "✗ 2-way bank conflict: a warp down a column, 4 elements a thread" in text
-    assert "✗ 8-way bank conflict: a warp down a column, 4 elements a thread" in text
+    assert "✗ 2-way bank conflict: a warp down a column, 4 elements per thread" in text
+    assert "✗ 8-way bank conflict: a warp down a column, 4 elements per thread" in text
     assert "(1, 0): offset 72, bank 8" in text
-    assert "the parent" in text
+    assert "tile (parent)" in text
     assert page.radio(key="layout-name").options == [plain_label("tile, line 37")]
 
 
@@ -49,16 +49,16 @@ def test_declarations_of_one_name_are_each_drawn(with_emulator: Store, open_page
     page = open_page("layouts", id=session, step=2, name="tile")
     first, second = "tile, line 23", "tile, line 38"
     assert page.radio(key="layout-name").value == first
-    assert "16 places in 16" in shown(page)
+    assert "16 offsets of 16" in shown(page)
     page.radio(key="layout-name").set_value(second).run()
     assert page.radio(key="layout-name").value == second
     assert page.query_params["name"] == second
-    assert "512 places in 512" in shown(page)
-    assert "the parent&#x27;s tile" in shown(page)
+    assert "512 offsets of 512" in shown(page)
+    assert "tile (parent)" in shown(page)
     again = open_page("layouts", id=session, step=2, name=second)
     assert again.radio(key="layout-name").value == second
     page = open_page("layouts", id=session, step=2, name="gone, line 3")
-    assert "This kernel declares no “gone, line 3”; the first one is drawn." in shown(page)
+    assert "This kernel declares no “gone, line 3”; showing the first declaration." in shown(page)
 
 
 def test_a_plan_that_cannot_be_read_is_said(store: Store, open_page: OpenPage) -> None:
@@ -71,7 +71,7 @@ def test_a_plan_that_cannot_be_read_is_said(store: Store, open_page: OpenPage) -
 
 def test_an_expression_of_ones_own(with_emulator: Store, open_page: OpenPage) -> None:
     page = open_page("layouts")
-    assert "512 places in 512" in shown(page)
+    assert "512 offsets of 512" in shown(page)
     page.text_area(key="layout-typed").input("make_layout(make_shape(n, _8{}))")
     page.button(key="layout-evaluate").click().run()
     assert "n is known only at run time" in shown(page)

@@ -100,7 +100,7 @@ def test_a_prompt_is_sent_as_it_stands_in_the_field(
     assert page.text_area[0].value == PROMPT
     if typed is not None:
         page.text_area[0].input(typed).run()
-        assert "changed by you" in shown(page)
+        assert "edited by you" in shown(page)
     click(page, button)
     decision = sent(store, story)
     assert (decision.kind, decision.gate, decision.text) == (DecisionKind.APPROVE, Gate.PROMPT, text)
@@ -117,7 +117,7 @@ def test_an_empty_prompt_is_not_sent_and_can_be_restored(store: Store, open_page
 
 def test_what_was_left_out_of_a_prompt_is_said(store: Store, open_page: OpenPage) -> None:
     story = waiting_prompt(store, "about 12 tokens; left out: the exemplars")
-    assert "Left out to fit the model: the exemplars." in shown(open_page("session", id=story.session))
+    assert "Left out to fit the context: the exemplars." in shown(open_page("session", id=story.session))
 
 
 # ---- calls
@@ -141,7 +141,7 @@ def test_every_exchange_is_shown_with_what_it_cost(store: Store, open_page: Open
     called(story, Role.PROPOSER, PROMPT, f"Idea: {HOSTILE}")
     page = open_page("session", id=story.session, pane="prompt")
     text = shown(page)
-    assert "1 · proposer · qwen · about 1,200 + 345 tokens · 3.2 s · ended: reset" in text
+    assert "1 · proposer · qwen · about 1,200 + 345 tokens · 3.2 s · finish reason: reset" in text
     assert "the server hung up" in text
     assert [code.value for code in page.code] == [PROMPT, PROMPT, f"Idea: {HOSTILE}"]
     assert "<i>tokens</i> 3,090" in text
@@ -151,7 +151,7 @@ def test_a_diagnosis_stands_beside_the_evidence_of_its_failure(store: Store, ope
     story = failed_then_diagnosed(store)
     for step in (1, 2):
         text = shown(open_page("session", id=story.session, step=step))
-        assert "Diagnosis of step 1, by qwen before step 2 was written" in text
+        assert "Diagnosis of step 1 by qwen, made for step 2" in text
         assert "identifier &quot;higher&quot; is undefined" in text
         assert "Cause: a typo &lt;img" in text
     assert "Evidence of step 1, which this step mends" in text
@@ -242,7 +242,7 @@ def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:
 def test_without_a_model_the_start_page_says_where_to_set_one_up(store: Store) -> None:
     page = framed()
     page.selectbox(key="new-proposer-any").select("llm").run()
-    assert "No language model is set up yet" in shown(page)
+    assert "No language model is set up" in shown(page)
     assert page.button(key="new-start-any").disabled
 
 
@@ -335,7 +335,7 @@ def test_the_connection_test_tells_what_the_server_can_do(store: Store) -> None:
         text = shown(page)
     assert f"{MODEL} answered in" in text
     assert "other-model" in text
-    assert "counts tokens" in text
+    assert "reports token counts" in text
 
 
 def test_a_broken_models_file_is_said_and_left_alone(store: Store, tmp_path: Path) -> None:
@@ -397,21 +397,21 @@ def test_a_recording_opens_once_read_only_and_is_walked_again(
     text = shown(page := framed("session", id=opened[0]))
     assert "read-only: imported from softmax.jsonl.gz" in text
     assert not any((b.key or "").startswith("decide-approve") for b in page.button)
-    click(page, "walk-again")
-    walked = views.session_view(store, store.sessions()[0]).state.settings
-    assert (walked.answered_by, walked.recording, walked.origin) == ("replay", opened[0], "here")
+    click(page, "replay")
+    started = views.session_view(store, store.sessions()[0]).state.settings
+    assert (started.answered_by, started.recording, started.origin) == ("replay", opened[0], "here")
     assert page.query_params["id"] == store.sessions()[0], "it is opened"
 
 
-def test_a_recording_is_walked_again_once_however_often_it_is_pressed(store: Store, tmp_path: Path) -> None:
-    """Also when the next click cuts the first press short, which is then carried out again."""
+def test_a_recording_is_replayed_once_however_often_the_button_is_pressed(store: Store, tmp_path: Path) -> None:
+    """Also when the next click interrupts the first one, which is then carried out again."""
     export(store, softmax_story(store).session, "jsonl", tmp_path / "softmax.jsonl.gz")
     recorded = import_path(store, tmp_path / "softmax.jsonl.gz").session
-    before, walked = len(store.sessions()), list[str]()
+    before, started = len(store.sessions()), list[str]()
     for _ in range(2):
-        imported._walk_again(store, recorded, walked)
+        imported._replay(store, recorded, started)
     assert len(store.sessions()) == before + 1
-    assert walked == [store.sessions()[0]]
+    assert started == [store.sessions()[0]]
 
 
 def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def test_starting_creates_the_session_as_chosen(store: Store) -> None:
 def test_where_a_session_would_run_is_said_of_the_chosen_target(store: Store) -> None:
     page = framed()
     page.selectbox(key="new-arch-any").select("sm_80").run()
-    assert "Runs on the emulator: right or wrong is proven, time is not measured." in shown(page)
+    assert "Runs on the CPU emulator: kernels are tested, not timed." in shown(page)
     here = replace(target("sm_80"), name="A100 of this machine", present=True)
-    assert new_session.runs_on(here).startswith("Runs on the GPU of this machine, A100 of this machine: ")
+    assert new_session.runs_on(here).startswith("Runs on this machine's GPU (A100 of this machine): ")
 
 
 def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
@@ -97,7 +97,7 @@ def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
     text = shown(page)
     assert "sm_" in text
     assert "Compilers and headers" in text
-    assert "engine is not running" in text or "The engine runs" in text
+    assert "engine is not running" in text or "The engine is running" in text
 
 
 def found(page: AppTest) -> AppTest:

@@ -40,7 +40,7 @@ def in_url(page: AppTest, name: str = "step") -> str:
 def test_the_beginning_is_problem_reference_device_and_conditions(open_page: OpenPage, recorded: str) -> None:
     text = shown(open_page("present", id=recorded))
     for words in ("Softmax, recorded on NVIDIA H200", "The reference", "on a GPU: NVIDIA H200", "atol 1e-06",
-                  "L2 emptied by writing", "10, 6 of them with something to show"):  # fmt: skip
+                  "L2 flushed by writing", "10, 6 of them with something to show"):  # fmt: skip
         assert words in text
 
 
@@ -171,7 +171,7 @@ def test_markup_of_a_session_stays_text(store: Store, open_page: OpenPage) -> No
 
 
 def test_without_a_session_the_page_offers_them(store: Store, open_page: OpenPage) -> None:
-    assert "Or a recorded one" in shown(open_page("present"))
+    assert "Recorded sessions" in shown(open_page("present"))
     session = softmax_story(store).session
     page = press(open_page("present"), f"session-{session}")
     assert in_url(page, "id") == session
@@ -189,7 +189,7 @@ def test_a_recorded_session_is_presented_from_the_start_page(store: Store) -> No
 
 def test_a_step_that_is_not_there_is_said(store: Store, open_page: OpenPage) -> None:
     text = shown(open_page("present", id=softmax_story(store).session, step=99))
-    assert "has no step “99”; it has 5" in text
+    assert "has no step “99”; it has 5 steps" in text
 
 
 def test_of_many_stops_those_around_the_shown_one_are_offered(store: Store, open_page: OpenPage) -> None:

@@ -150,7 +150,7 @@ def test_a_stale_click_is_refused_and_nothing_is_lost(store: Store, open_page: O
 
 def test_redirect_and_reject_ask_for_words(store: Store, open_page: OpenPage) -> None:
     page = open_page("session", id=softmax_story(store).session)
-    assert "Type the reason" in shown(_click(page, "decide-reject"))
+    assert "Type a reason" in shown(_click(page, "decide-reject"))
     assert not store.waiting()
 
 
@@ -195,7 +195,7 @@ def test_a_draft_survives_when_no_engine_answers(store: Store, open_page: OpenPa
     page = _click(open_page("session", id=story.session), "decide-edit")
     page.text_area[0].input(KERNEL + "// mine\n").run()
     _click(page, "edit-run")
-    assert "your answer waits for the engine" in shown(page)
+    assert "waiting for the engine to take your decision" in shown(page)
     assert page.text_area[0].value == KERNEL + "// mine\n"
 
 
@@ -240,7 +240,7 @@ def test_reply_gate_shows_the_prompt_and_takes_the_reply(store: Store, open_page
     ("query", "message"),
     [
         ({"id": "nope"}, "there is no session nope"),
-        ({}, "No session is named in the address"),
+        ({}, "No session selected"),
         ({"id": "<b>x</b>"}, "there is no session &lt;b&gt;x&lt;/b&gt;"),
     ],
 )
@@ -319,7 +319,7 @@ def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, ope
     story = softmax_story(store)
     page = _click(open_page("session", id=story.session, step=3), "decide-edit")
     deadline = time.monotonic() + 60
-    while "Asking the reference" in shown(page):
+    while "Getting the workload shapes" in shown(page):
         assert time.monotonic() < deadline
         time.sleep(0.2)
         page.run()

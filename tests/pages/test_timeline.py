@@ -22,8 +22,8 @@ def test_every_step_says_what_it_is_and_where_it_comes_from(store: Store, open_p
     assert (rows[11]["took"], rows[11]["ratio"], rows[11]["mark"]) == ("131.2 µs", "1.12x", "✦")
     assert (rows[9]["shape"], rows[9]["verdict"], rows[9]["ratio"]) == ("failed", "memory error", "")
     assert "by hand · promoted" in rows[7]["said"]
-    assert "on the way to the best" in rows[7]["said"]
-    assert rows[3]["said"].endswith("goes on from step 1 · a branch begins here")
+    assert "on the path to the best" in rows[7]["said"]
+    assert rows[3]["said"].endswith("continues from step 1 · starts a branch")
 
 
 def test_older_and_newer_walk_through_the_steps(store: Store, open_page: OpenPage) -> None:
@@ -66,7 +66,7 @@ def test_the_chart_shows_where_branches_go_on(store: Store, open_page: OpenPage)
 
 
 def test_a_session_that_just_began_says_so(store: Store, open_page: OpenPage) -> None:
-    assert "The first step is on its way" in shown(open_page("session", id=Story(store).begin().session))
+    assert "Waiting for the first step" in shown(open_page("session", id=Story(store).begin().session))
 
 
 def test_many_steps_are_one_element(store: Store, open_page: OpenPage) -> None:

@@ -228,7 +228,7 @@ def test_the_command_line_lints_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     assert "kernel that writes zeros" in found["zeros-pass"]["what"]
     path.write_text(SOUND)
     assert cli.main(["problems", "--lint", str(path)]) == 0
-    assert "nothing found" in capsys.readouterr().out
+    assert "no findings" in capsys.readouterr().out
 
 
 def test_a_cheat_that_another_test_catches_is_none(worker: Worker) -> None:

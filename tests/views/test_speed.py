@@ -129,9 +129,9 @@ def test_chips_say_what_the_profiler_found(store: Store) -> None:
     view = views.session_view(store, story.session)
     chips = views.chips(store, view, views.step_view(store, story.session, 1))
     assert chips == (
-        "bank conflicts cost 62 % of the shared memory's cycles: add a swizzle or padding",
-        "only 4 of 32 bytes of a load are used: make neighbours access neighbours",
-        "line 48 takes 46 % of the samples, waiting for global or local memory: shorten that",
+        "bank conflicts cost 62 % of shared memory cycles: add a swizzle or padding",
+        "only 4 of 32 bytes per load are used: coalesce the accesses",
+        "line 48 takes 46 % of the samples, stalled on global or local memory: reduce that stall",
     )
 
 
@@ -168,7 +168,7 @@ def test_the_report_tells_times_with_what_they_rest_on(store: Store) -> None:
         "SM clock: 1965 to 1980 MHz",
         "SUSPECT, no result: 71.35 µs is less than the 110.2 µs",
         "line 48: 46 % of the samples, global or local memory",
-        "NOT_SANITIZED: compute-sanitizer has not looked at it yet",
+        "NOT_SANITIZED: compute-sanitizer has not checked it yet",
     ):
         assert words in text
     assert "2.064x" not in text

@@ -15,7 +15,7 @@ from cutegen_core.machine.device import target
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem
 
@@ -63,7 +63,7 @@ def _print(linted: Linted) -> None:
     if linted.error:
         print(f"{linted.name}: {linted.error}")
     elif not linted.findings:
-        print(f"{linted.name}: nothing found")
+        print(f"{linted.name}: {NO_FINDINGS}")
     for finding in linted.findings:
         print(f"{linted.name}: {SHAPES[finding.severity]} {finding.severity} {finding.rule}: {finding.what}")
         print(f"    why: {finding.why}\n    do:  {finding.do}")

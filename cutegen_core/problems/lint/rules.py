@@ -65,6 +65,7 @@ class Finding:
         return {"rule": self.rule, **words, **({"workloads": mended} if mended else {})}
 
 
+NO_FINDINGS = "no findings"
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 RULES: Mapping[str, Rule] = {
@@ -76,89 +77,91 @@ RULES: Mapping[str, Rule] = {
     "nondeterministic": Rule(
         _ERROR,
         "There is no expected answer to compare a kernel with.",
-        "Take out what depends on time, addresses, hashes or the system's random source.",
+        "Remove what depends on time, addresses, hashes or the system's random source.",
     ),
     "stateful": Rule(
         _ERROR,
-        "Kernels are called many times and must give the same answer each time; which call would be the right one?",
+        "Kernels are called many times and must give the same answer each time, so no single call is the right one.",
         "Keep nothing in the module between calls: pass it to forward and return it.",
     ),
     "unseeded-inputs": Rule(
         _ERROR,
-        "A result cannot be judged against inputs that cannot be made again.",
+        "A result cannot be judged against inputs that cannot be reproduced.",
         "Draw values with torch's or numpy's global generator.",
     ),
     "nonfinite-output": Rule(
         _ERROR,
-        "NaN and Inf match whatever makes them; the arithmetic behind them is not tested.",
-        "Change get_inputs so that the reference is defined on its own inputs.",
+        "NaN and Inf match no matter how a kernel gets them, so its arithmetic is not tested.",
+        "Change get_inputs so that the reference gives finite values on its own inputs.",
     ),
     "empty-output": Rule(_ERROR, "Nothing is compared.", "Give the workload sizes of at least 1."),
     "constant-output": Rule(
-        _ERROR, "A kernel that writes this one number passes and computes nothing.", "Return what depends on the input."
+        _ERROR, "A kernel that only writes this number passes.", "Return a result that depends on the input."
     ),
     "ignores-inputs": Rule(
         _ERROR,
-        "A kernel can keep the answer and never read its inputs.",
+        "A kernel can store the answer and never read its inputs.",
         "Make the output depend on the inputs by more than the tolerance.",
     ),
     "zeros-pass": Rule(
         _ERROR,
-        "A kernel that is never launched on cleared memory passes.",
+        "A kernel that writes only zeros, or nothing into zeroed memory, passes.",
         "Scale the inputs up, or make atol smaller than the outputs.",
     ),
     "mean-passes": Rule(
-        _ERROR, "A kernel that computes one number for all passes.", "Make the tolerance smaller than the spread."
+        _ERROR,
+        "A kernel that writes the same number everywhere passes.",
+        "Make the tolerance smaller than the spread of the outputs.",
     ),
     "copy-passes": Rule(
         _ERROR,
         "A kernel that copies its input passes.",
-        "Draw inputs on which the reference does something (both signs, larger values).",
+        "Draw inputs that the reference changes (both signs, larger values).",
     ),
     "untested-input": Rule(
         _WARNING,
-        "A kernel that never reads it passes; a reference that multiplies by something tiny, or drops it, hides that.",
-        "Use it visibly, or take it out of forward.",
+        "A kernel that never reads it passes, since the reference drops it or multiplies it by a tiny number.",
+        "Make its effect larger than the tolerance, or remove it from forward.",
     ),
     "fixed-input": Rule(
         _NOTE,
-        "A kernel may have its values built in, and passes.",
+        "A kernel with these values built in passes.",
         "Fine for a mask or positions that are part of the task; otherwise draw it at random.",
     ),
     "mostly-one-value": Rule(
         _WARNING,
-        "Errors in the few other elements are all that tests can find.",
+        "Tests can find errors only in the few other elements.",
         "Draw inputs on which the output varies.",
     ),
     "half-passes": Rule(
         _WARNING,
         "A kernel that computes at half the precision passes as one of full precision, and is twice as fast.",
-        "Make atol, rtol or the multiple of the reference's own error smaller; or name what is allowed in ALLOW.",
+        "Make atol, rtol or error_multiple smaller, or name the allowed precision in ALLOW.",
     ),
     "loose-tolerance": Rule(
         _WARNING,
-        "Beyond ten times the default, kernels pass that have lost digits to a wrong order of sums or a wrong formula.",
-        "Leave the dtype out for the default; loosen only what an honest kernel was seen to need.",
+        "Beyond ten times the default, kernels pass that lose digits by a wrong order of sums or a wrong formula.",
+        "Leave the dtype out for the default; loosen only what a correct kernel was seen to need.",
     ),
     "one-sign": Rule(
         _WARNING,
-        "Lost signs, missing absolute values and wrong start values of a maximum are not seen.",
+        "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",
         "Use torch.randn, or add a workload with large_scale values, which have both signs.",
     ),
     "narrow-inputs": Rule(
         _WARNING,
-        "Elements that are nearly equal can be swapped, or read from the wrong place, without being noticed.",
+        "Tests miss nearly equal elements that are swapped or read from the wrong place.",
         "Draw values that differ, such as torch.randn.",
     ),
     "no-hard-values": Rule(
         _WARNING,
-        "Sums and exponentials that overflow or cancel only show on values of a large mean or scale.",
+        "Sums and exponentials overflow or cancel only on values with a large mean or scale.",
         "Add a test workload with such values.",
     ),
     "writes-inputs": Rule(
         _WARNING,
-        "Kernels get their inputs read-only; what the reference changes in place is not part of the comparison.",
-        "Work on a copy, and return what is changed.",
+        "Kernels get their inputs read-only; in-place changes of the reference are not compared.",
+        "Work on a copy and return it.",
     ),
     "one-shape": Rule(
         _WARNING,
@@ -167,17 +170,17 @@ RULES: Mapping[str, Rule] = {
     ),
     "only-tiles": Rule(
         _WARNING,
-        "Kernels that never handle the rest of a tile pass, and write out of bounds elsewhere.",
-        "Add a test workload with sizes that are no multiples of 8.",
+        "Kernels that never handle a partial tile pass, and write out of bounds at other sizes.",
+        "Add a test workload with sizes that are not multiples of 8.",
     ),
     "small-benchmark": Rule(
         _WARNING,
-        "A launch alone takes some microseconds: what is timed is the launch and not the kernel.",
+        "A launch alone takes some microseconds, so the launch is timed and not the kernel.",
         "Enlarge the benchmark's sizes.",
     ),
     "too-large": Rule(
         _ERROR,
-        "It cannot be timed here: one set of buffers must fit into half of the device's memory, beside the judge's.",
+        "It cannot be timed here: one set of buffers must fit into half of its memory; the judge needs the rest.",
         "Make the benchmark's sizes smaller.",
     ),
     "no-benchmark": Rule(
@@ -185,25 +188,25 @@ RULES: Mapping[str, Rule] = {
     ),
     "weak-baseline": Rule(
         _NOTE,
-        "Eager's time is mostly memory traffic between its kernels. Being that much faster is what any fused kernel "
-        "does, not what a good one does.",
-        "Judge by torch.compile's time (taken beside eager on a GPU with a CUDA build of torch) and by the roofline. "
-        "Whether torch.compile fuses all of it, and how fast a library's call is, cannot be known from the graph.",
+        "Eager's time is mostly memory traffic between its kernels. Any fused kernel is that much faster; a good "
+        "one is faster still.",
+        "Compare with torch.compile (timed with eager on a GPU with a CUDA build of torch) and with the roofline. The "
+        "graph does not tell whether torch.compile fuses everything, nor how fast a library call is.",
     ),
     "untraced": Rule(
         _NOTE,
-        "Without a graph there is no roofline, no suspicion of too fast kernels and no kernel from the playbook.",
-        "Avoid branches on values in forward; or state COMPULSORY bytes and FLOPs.",
+        "Without a graph there is no roofline, no check for impossible times and no kernel from the playbook.",
+        "Avoid branches on values in forward, or state COMPULSORY bytes and FLOPs.",
     ),
     "no-float64": Rule(
         _NOTE,
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
     ),
-    "dropout-off": Rule(_NOTE, "No kernel can reproduce its mask.", "Nothing, unless dropout is what you are after."),
+    "dropout-off": Rule(_NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."),
     "batch-norm-training": Rule(
         _NOTE,
-        "KernelBench runs it so: the batch's statistics are used, not the running ones.",
-        "Call eval() in __init__ for the running ones.",
+        "As in KernelBench, it uses the batch's statistics, not the running ones.",
+        "Call eval() in __init__ to use the running ones.",
     ),
 }

@@ -1,10 +1,10 @@
-"""Who may reach the server, and as what: every route is asked for, the websocket, uploads and media files too.
+"""Decide who may reach the server and in which role, for every route: pages, websocket, uploads and media files.
 
-1. Served on this machine's own address, nobody is asked, unless CUTEGEN_TOKEN=1. Served on another, everybody is.
-2. As with Jupyter, the terminal prints links with a token, good for as long as the server runs: one for the owner, one
-   for viewers, who may look at everything and run, change and upload nothing.
-3. With an `access.toml` in the workspace and [auth] in Streamlit's secrets people can log in, too (`access_people`).
-A viewer's pages get a store that refuses to be written (`data.store`); buttons may show, their writes fail.
+1. On a loopback address the server asks nobody, unless CUTEGEN_TOKEN=1. On any other address it asks everybody.
+2. As with Jupyter, the terminal prints links with a token that is valid until the server stops: one for the owner, one
+   for viewers, who see everything and cannot run, change or upload anything.
+3. With an `access.toml` in the workspace and [auth] in Streamlit's secrets people can also log in (`access_people`).
+A viewer's pages get a store that cannot be written (`data.store`): a button may show, but its write fails.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SWITCH = "CUTEGEN_TOKEN"
 
 
 def is_wanted(address: str | None) -> bool:
-    """Whether a server bound to this address asks who comes; None binds every one."""
+    """Tell whether a server bound to this address checks access; None binds every address."""
     if os.environ.get(SWITCH, "") not in ("", "0") or people() is not None:
         return True
     if address == "localhost":
@@ -40,15 +40,15 @@ def is_wanted(address: str | None) -> bool:
 
 
 def middleware(access: Access) -> Middleware:
-    """What asks every request.
+    """Make the middleware that checks every request.
 
     Raises:
-        UsageError: logins are wanted, and Streamlit is not set up for them.
+        UsageError: logins are on, and Streamlit is not set up for them.
     """
     if people() is not None and "auth" not in _secrets():
         raise UsageError(
-            f"{workspace.home() / FILE} turns logins on, and .streamlit/secrets.toml has no [auth]: "
-            "docs/access.md says what belongs there. Without the file only tokens let in."
+            f"{workspace.home() / FILE} turns on logins, but .streamlit/secrets.toml has no [auth] section; "
+            f"docs/access.md describes it. Remove {FILE} to use tokens only."
         )
     return Middleware(AccessMiddleware, access=access, people=people)
 
@@ -58,25 +58,25 @@ def _secrets() -> tuple[str, ...]:
 
 
 def role() -> Role | None:
-    """What the person in front of this page may do; None for somebody who has yet to log in."""
+    """Return the role of this page's browser; None before the login."""
     if not is_wanted(st.get_option("server.address")):
         return Role.OWNER
     return role_of(keys().bearer(st.context.cookies.get(COOKIE, "")), people())
 
 
 def keys() -> Access:
-    """What pages need of the server's: they sign tickets and know no tokens."""
+    """Return the key to sign tickets with; pages never hold the tokens."""
     return Access({}, signing_key(workspace.home()))
 
 
 def require_owner() -> None:
-    """Before anything that runs, reads or changes what is not in the store; AccessError for a viewer."""
+    """Raise AccessError for a viewer; call it before anything that runs, reads or changes what is outside the store."""
     if role() is not Role.OWNER:
         raise AccessError(LOOKS_ON)
 
 
 def looks_on() -> bool:
-    """For a viewer: says so in place of what only the owner gets, and is true."""
+    """Tell whether this is a viewer, and show a note in place of what only the owner gets."""
     if role() is Role.OWNER:
         return False
     note("info", LOOKS_ON)

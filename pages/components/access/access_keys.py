@@ -1,7 +1,7 @@
-"""What lets somebody in: tokens for links, signed cookies, and tickets that become a cookie once.
+"""Make and check what gives access: tokens for links, signed cookies, and tickets that become a cookie once.
 
-Everything is signed with one key, kept in the workspace: whoever was let in stays in over a restart. Deleting
-`access.key` and restarting the server puts everybody out.
+One key in the workspace signs everything, so cookies outlive a restart. Deleting `access.key` and restarting the
+server invalidates all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 COOKIE = "cutegen_access"
 TOKEN_KEPT_S = 30 * 24 * 3600
 PERSON_KEPT_S = 12 * 3600
-"""A person comes back through the login after it."""
+"""After this a person must log in again."""
 TICKET_KEPT_S = 60
 _PERSON, _TICKET = "as-", "ticket-"
 
@@ -33,10 +33,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Bearer:
-    """Who holds a valid cookie: a role by a token, or a person by what the login said of them.
+    """The holder of a valid cookie: a role from a token, or a person with the claims of their login.
 
     Attributes:
-        role: None for a person, whose role is looked up anew at every request.
+        role: None for a person, whose role is looked up at every request.
         claims: the values of the claim that decides, such as an address, or the groups.
     """
 
@@ -59,7 +59,7 @@ class Access:
 
     @classmethod
     def fresh(cls, folder: Path) -> Access:
-        """New tokens, under the workspace's key."""
+        """Make new tokens, under the workspace's key."""
         return cls({one: secrets.token_urlsafe(24) for one in Role}, signing_key(folder))
 
     def role_of_token(self, token: str) -> Role | None:
@@ -72,18 +72,19 @@ class Access:
         return self._signed_until(_PERSON + _packed(bearer.claims), PERSON_KEPT_S)
 
     def bearer(self, cookie: str) -> Bearer | None:
-        """Whom a cookie was signed for; None for a forged or an old one."""
+        """Return whom a cookie was signed for; None for a forged or expired one."""
         who = self._who(cookie)
         if who.startswith(_PERSON):
             return Bearer(None, _unpacked(who.removeprefix(_PERSON)))
         return Bearer(Role(who)) if who in tuple(Role) else None
 
     def ticket(self, claims: Sequence[str]) -> str:
-        """Good once, for a minute: what a page puts into an address that the middleware makes a cookie of."""
+        """Sign a ticket, valid once and for a minute; a page puts it into the address and the middleware makes a cookie
+        of it."""
         return self._signed_until(f"{_TICKET}{secrets.token_hex(8)}-{_packed(claims)}", TICKET_KEPT_S)
 
     def bearer_of_ticket(self, ticket: str) -> Bearer | None:
-        """The person it was made for, the first time."""
+        """Return the person a ticket was made for; None when it was used before."""
         who, now = self._who(ticket), time.time()
         for old in [one for one, until in self.spent.items() if until < now]:
             del self.spent[old]
@@ -100,7 +101,7 @@ class Access:
         return f"{words}.{self._signed(words)}"
 
     def _who(self, signed: str) -> str:
-        """What was signed, "" for what was not signed here or is too old."""
+        """Return the signed text, or "" where the signature is not ours or has expired."""
         words, _, signature = signed.rpartition(".")
         who, _, until = words.partition(".")
         if not hmac.compare_digest(self._signed(words).encode(), signature.encode()) or int(until) < time.time():
@@ -112,7 +113,7 @@ class Access:
 
 
 def signing_key(folder: Path) -> bytes:
-    """The workspace's key, made at the first call; readable by its owner only."""
+    """Return the workspace's key, which the first call makes; only its owner can read it."""
     path = folder / "access.key"
     try:
         with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:

@@ -1,10 +1,10 @@
-"""Asks every HTTP request and websocket who it is, before Streamlit sees it.
+"""Check every HTTP request and websocket before Streamlit sees it.
 
 1. A token or a ticket in the address becomes a signed cookie and leaves the address.
 2. Requests without a valid cookie are refused: pages, websocket, uploads and media files.
-3. A viewer's requests may only read.
-4. Where people log in, the login itself is drawn by Streamlit, so a stranger gets the empty page and its websocket, in
-   which nothing but the login runs (`login.gate`), and neither uploads nor media files.
+3. A viewer's requests can only read.
+4. Where people log in, Streamlit draws the login, so a stranger gets the empty page and its websocket, in which only
+   the login runs (`login.gate`), but no uploads and no media files.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _OPEN_PATHS = ("/_stcore/health", "/_stcore/script-health-check")
 _READING = ("GET", "HEAD", "OPTIONS")
 _FILES = ("/media/", "/_stcore/upload_file")
 _REFUSED = (
-    "This workbench asks for a token. Open the link that the terminal printed when the server started "
-    "(it ends in ?token=...), or ask whoever runs it for one.\n"
+    "This workbench needs an access token. Open the link that the terminal printed when the server started "
+    "(it ends in ?token=...), or ask the owner for a link.\n"
 )
-_LOG_IN = "Log in first: open the workbench's own page.\n"
+_LOG_IN = "Log in first: open the workbench's start page.\n"
 _TOO_MANY = f"Too many wrong tokens from this address. Wait {GUESSES_WITHIN_S:.0f} seconds and open the link again.\n"
 
 
 class Guesses:
-    """Wrong tokens by address. 192 random bits are not guessed; whoever tries is not to load the machine either."""
+    """Wrong tokens by address. Nobody guesses 192 random bits; the limit keeps attempts from loading the machine."""
 
     def __init__(self) -> None:
         self._at: dict[str, deque[float]] = {}
@@ -54,7 +54,7 @@ class Guesses:
 
 
 class AccessMiddleware:
-    """`people` gives the rules of the login as they are now, None where there is none."""
+    """Lets requests in by cookie; `people` returns the current rules of the login, None where logins are off."""
 
     def __init__(self, app: ASGIApp, access: Access, people: Callable[[], People | None] = lambda: None) -> None:
         self._app, self._access, self._people, self._guesses = app, access, people, Guesses()
@@ -71,12 +71,12 @@ class AccessMiddleware:
                 await answer(scope, receive, send)
                 return
         elif role is None and people is None:
-            await send({"type": "websocket.close", "code": 1008, "reason": "a token is needed"})
+            await send({"type": "websocket.close", "code": 1008, "reason": "token required"})
             return
         await self._app(scope, receive, send)
 
     def _entered(self, scope: Scope, role: Role | None) -> Response | None:
-        """The redirect of a request that brings a token or a ticket, or leaves."""
+        """Redirect a request that brings a valid token or ticket, or logs out; None for any other."""
         if scope["path"] == LEAVE:
             answer = RedirectResponse("/auth/logout" if self._people() else "/", 303)
             answer.delete_cookie(COOKIE)
@@ -100,7 +100,7 @@ class AccessMiddleware:
 
 
 def role_of(bearer: Bearer | None, people: People | None) -> Role | None:
-    """What a cookie's holder may do now; a person's role is what `access.toml` says at this moment."""
+    """Return the current role of a cookie's holder; a person's is read from `access.toml`."""
     if bearer is None:
         return None
     return bearer.role or (people.role(bearer.claims) if people else None)

@@ -1,11 +1,11 @@
-"""Who may do what after a login: `access.toml` of the workspace, which also is the switch that turns logins on.
+"""Read `access.toml` of the workspace: who has which role after a login. Its presence turns logins on.
 
-    claim = "email"                    # what of the login decides; "groups" and the like may be lists
+    claim = "email"                    # the claim that decides; "groups" and the like may be lists
     owners = ["ann@example.org"]
     viewers = ["bob@example.org", "*@example.org"]
     provider = ""                      # of several in [auth], the one to use
 
-It is read again when it changes, so that taking a line out puts a person out at their next request.
+It is read again when it changes, so that removing a line shuts a person out at their next request.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class People:
     provider: str = ""
 
     def role(self, claims: Sequence[str]) -> Role | None:
-        """The highest role any of these values has."""
+        """Return the highest role that any of these values has."""
         for role, rules in ((Role.OWNER, self.owners), (Role.VIEWER, self.viewers)):
             if any(_fits(rule, value) for rule in rules for value in claims):
                 return role
         return None
 
     def claims(self, user: Mapping[str, Any]) -> tuple[str, ...]:
-        """What the login says for this claim; nothing of an address the provider calls unverified."""
+        """Return the login's values of the claim; none for an address that the provider calls unverified."""
         found = user.get(self.claim)
         if self.claim == "email" and user.get("email_verified") in (False, "false"):
             return ()
@@ -64,10 +64,10 @@ def _fits(rule: str, value: str) -> bool:
 
 
 def people() -> People | None:
-    """The rules as they are now; None where there is no such file, and logins are off.
+    """Read the rules; None where the file does not exist and logins are off.
 
     Raises:
-        UsageError: the file cannot be used; nobody gets in by a guess at what it means.
+        UsageError: the file is not valid; a guess at its meaning could let a stranger in.
     """
     path = workspace.home() / FILE
     try:
@@ -81,15 +81,15 @@ def _read(path: Path, _changed_ns: int) -> People:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
+        raise UsageError(f"{path} is not valid TOML: {error}") from error
     unknown = [name for name in found if name not in _KEYS]
     if unknown:
-        raise UsageError(f"{path}: there is no setting {unknown[0]!r}; it has {', '.join(_KEYS)}")
+        raise UsageError(f"{path}: unknown setting {unknown[0]!r}; known settings: {', '.join(_KEYS)}")
     for name, value in found.items():
         wanted = isinstance(value, list) and all(isinstance(one, str) for one in value)
         if not (wanted if name in ("owners", "viewers") else isinstance(value, str)):
             raise UsageError(
-                f"{path}: {name} must be {'a list of texts' if name in ('owners', 'viewers') else 'a text'}"
+                f"{path}: {name} must be {'a list of strings' if name in ('owners', 'viewers') else 'a string'}"
             )
     lists = {name: tuple(found.get(name, ())) for name in ("owners", "viewers")}
     return People(found.get("claim", "email"), lists["owners"], lists["viewers"], found.get("provider", ""))

@@ -1,4 +1,4 @@
-"""The four-way delta in one glance: source, time, resources and machine code of B beside A, a tile each."""
+"""Draw a tile each for how B differs from A in source, time, resources and machine code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutegen_core import views
 from cutegen_core.records.trial import Trial
 from cutegen_core.views import Delta
 from cutegen_core.views.code_text import diff
-from cutegen_core.views.wording import micros, ratio
+from cutegen_core.views.wording import micros
 from pages.components.compare_present import versus
 from pages.components.compare_present.sides import Side
 from pages.components.session.evidence.resources import change, number
@@ -20,7 +20,7 @@ _MOST_LINES = 3
 
 
 def render_tiles(a: Side, b: Side) -> None:
-    """Every tile has the answer in a word or a number, and below it what it rests on."""
+    """Draw the tiles: the result in a word or a number, and the details below it."""
     one, other = a.step.trial, b.step.trial
     tiles = [
         _source(a.step.source, b.step.source), _time(one, other), _resources(one, other), _machine_code(one, other),
@@ -29,7 +29,7 @@ def render_tiles(a: Side, b: Side) -> None:
 
 
 def _tile(name: str, answer: str, lines: Sequence[str]) -> str:
-    """HTML; the arguments are."""
+    """Write a tile as HTML; the arguments are HTML."""
     below = "".join(f"<div>{line}</div>" for line in lines)
     return f'<section class="cg-tile"><h2 class="cg-heading">{name}</h2><b>{answer}</b>{below}</section>'
 
@@ -37,26 +37,26 @@ def _tile(name: str, answer: str, lines: Sequence[str]) -> str:
 def _source(a: str, b: str) -> str:
     found = diff.summary(a, b)
     if found == (0, 0):
-        return _tile("Source", "= the same text", [])
+        return _tile("Source", "= identical", [])
     return _tile("Source", f"+{found.added} −{found.removed} lines", [f"{len(b.splitlines())} lines in B"])
 
 
 def _time(a: Trial | None, b: Trial | None) -> str:
     found = [(one, one.speedup) for one in versus.compared(a, b) if one.speedup]
     if not found:
-        return _tile("Time", "– no word", [_why_no_word(a, b)])
+        return _tile("Time", "– not comparable", [_why_not(a, b)])
     lines = [
         f"{escaped(one.a.workload)}: {micros(one.a.candidate.median_us)} → {micros(one.b.candidate.median_us)}, "
-        f"95 % {speedup.low:.3f} to {speedup.high:.3f}"
+        f"speedup {speedup.low:.3f} to {speedup.high:.3f}"
         for one, speedup in found
     ]
     first = found[0][1]
-    return _tile("Time", f"{versus.word(first)} {ratio(first.ratio)}", lines[:_MOST_LINES])
+    return _tile("Time", versus.verdict(first), lines[:_MOST_LINES])
 
 
-def _why_no_word(a: Trial | None, b: Trial | None) -> str:
+def _why_not(a: Trial | None, b: Trial | None) -> str:
     if versus.is_suspect(a, b):
-        return "a time is SUSPECT: it is no result"
+        return "a time is SUSPECT and does not count"
     timed = [name for name, trial in (("A", a), ("B", b)) if trial and trial.performance]
     return (
         f"only {timed[0]} was timed" if len(timed) == 1 else "no workload in common" if timed else "neither was timed"
@@ -69,7 +69,7 @@ def _resources(a: Trial | None, b: Trial | None) -> str:
         return _tile("Resources", "– not compiled", [])
     changed = [row for row in rows if row.left != row.right]
     if not changed:
-        return _tile("Resources", "= no change", [f"{len(rows)} numbers are the same"])
+        return _tile("Resources", "= no change", [f"{len(rows)} unchanged numbers"])
     more = len(changed) - _MOST_LINES
     lines = [_line(row) for row in changed[1 : 1 + _MOST_LINES]] + ([f"and {more - 1} more"] if more > 1 else [])
     return _tile("Resources", _line(changed[0]), lines)
@@ -82,13 +82,11 @@ def _machine_code(a: Trial | None, b: Trial | None) -> str:
     rows = mix_deltas(a, b)
     total = Delta("instructions", "", sum(left.values()), sum(right.values()))
     changed = [row for row in rows if row.left != row.right]
-    return _tile(
-        "Machine code", _line(total), [_line(row) for row in changed[:_MOST_LINES]] or ["every class the same"]
-    )
+    return _tile("Machine code", _line(total), [_line(row) for row in changed[:_MOST_LINES]] or ["no class changed"])
 
 
 def mix_deltas(a: Trial | None, b: Trial | None) -> list[Delta]:
-    """Instructions by class, the largest change first."""
+    """Compare the instructions by class, largest change first."""
     left, right = views.instruction_mix(a), views.instruction_mix(b)
     rows = [Delta(name, "", left.get(name, 0), right.get(name, 0)) for name in dict.fromkeys([*left, *right])]
     return sorted(rows, key=lambda row: (-abs((row.right or 0) - (row.left or 0)), row.name))

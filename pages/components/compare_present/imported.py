@@ -1,4 +1,4 @@
-"""Sessions that happened elsewhere: bringing them in, the shipped recordings, walking one again."""
+"""Import sessions from elsewhere, open the shipped recordings, and replay a session."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
+from cutegen_core.views.wording import counted
 from pages.components import ASSETS
 from pages.components.access import access
 from pages.components.problems.listing import place_of
@@ -33,7 +34,7 @@ _EXECUTORS = {"cpu": "the emulator", "gpu": "a GPU"}
 
 
 class Recording(NamedTuple):
-    """A shipped recording, as its first lines tell it; `at` is seconds since the epoch."""
+    """A shipped recording, described by its first lines; `at` is seconds since the epoch."""
 
     path: Path
     problem: str
@@ -42,11 +43,11 @@ class Recording(NamedTuple):
     at: float
 
 
-# ---- bringing in
+# ---- importing
 
 
 def render_import(store: Store) -> None:
-    """A path, or a file handed over by the browser."""
+    """Draw the fields for a path and for an uploaded file."""
     if access.looks_on():
         return
     with st.form("import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
@@ -56,9 +57,9 @@ def render_import(store: Store) -> None:
         )  # fmt: skip
         by_path = st.form_submit_button("Import", key="import-open") and path.strip()
     upload = st.file_uploader(
-        "Or hand over a file", UPLOADS, key="import-upload", label_visibility="collapsed", max_upload_size=200
+        "Or upload a file", UPLOADS, key="import-upload", label_visibility="collapsed", max_upload_size=200
     )
-    quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing is run.")
+    quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing runs.")
     try:
         if by_path:
             _open(store, place_of(path.strip()))
@@ -80,7 +81,7 @@ def _imported(store: Store, path: Path) -> Imported:
 
 def _open(store: Store, path: Path) -> None:
     imported = _imported(store, path)
-    ui_state.say(f"Imported {imported.steps} steps. {imported.note}")
+    ui_state.say(f"Imported {counted(imported.steps, 'step')}. {imported.note}")
     places.go_to_session(imported.session)
 
 
@@ -88,7 +89,7 @@ def _open(store: Store, path: Path) -> None:
 
 
 def render_recordings(store: Store) -> None:
-    """A click imports it, once, and opens or presents it."""
+    """List the shipped recordings; a click imports one, only once, and opens or presents it."""
     found = _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
     for number, recording in enumerate(found):
         if isinstance(recording, str):
@@ -102,13 +103,13 @@ def render_recordings(store: Store) -> None:
             session = _imported_before(store, recording) or _imported(store, recording.path).session
             st.switch_page(places.present() if shown else places.session(), query_params={"id": session})
     if found:
-        quiet("Step through a finished session at once, read-only, or show it to others. It can be walked again here.")
+        quiet("Open a finished session read-only, or present it. A recorded session can be replayed on this machine.")
     else:
-        quiet("No recording ships with this copy.")
+        quiet("This copy ships no recordings.")
 
 
 def _imported_before(store: Store, recording: Recording) -> str:
-    """The session this file became when it was opened before, "" when it was not."""
+    """Return the session that this file was imported as before, "" if it was not."""
     origin = f"imported from {recording.path.name}"
     rows = (row for row in views.session_rows(store) if row.origin == origin)
     return next((row.id for row in rows if abs(row.created_at - recording.at) < 1e-3), "")
@@ -120,7 +121,7 @@ def _recordings(files: tuple[tuple[str, int], ...]) -> list[Recording | str]:
 
 
 def _described(path: Path) -> Recording | str:
-    """The description, or why it cannot be read. Only the lines up to the first event are looked at."""
+    """Describe a recording by its lines up to the first event, or say why it cannot be read."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
             head = json.loads(next(lines))
@@ -140,42 +141,42 @@ def _described(path: Path) -> Recording | str:
 
 
 def render_imported_bar(store: Store, view: SessionView) -> None:
-    """Instead of the decide bar: what this is, and walking it again."""
-    if session := ui_state.take_opening():  # before the button is drawn anew: another press on it makes no second one
+    """Draw, instead of the decide bar, where the session comes from, and the button that replays it."""
+    if session := ui_state.take_opening():  # before the button is drawn again, so that a second press starts no other
         places.go_to_session(session)
     settings = view.state.settings
     words, button = st.columns([5, 1.4], vertical_alignment="center")
     with words:
-        note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing here is run.")
+        note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing runs here.")
     ours = bool(settings.arch) and settings.executor in _EXECUTORS
-    walked: list[str] = []
+    started: list[str] = []
     with button:
         st.button(
-            "Walk it again here", key="walk-again", type="primary", shortcut="G", disabled=not ours,
-            on_click=ui_state.noted(_walk_again, store, view.id, walked),
-            help="A new session: the same prompts, replies and kernels; everything else is really run on this machine."
+            "Replay", key="replay", type="primary", shortcut="G", disabled=not ours, width="stretch",
+            on_click=ui_state.noted(_replay, store, view.id, started),
+            help="Starts a new session with the same prompts and replies; all stages run again on this machine."
             if ours
-            else "Only recordings of the workbench can be walked again: these results hold no prompts and workloads.",
+            else "Only recordings of the workbench can be replayed: these results hold no prompts and workloads.",
         )  # fmt: skip
 
 
-def _walk_again(store: Store, recorded: str, walked: list[str]) -> None:
-    """Of a click: the new session, to be opened.
+def _replay(store: Store, recorded: str, started: list[str]) -> None:
+    """Start the new session and open it; called by a click.
 
     Args:
-        walked: holds the session from then on. One drawing of the button makes one, however often it is pressed, and
-            also when the next click cuts this short.
+        started: holds the session once there is one, so that one drawing of the button starts only one, however often
+            it is pressed, and also when the next click interrupts this.
     """
     view = views.session_view(store, recorded)
     settings = view.state.settings
     try:
-        if not walked:
+        if not started:
             session = start.create(
                 store, store.record(Problem, settings.problem), answered_by=AnsweredBy.RECORDING, arch=settings.arch,
                 recording=recorded, max_steps=max(settings.max_steps, len(view.steps) + 1),
             )  # fmt: skip
-            walked.append(session)
+            started.append(session)
     except UsageError as error:
         ui_state.say(str(error))
         return
-    ui_state.open_next(walked[0])
+    ui_state.open_next(started[0])

@@ -1,4 +1,4 @@
-"""Pictures of layouts: offsets coloured by shared-memory bank, or the thread and value that hold each element."""
+"""Draw layouts: offsets coloured by shared-memory bank, or the thread and value that hold each element."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.machine import device
 from cutegen_core.records.errors import UsageError
 from cutegen_core.views.layouts import LayoutTable, Partition, Pattern, Picture, bank, conflicts, evaluate
+from cutegen_core.views.wording import counted
 from pages.components.shared.texts import escaped, heading, note, quiet, visible
 
 MOST_ROWS, MOST_COLS = 64, 64
@@ -24,26 +25,26 @@ ACCESS_BYTES = (1, 2, 4, 8, 16)
 
 
 class Access(NamedTuple):
-    """How a warp reads the layout, if it is one of shared memory."""
+    """How a warp accesses the layout, if it is in shared memory."""
 
     itemsize: int
     width_bytes: int
 
 
 def choose_access(source: str) -> Access:
-    """The element's size, as the kernel suggests it, and what a thread takes at once."""
-    heading("In shared memory")
+    """Draw the choices of the element's size, as the kernel suggests it, and of the bytes per thread."""
+    heading("Shared memory access")
     one, two = st.columns(2)
     with one:
         suggested = ITEM_BYTES.index(_item_bytes(source))
-        itemsize = st.selectbox("Bytes of an element", ITEM_BYTES, index=suggested, key="layout-itemsize")
+        itemsize = st.selectbox("Bytes per element", ITEM_BYTES, index=suggested, key="layout-itemsize")
     with two:
-        width = st.selectbox("Bytes a thread takes", ACCESS_BYTES, index=4, key="layout-width")
+        width = st.selectbox("Bytes per thread", ACCESS_BYTES, index=4, key="layout-width")
     return Access(itemsize, width)
 
 
 def _item_bytes(source: str) -> int:
-    """By the type a kernel calls its element, else by the types it speaks of; halves where nothing is known."""
+    """Guess the element's size from the type that a kernel names Element, else from the types it uses, else 2."""
     named = re.search(r"using\s+Element\s*=\s*(\w+)", source)
     if named:
         return _BYTES.get(named[1], 2)
@@ -51,12 +52,12 @@ def _item_bytes(source: str) -> int:
 
 
 def render(title: str, expression: str, before: tuple[str, ...], access: Access) -> None:
-    """One declaration or expression: what it is, then its pictures; a refusal says what to change."""
+    """Draw a declaration or expression and its layouts, or the error that says what to change."""
     heading(title[:120], is_code=True)
-    with st.expander("What was evaluated"):
+    with st.expander("Evaluated code"):
         st.code(visible("\n".join([*before, expression])), language="cpp")
     try:
-        with st.spinner("Compiling it for the emulator …", show_time=True):
+        with st.spinner("Compiling for the emulator …", show_time=True):
             pictures = _evaluated(expression, before)
     except UsageError as error:
         note("error", str(error))
@@ -84,10 +85,10 @@ def _executor() -> CpuExecutor:
 def _layout(table: LayoutTable, access: Access) -> None:
     used = max(table.offsets, default=0) + 1
     hit = len(set(table.offsets))
-    extent = f"{table.rows} x {table.cols}, {hit} places in {used}"
+    extent = f"{table.rows} x {table.cols}, {hit} offsets of {used}"
     padding = f", {used - hit} unused" if used > hit else ""
-    shared = "" if hit == len(table.offsets) else "; several coordinates share a place"
-    quiet(f"Offsets in elements: {extent}{padding}{shared}. The colour is the bank of {access.itemsize}-byte elements.")
+    shared = "" if hit == len(table.offsets) else "; several coordinates share an offset"
+    quiet(f"Offsets in elements: {extent}{padding}{shared}. Colour: the bank, for {access.itemsize}-byte elements.")
     for pattern in Pattern:
         _conflicts(table, access, pattern)
     st.html(_grid(table.rows, table.cols, lambda i, j: _offset_cell(table, i, j, access.itemsize)))
@@ -101,7 +102,7 @@ def _conflicts(table: LayoutTable, access: Access, pattern: Pattern) -> None:
     except UsageError as error:
         quiet(f"{pattern}: {error}")
         return
-    said = f"a warp {pattern}, {width} element{'s' if width > 1 else ''} a thread"
+    said = f"a warp {pattern}, {counted(width, 'element')} per thread"
     if ways == 1:
         st.html(f'<div class="cg-conflict cg-passed">✓ no bank conflict: {escaped(said)}</div>')
     else:
@@ -125,9 +126,9 @@ _OPERANDS = {
 def _partition(part: Partition) -> None:
     held = sum(len(owners) for owners in part.owners)
     copies = held / max(1, len(part.owners))
-    several = f"; every element is held {copies:g} times, the first holder is shown" if copies > 1 else ""
+    several = f"; each element is held {copies:g} times, the first holder is shown" if copies > 1 else ""
     quiet(f"{_OPERANDS[part.operand]}: {part.rows} x {part.cols} over {part.threads} threads with {part.values} values "
-          f"each{several}. T is the thread, V its value; the colour is the thread's lane.")  # fmt: skip
+          f"each{several}. T: thread, V: its value. Colour: the thread's lane.")  # fmt: skip
     st.html(_grid(part.rows, part.cols, lambda i, j: _owner_cell(part, i, j)))
     _cut(part)
 
@@ -145,7 +146,7 @@ def _owner_cell(part: Partition, row: int, col: int) -> str:
 
 
 def _grid(rows: int, cols: int, cell: Callable[[int, int], str]) -> str:
-    """`cell` gives the HTML of (row, column)."""
+    """Write a grid as HTML; `cell` writes the cell at (row, column)."""
     shown = range(min(cols, MOST_COLS))
     head = "".join(f'<th scope="col">{j}</th>' for j in shown)
     body = "".join(
@@ -158,4 +159,4 @@ def _grid(rows: int, cols: int, cell: Callable[[int, int], str]) -> str:
 def _cut(picture: Picture) -> None:
     if picture.rows > MOST_ROWS or picture.cols > MOST_COLS:
         shown = f"{min(picture.rows, MOST_ROWS)} x {min(picture.cols, MOST_COLS)}"
-        quiet(f"The first {shown} of {picture.rows} x {picture.cols}. Bank conflicts are of the whole.")
+        quiet(f"Showing the first {shown} of {picture.rows} x {picture.cols}. Bank conflicts are counted for all.")

@@ -1,4 +1,4 @@
-"""Showing a session: the slide, the keys and stops below it, and the watch that goes on by itself."""
+"""Present a session: the slide, the buttons and stops below it, and the watch that plays or follows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ INTERVALS_S = (3, 5, 8, 12, 20)
 USUAL_INTERVAL_S = 8
 TICK_S = 0.5
 STOPS_SHOWN = 13
-"""Of more stops, those around the shown one are offered."""
+"""With more stops, only those around the shown one have a button."""
 _PLAYING, _FOLLOWED, _STOP, _EVERY = "present-playing", "present-followed", "present-stop", "present-every"
 
 
 def render_choice(rows: Sequence[SessionRow]) -> None:
-    """The sessions there are, newest first."""
+    """Draw a button per session, newest first."""
     _style()
     for row in rows:
         st.button(f"**{plain_label(row.problem)}** {plain_label(facts(row))}", key=f"present-session-{row.id}",
@@ -41,7 +41,7 @@ def _style() -> None:
 
 
 def render_slide(store: Store, deck: Deck, stop: Stop, pane: Pane) -> None:
-    """One stop, in the size of the window."""
+    """Draw one stop at the size of the window."""
     _style()
     st.html(f"<style>{slides.STYLE}</style>")
     drawn = slides.draw(slides.slide(store, deck, stop), pane=pane, pictures="image")
@@ -52,8 +52,11 @@ def render_slide(store: Store, deck: Deck, stop: Stop, pane: Pane) -> None:
 
 
 def stop_of(deck: Deck, wanted: str) -> int | None:
-    """Index of the stop an address names, None where there is no such stop. When it names none: the newest step of a
-    session that goes on, what came of it when it ends meanwhile, the beginning of any other."""
+    """Return the index of the stop that an address names, None where there is no such stop.
+
+    Without a name it is the newest step of a running session, the result once a followed session has ended, and the
+    beginning of any other.
+    """
     if wanted:
         return deck.find(wanted)
     if deck.goes_on:
@@ -62,7 +65,7 @@ def stop_of(deck: Deck, wanted: str) -> int | None:
 
 
 def _follows() -> bool:
-    """Nobody has stepped anywhere: the newest step is shown as it comes."""
+    """Tell whether the page follows the session: the address names no step, so the newest one is shown."""
     return not address.get("step")
 
 
@@ -71,13 +74,13 @@ def _to(deck: Deck, index: int) -> None:
 
 
 def _go(deck: Deck, index: int) -> None:
-    """Whoever steps by hand takes over."""
+    """Open a stop by hand, which ends playing."""
     ui_state.put(_PLAYING, "")
     _to(deck, index)
 
 
 def _move(deck: Deck, by: int) -> None:
-    """So many stops from where the address is by then: of two quick presses, the second one goes on from the first."""
+    """Move by so many stops from the present address, so that the second of two quick presses adds to the first."""
     at = stop_of(deck, address.get("step")) or 0
     _go(deck, max(0, min(len(deck.stops) - 1, at + by)))
 
@@ -86,7 +89,7 @@ def _move(deck: Deck, by: int) -> None:
 
 
 def render_controls(deck: Deck, at: int, pane: Pane) -> None:
-    """A button for every key, the stops, and the way back."""
+    """Draw a button for every shortcut, the stops, and the link back to the session."""
     with st.bottom:
         keys, stops, panes, rest = st.columns([5.3, 7.6, 3.1, 2.1], vertical_alignment="center", gap="small")
         with keys, st.container(horizontal=True, gap="xsmall"):
@@ -101,7 +104,7 @@ def render_controls(deck: Deck, at: int, pane: Pane) -> None:
         with rest, st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
             _interval()
             number = {"step": str(deck.stops[at].number)} if deck.stops[at].number else {}
-            st.page_link(places.session(), label="Leave", query_params={"id": deck.view.id, **number})
+            st.page_link(places.session(), label="Exit", query_params={"id": deck.view.id, **number})
 
 
 def _buttons(deck: Deck, at: int) -> None:
@@ -124,7 +127,7 @@ def _step_button(deck: Deck, label: str, shortcut: str, by: int, is_there: bool)
 
 
 def _stops(deck: Deck, at: int) -> None:
-    """A shape and a number for every stop; the word of the verdict beside the shown one and those that failed."""
+    """Draw a shape and a number for every stop, with the verdict for the shown one and for those that failed."""
     first = max(0, min(at - STOPS_SHOWN // 2, len(deck.stops) - STOPS_SHOWN))
     offered = deck.stops[first : first + STOPS_SHOWN]
     labels = {stop.name: plain_label(_label(stop, is_shown=stop is deck.stops[at])) for stop in offered}
@@ -140,13 +143,13 @@ def _label(stop: Stop, *, is_shown: bool) -> str:
 
 
 def _chosen(deck: Deck, drawn: int) -> None:
-    """A browser that only repeats what it was sent has chosen nothing."""
+    """Open the chosen stop; a browser that only repeats the drawn value has chosen nothing."""
     index = deck.find(ui_state.text(_STOP))
     if index is not None and index != drawn:
         _go(deck, index)
 
 
-# ---- going on by itself
+# ---- playing and following
 
 
 def _is_playing() -> bool:
@@ -154,7 +157,7 @@ def _is_playing() -> bool:
 
 
 def _play(deck: Deck, at: int) -> None:
-    """Starts or pauses; from the last stop it begins anew."""
+    """Start or pause playing; from the last stop, start at the first."""
     ui_state.put(_PLAYING, "" if _is_playing() else "playing")
     if _is_playing() and at + 1 == len(deck.stops):
         _to(deck, 0)
@@ -164,19 +167,19 @@ def _interval() -> None:
     drawn = str(_interval_s())
     ui_state.put(_EVERY, drawn)
     st.selectbox(
-        "Seconds a slide", [str(s) for s in INTERVALS_S], key=_EVERY, format_func="{} s".format, width=78,
+        "Seconds per slide", [str(s) for s in INTERVALS_S], key=_EVERY, format_func="{} s".format, width=78,
         label_visibility="collapsed", on_change=ui_state.noted(address.follow, _EVERY, "every", drawn),
     )  # fmt: skip
 
 
 def _interval_s() -> int:
-    """How long a slide stays while it plays, from the address."""
+    """Return how long a slide stays while playing, from the address."""
     wanted = address.get("every")
     return next((seconds for seconds in INTERVALS_S if str(seconds) == wanted), USUAL_INTERVAL_S)
 
 
 def render_watch(store: Store, deck: Deck, at: int) -> None:
-    """What goes on by itself: the next slide while it plays, the next step of a session that is not over."""
+    """Show the next slide while playing, and the next step of a running session, without a click."""
     if deck.goes_on and _follows():
         ui_state.put(_FOLLOWED, deck.view.id)
     if not deck.goes_on and not _is_playing():
@@ -202,11 +205,11 @@ def _watch(store: Store, deck: Deck, at: int, due: float | None) -> None:
 
 
 def _drawn(view: SessionView) -> tuple[int, ...]:
-    """Changes with everything the slides show."""
+    """Return a value that changes with everything that the slides show."""
     return view.state.meaning_seq, len(view.state.studies), sum(step.tried is not None for step in view.state.steps)
 
 
 def _live(view: SessionView) -> str:
     state = view.state
     stage = f", {lowered(state.running_stage)} {time.time() - state.running_since:.0f} s" if state.running_stage else ""
-    return f"● {lowered(state.status)}{stage}{', shown as it goes on' if _follows() else ', stays at this step'}"
+    return f"● {lowered(state.status)}{stage}{', following' if _follows() else ', not following'}"

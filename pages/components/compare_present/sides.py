@@ -1,4 +1,4 @@
-"""The two sides of a comparison: any step of any session each, chosen in the page, by key, or by the address."""
+"""Choose the two sides of a comparison, each any step of any session: on the page, by key, or by the address."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from cutegen_core.views.wording import lowered, micros
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import note, quiet, visible
 
+_UNTESTED = "not tested"
 BEST = "best"
-"""In the address instead of a step's number: the session's best kernel."""
+"""Names the session's best kernel in the address, instead of a step's number."""
 
 
 class Side(NamedTuple):
-    """One of the two."""
+    """One of the two sides."""
 
     name: str
     session: str
@@ -35,12 +36,12 @@ class Side(NamedTuple):
 
     @property
     def address(self) -> str:
-        """As the address names it."""
+        """The side as the address names it."""
         return f"{self.session}.{self.number}"
 
 
 def choose(store: Store, name: str, fallback_step: int) -> Side | None:
-    """The pickers of one side; None where its session has no kernel yet."""
+    """Draw the pickers of one side and return it; None where its session has no kernel yet."""
     rows = {row.id: row for row in views.session_rows(store)}
     wanted, _, number = address.get(name).partition(".")
     if wanted and wanted not in rows:
@@ -83,11 +84,11 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
 
 def _words(row: StepRow) -> str:
     took = f" · {micros(1000 * row.latency_ms)}" if row.latency_ms is not None else ""
-    return f"{row.number}: {row.idea} · {lowered(row.status or 'not tried')}{took}{' ★' if row.is_best else ''}"
+    return f"{row.number}: {row.idea} · {lowered(row.status or _UNTESTED)}{took}{' ★' if row.is_best else ''}"
 
 
 def render_keys(a: Side, b: Side) -> None:
-    """Swap, and walk with B through the kernels of its session."""
+    """Draw the buttons that swap the sides and move B through the kernels of its session."""
     at = b.numbers.index(b.number)
     older, newer = b.numbers[max(0, at - 1)], b.numbers[min(at + 1, len(b.numbers) - 1)]
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="compare-keys"):
@@ -105,8 +106,8 @@ def render_keys(a: Side, b: Side) -> None:
 
 
 def verdict(side: Side) -> str:
-    """One line about one side."""
+    """Describe one side in a line."""
     trial, step = side.step.trial, side.step.step
     author = f" by {step.author}" if step.author else ""
-    status = lowered(trial.status) if trial else "not tried"
+    status = lowered(trial.status) if trial else _UNTESTED
     return f"{side.label}: {step.idea}{author} · {status}{'. ' + trial.message if trial and trial.message else ''}"

@@ -1,4 +1,4 @@
-"""Two candidates' times side by side: the chart, the numbers, and one word with what it rests on."""
+"""Compare the times of two candidates: the result in words with its interval, the chart and the numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from cutegen_core.records.performance import Speedup, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status, Trial
 from cutegen_core.views import compare_speed
-from cutegen_core.views.wording import percent, ratio
+from cutegen_core.views.wording import pace, percent
 from pages.components.session.evidence.resources import deltas
 from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import speed_charts
@@ -21,7 +21,7 @@ _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
 
 
 class Compared(NamedTuple):
-    """One workload both were timed on; `speedup` is B against A, None where their samples were not kept."""
+    """A workload that both were timed on; `speedup` is B against A, None where their samples were not kept."""
 
     a: WorkloadPerformance
     b: WorkloadPerformance
@@ -34,9 +34,9 @@ class Compared(NamedTuple):
 
 
 def compared(a: Trial | None, b: Trial | None) -> tuple[Compared, ...]:
-    """Every workload both were timed on; nothing where a time is SUSPECT, which is no result.
+    """Compare every workload that both were timed on; none where a time is SUSPECT, which is no result.
 
-    They were timed in different runs: the interval is of the samples, not of the hours between.
+    The times are from different runs: the interval covers the samples, not the drift between the runs.
     """
     if is_suspect(a, b):
         return ()
@@ -58,14 +58,14 @@ def _compared(a: WorkloadPerformance, b: WorkloadPerformance) -> Compared:
     return Compared(a, b, statistics.speedup("A", [one], [other], noise) if one and other else None)
 
 
-def word(speedup: Speedup) -> Html:
-    """FASTER, SAME or SLOWER with its shape and colour."""
+def verdict(speedup: Speedup) -> Html:
+    """Write "1.20x faster" with its shape and colour."""
     name = str(speedup.word)
-    return Html(f'<span class="cg-{_KINDS[name]}">{_SHAPES[name]} {name}</span>')
+    return Html(f'<span class="cg-{_KINDS[name]}">{_SHAPES[name]} {pace(speedup)}</span>')
 
 
 def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> None:
-    """`names` are those of A and B."""
+    """Draw the comparison; `names` are those of A and B."""
     found = compared(a, b)
     for one in found:
         _workload(one, names)
@@ -75,13 +75,13 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
     else:
         quiet(_neither(a, b, names))
     if is_suspect(a, b):
-        quiet("▲ A time is SUSPECT: it is no result, and there is no word for it.")
+        quiet("▲ A time is SUSPECT and does not count, so there is no comparison.")
     elif rows and not found:
-        quiet("They were not timed on the same workload, so there is no word for it.")
+        quiet("They were not timed on the same workload, so there is no comparison.")
 
 
 def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:
-    """Why there is no time of either."""
+    """Say why neither was timed."""
     one, other = why_untimed(a), why_untimed(b)
     why = one if one == other else f"{names[0]}: {one}; {names[1]}: {other}"
     return f"Neither was timed: {why}."
@@ -98,16 +98,16 @@ def _workload(found: Compared, names: tuple[str, str]) -> None:
 
 
 def _sentence(workload: str, speedup: Speedup, noise: float) -> str:
-    interval = f"{speedup.low:.3f} to {speedup.high:.3f}, A/A noise ±{percent(noise)}"
-    found = f"{escaped(workload)}: B is {word(speedup)} <b>{ratio(speedup.ratio)}</b> <i>·</i> {interval}"
+    interval = f"speedup {speedup.low:.3f} to {speedup.high:.3f} (95 %), A/A noise ±{percent(noise)}"
+    found = f"{escaped(workload)}: B is <b>{verdict(speedup)}</b> <i>·</i> {interval}"
     return (
         f'<div class="cg-headline">{found}</div>'
-        '<div class="cg-quiet">Measured in two runs, not in turns: a small difference may be of the clocks.</div>'
+        '<div class="cg-quiet">Measured in two runs, not in turns: a small difference may come from the clocks.</div>'
     )
 
 
 def _unlike(found: Compared) -> Iterator[tuple[str, str]]:
-    """Conditions that make the comparison doubtful."""
+    """List the conditions that make the comparison doubtful."""
     a, b = found.a.conditions, found.b.conditions
     for condition, one, other in (("device", a.device, b.device), ("driver", a.driver, b.driver)):
         if one != other:

@@ -1,8 +1,8 @@
-"""The code editor: CodeMirror in the page, built from `assets/editor`. Texts reach it as data, never as markup.
+"""Draw the code editor: CodeMirror in the page, built from `assets/editor`. Texts reach it as data, never as markup.
 
-The large bundle is a component of its own that is the same at every drawing, so that Streamlit's message cache sends
-it to a browser once; the small one beside it carries the text. It lies in a fragment: keeping what is typed draws
-the editor again and not the page.
+The large bundle is a separate component that is the same at every drawing, so that Streamlit's message cache sends it
+to a browser once; a small component carries the text. Both are in a fragment, so that saving a draft redraws the editor
+and not the page.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ export default async function (component) {
 
 
 class Actions(NamedTuple):
-    """What the page does with what comes from the editor. They are called as callbacks, before the page is drawn."""
+    """Callbacks for what the editor sends; they run before the page is drawn."""
 
     draft: Callable[[Message], None]
     run: Callable[[Message], None]
@@ -55,7 +55,7 @@ def _components() -> _Components:
         code = BUNDLE.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"the editor cannot be read: {error}; build it with `{BUILD}`, or set CUTEGEN_EDITOR=text for a text field"
+            f"cannot read the editor: {error}; build it with `{BUILD}`, or set CUTEGEN_EDITOR=text for a text field"
         ) from error
     return _Components(
         st.components.v2.component("cutegen-editor-bundle", js=code),
@@ -65,13 +65,13 @@ def _components() -> _Components:
 
 def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[Mark, ...], marks_of: str,
                        actions: Actions, *, focus: bool) -> None:  # fmt: skip
-    """The editor of this draft.
+    """Draw the editor of this draft.
 
     Args:
-        key: one editor's, stable while it is open.
-        session: under its name a browser tab keeps what could not be saved.
-        marks: what was said about the lines of `draft.text`; they are placed anew when `marks_of` changes.
-        focus: it was just opened by hand, and takes the keyboard.
+        key: of this editor, stable while it is open.
+        session: names what the browser tab keeps when it cannot be saved.
+        marks: messages at the lines of `draft.text`, placed again when `marks_of` changes.
+        focus: whether the editor takes the keyboard, as when it was just opened by hand.
 
     Raises:
         UsageError: the built bundle is missing.

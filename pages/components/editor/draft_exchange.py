@@ -1,8 +1,8 @@
-"""The server's half of the handshake with a code editor (the browser's is `assets/editor/src/handshake.js`).
+"""Exchange drafts with a code editor: the server's half (the browser's is `assets/editor/src/handshake.js`).
 
-1. A tab's visit to the editor has a name; every text it sends is numbered and names the version it was typed upon.
-2. A text is kept when the draft is still that version, or the one this tab has kept last; else it is refused and the
-   tab is told what the draft is now. So neither an old text nor another tab's is lost without being asked about.
+1. A tab's visit to the editor has a name; every text it sends has a number and names the version it was typed upon.
+2. A text is kept when the draft is still that version, or the last one kept from this tab. Otherwise it is refused and
+   the tab gets the present draft, so that the user decides which text to lose.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cutegen_core.trajectory.store import Draft, Store
 
 @dataclass
 class Visit:
-    """One tab's stay in the editor.
+    """One tab's visit to the editor.
 
     Attributes:
-        opening: its name; a tab that is loaded again gets a new one.
-        ack: number of the last text this server has seen.
-        refused: whether that text was not kept because the draft had been changed elsewhere.
+        opening: its name; a reloaded tab gets a new one.
+        ack: number of the last text that this server has received.
+        refused: whether that text was refused because the draft had been changed elsewhere.
         own: version of the last text kept from this tab.
         drawn: version the tab was last drawn with.
         ran: version of the text that was last run from here.
@@ -46,7 +46,7 @@ class Message:
 
 
 def read_message(sent: object) -> Message | None:
-    """What a browser sent, if it has the form of a message. Lone surrogates, which nothing can store, become "?"."""
+    """Read a browser's message; None for anything else. Lone surrogates, which cannot be stored, become "?"."""
     if not isinstance(sent, dict):
         return None
     opening, seq, parent, text = (sent.get(name) for name in ("opening", "seq", "parent", "text"))
@@ -56,7 +56,7 @@ def read_message(sent: object) -> Message | None:
 
 
 def take(store: Store, session: str, base: str, visit: Visit, message: Message) -> bool:
-    """Keeps the text as the draft if that loses nothing. False for a message that is not new to this visit."""
+    """Keep the text as the draft if that loses nothing; return False for a message that this visit has seen."""
     if message.opening != visit.opening or message.seq <= visit.ack:
         return False
     visit.ack = message.seq
@@ -71,7 +71,7 @@ def _kept(store: Store, session: str, new: Draft, visit: Visit, parent: str) -> 
     if current == new:
         return True
     if current is None:
-        # Run or discarded, and typing went on; a repetition of what was run is not typing.
+        # Run or discarded while typing went on; a repetition of the run text is not typing.
         if content_key(new.text) != visit.ran:
             store.save_draft(session, new)
         return True

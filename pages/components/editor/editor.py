@@ -1,6 +1,6 @@
-"""The editor of the shown kernel. Typing is kept as a draft in the store, so a reload or a refusal loses nothing.
+"""Edit the shown kernel. The store keeps the typed text as a draft, so that a reload or a refusal loses nothing.
 
-It is the code editor, or a plain text field where `CUTEGEN_EDITOR=text` is set or the address says `?editor=text`.
+The editor is a code editor, or a plain text field with `CUTEGEN_EDITOR=text` or `?editor=text` in the address.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.views.wording import KEEP_MINE, USE_OTHER
 from pages.components.editor import code_editor, draft_exchange, plan_form
 from pages.components.editor.draft_exchange import Message, Visit
 from pages.components.session.line_marks import marks_of, moved
@@ -31,39 +32,43 @@ SETTING = "CUTEGEN_EDITOR"
 KINDS = ("code", "text")
 EDITOR_HEIGHT_PX = 520
 OTHERS_POLL_S = 2.0
-"""How soon a draft changed in another tab is seen here."""
+"""How soon this tab shows a draft that was changed in another one."""
 _EMPTY = "The editor is empty."
-_CHANGED = "The text had changed meanwhile. The form shows it as it is now; please change it there again."
+_CHANGED = "The text was changed meanwhile. The form shows the new text; please repeat your change."
 
 
 @dataclass
 class _Field:
-    """The plain text field: its key, and the draft as it was kept or taken over here last."""
+    """The plain text field: its key, and the draft that it last saved or loaded."""
 
     key: str
     seen: Draft
 
 
 def is_open(store: Store, view: SessionView) -> bool:
-    """A draft is being typed, unless this tab has closed the editor for now."""
+    """Tell whether there is a draft and this tab has not closed the editor."""
     return store.draft(view.id) is not None and ui_state.editing(view.id) is not False
 
 
 def has_changes(store: Store, session: str) -> bool:
-    """The draft differs from the source it was started from."""
+    """Tell whether the draft differs from the source it was started from."""
     draft = store.draft(session)
     return draft is not None and draft.text != _source(store, draft.base)
 
 
 def start(store: Store, session: str, base: str) -> None:
-    """Opens the editor on this candidate ("": on an example), or on the draft that is already there."""
+    """Open the editor on the draft if there is one, else on this candidate ("" for an example)."""
     if store.draft(session) is None:
         store.save_draft(session, Draft(base, _source(store, base)))
     ui_state.set_editing(session, True)
 
 
 def kind() -> str:
-    """Which editor is wanted, one of `KINDS`; UsageError for another word in the environment."""
+    """Return which of `KINDS` is wanted.
+
+    Raises:
+        UsageError: the environment variable has another value.
+    """
     wanted = st.query_params.get("editor", "")
     if wanted in KINDS:
         return wanted
@@ -74,12 +79,12 @@ def kind() -> str:
 
 
 def render_editor(store: Store, view: SessionView, shown: StepView | None) -> None:
-    """The plan's form, the text with its Run, Close and Discard, and what was said about its lines when tested."""
+    """Draw the plan's form, the text with Run, Close and Discard, and the last test's messages about its lines."""
     draft = store.draft(view.id)
     if draft is None:
         return
     step = view.state.step_of(draft.base) if draft.base else None
-    heading(f"Editing step {step.number}: {step.idea}" if step else "A kernel by hand, from an example")
+    heading(f"Editing step {step.number}: {step.idea}" if step else "New kernel, from an example")
     if kind() == "text":
         _text_field(store, view, shown, draft)
         return
@@ -89,7 +94,7 @@ def render_editor(store: Store, view: SessionView, shown: StepView | None) -> No
 
 
 def _code(store: Store, view: SessionView, base: str, tested: Trial | None, changed: bool) -> None:
-    """The code editor, drawn again by itself for what is typed; the whole page only when that shows elsewhere, too."""
+    """Draw the code editor as a fragment; rerun the whole page only for changes that show elsewhere too."""
     draft = store.draft(view.id)
     if draft is None or draft.base != base or ui_state.waits_for_page() or has_changes(store, view.id) != changed:
         st.rerun()
@@ -132,20 +137,20 @@ def _visit(session: str, base: str) -> Visit:
 
 
 def _watch(store: Store, session: str, base: str) -> None:
-    """Redraws when the draft has changed under this tab: typed in another one, run, or discarded."""
+    """Redraw when another tab has edited, run or discarded the draft."""
     draft = store.draft(session)
     if draft is None or draft.base != base or content_key(draft.text) != _visit(session, base).drawn:
         st.rerun()
 
 
 def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
-    """The form has changed the text it was drawn from; the editor takes it over where nothing was typed since."""
+    """Save the form's change of the text, unless the draft was changed since the form was drawn."""
     if not store.replace_draft(session, old, Draft(old.base, text)):
         ui_state.say(_CHANGED)
 
 
 def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
-    """A draft changed in another tab is taken over where nothing was typed here since; else the person says which."""
+    """Draw the text field. It takes over a draft changed in another tab, or asks which text to keep."""
     field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _Field(_key(view.id, draft.base), draft))
     if ui_state.text(field.key) in ("", field.seen.text):
         ui_state.put(field.key, draft.text)
@@ -162,18 +167,18 @@ def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: 
     said = sorted(line_messages(tested).items())
     rows: list[tuple[object, ...]] = [(line, text) for line, texts in said for text in texts]
     if rows:
-        st.html(table(("line", "said when it was tested"), rows, numbers_from=9))
+        st.html(table(("line", "message of the last test"), rows, numbers_from=9))
 
 
 def taken(store: Store, session: str, source: str) -> None:
-    """The engine has made this text a candidate: the draft of it is done with. Typing that went on is kept."""
+    """Forget the draft when the engine has made a candidate of its text; keep one that was typed on."""
     draft = store.draft(session)
     if draft and draft.text == source:
         _forget(store, session, draft)
 
 
 def discard(store: Store, session: str) -> None:
-    """Callback: forgets the draft and closes the editor. What its tab still sends of it is not listened to."""
+    """Forget the draft, close the editor and ignore what its tab still sends; a callback."""
     draft = store.draft(session)
     ui_state.set_editing(session, False)
     if draft:
@@ -214,9 +219,9 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
 
 
 def _keep(store: Store, session: str, field: _Field) -> None:
-    """Keeps what was typed upon the draft as it was seen here. Of one that was run or discarded meanwhile, too.
+    """Save the typed text if the draft is as this field saw it last, or was run or discarded meanwhile.
 
-    Ctrl+Enter is a click and a change of the text: the change may come after the engine has taken the edit.
+    Ctrl+Enter is a click and a change of the text; the change may arrive after the engine has taken the edit.
     """
     typed, last = field.seen._replace(text=ui_state.text(field.key)), ui_state.tab().last
     if typed == field.seen or (last and last.decision.source == typed.text):
@@ -229,7 +234,7 @@ def _keep(store: Store, session: str, field: _Field) -> None:
 
 
 def _write(store: Store, session: str, field: _Field, text: str) -> None:
-    """The form has changed the text: it is the draft, and what the field shows. What was just typed comes first."""
+    """Save the form's change of the text and show it in the field, unless the field was just typed in."""
     if ui_state.text(field.key) != field.seen.text:
         ui_state.say(_CHANGED)
         return
@@ -241,13 +246,11 @@ def _write(store: Store, session: str, field: _Field, text: str) -> None:
 
 
 def _which(store: Store, session: str, field: _Field, draft: Draft) -> None:
-    """What was typed upon a text that has changed meanwhile is neither kept nor lost."""
-    note("warning", "The draft was changed meanwhile in another tab. What you typed here is not kept yet.")
+    """Ask which text to keep when the draft was changed meanwhile; neither is lost."""
+    note("warning", "The draft was changed meanwhile in another tab. Your text here is not saved yet.")
     with st.container(horizontal=True, gap="xsmall"):
-        st.button(
-            "Keep what I typed", key="edit-mine", on_click=ui_state.noted(_keep_mine, store, session, field, draft)
-        )
-        st.button("Take the other", key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
+        st.button(KEEP_MINE, key="edit-mine", on_click=ui_state.noted(_keep_mine, store, session, field, draft))
+        st.button(USE_OTHER, key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
 
 
 def _keep_mine(store: Store, session: str, field: _Field, draft: Draft) -> None:

@@ -1,7 +1,7 @@
-"""The launch plan of the draft as a form above its text, and what it comes to on every workload.
+"""Edit the draft's launch plan in a form above its text, and show what it means on every workload.
 
-What is changed in one is changed in the other. What cannot be written stays in its field, with the reason below it;
-what can be written and not launched is said at the field it comes from.
+A change in one shows in the other. A value that cannot be written stays in its field, with the reason below it; a value
+that can be written but not launched gets an error at its field.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pages.components.editor import plan_numbers
 from pages.components.shared import ui_state
 from pages.components.shared.texts import escaped, heading, plain_label
 
-_HELP = {"smem": "Dynamic shared memory of a block, in bytes: an expression"}
+_HELP = {"smem": "Dynamic shared memory per block in bytes, as an expression"}
 
 Write = Callable[[str], None]
-"""Takes the changed text of the draft."""
+"""Saves the changed text of the draft."""
 
 
 class Field(NamedTuple):
-    """One value of one launch: as typed, and whether it is a list in the file."""
+    """One value of a launch as typed, and whether it is a list in the file."""
 
     name: str
     typed: str
@@ -37,7 +37,7 @@ class Field(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """What was typed into a field and could not be written: it stays there until the text changes."""
+    """A typed value that could not be written; it stays in its field until the text changes."""
 
     typed: str
     why: str
@@ -45,12 +45,12 @@ class Refused(NamedTuple):
 
 
 def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial | None) -> None:
-    """`tested` is the trial of the kernel the draft was started from."""
+    """Draw the form; `tested` is the trial of the kernel that the draft was started from."""
     key = f"plan-form-{view.id}"  # its label changes with the plan; it stays open
     try:
         kernel = parse(text)
     except KernelFileError as error:
-        with st.expander("▲ Launch plan · it cannot be read", key=key):
+        with st.expander("▲ Launch plan · cannot be read", key=key):
             _error(f"The plan cannot be read: {error}")
         return
     found = plan_numbers.look(view, kernel, tested)
@@ -69,13 +69,13 @@ def _summary(launch: LaunchSpec) -> str:
 
 
 def _by_field(kernel: KernelFile, found: plan_numbers.Found) -> Mapping[tuple[str, int, str], str]:
-    """What the resolver refuses, by the section, number and key of the line it names."""
+    """Map the resolver's refusals to the section, number and key of the lines they name."""
     places = {line: place for place, line in kernel.contents.lines.items()}
     return {places[line]: why for line, why in reversed(found.refusals) if line in places}
 
 
 def _fields(launch: LaunchSpec) -> Iterator[Field]:
-    """Grid, block and shared memory, and what else the file has; others are added in the text."""
+    """List grid, block and shared memory, and cluster and condition where the file has them."""
     lists: tuple[tuple[str, tuple[Located, ...]], ...] = (
         ("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster),
     )  # fmt: skip
@@ -97,7 +97,7 @@ def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tu
                 ui_state.put(key, parameter.default)
                 st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
                 refused = _refused(key, kernel.text)
-                why = f"not written: {refused.why}" if refused else ""
+                why = f"not applied: {refused.why}" if refused else ""
             else:
                 why = _shown_as_typed(key, str(parameter.default), kernel.text)
                 st.text_input(parameter.name, key=key, on_change=change)
@@ -121,10 +121,10 @@ def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, wr
 
 
 def _shown_as_typed(key: str, in_file: str, text: str) -> str:
-    """Fills the field: with what the file has, or with what was refused of this text; returns why it was."""
+    """Fill the field with the file's value, or with a refused one; return why it was refused."""
     refused = _refused(key, text)
     ui_state.put(key, refused.typed if refused else in_file)
-    return f"not written: {refused.why}" if refused else ""
+    return f"not applied: {refused.why}" if refused else ""
 
 
 def _refused(key: str, text: str) -> Refused | None:
@@ -152,16 +152,16 @@ def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> N
         try:
             number = type(parameter.default)(typed)
         except ValueError as error:
-            raise KernelFileError(f"{parameter.name} is a number; {typed!r} is not") from error
+            raise KernelFileError(f"{parameter.name} must be a number, not {typed!r}") from error
         return parse(text).with_param(parameter.name, number)
 
     _change(key, str(parameter.default), text, write, changed)
 
 
 def _change(key: str, in_file: str, text: str, write: Write, changed: Callable[[], str]) -> None:
-    """Writes what can be read back; what cannot stays in the field."""
+    """Write a value that can be read back; leave any other in its field."""
     ui_state.forget(f"refused-{key}")
-    if ui_state.text(key) == in_file:  # a browser whose form has just been closed may repeat what it was sent
+    if ui_state.text(key) == in_file:  # a browser whose form was just closed may repeat the drawn value
         return
     try:
         new = changed()
@@ -173,7 +173,7 @@ def _change(key: str, in_file: str, text: str, write: Write, changed: Callable[[
 
 
 def _items(typed: str) -> Sequence[str]:
-    """Split at the commas outside brackets."""
+    """Split a text at the commas outside brackets."""
     items, depth = [""], 0
     for letter in typed:
         depth += (letter in "([") - (letter in ")]")

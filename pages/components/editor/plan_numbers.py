@@ -1,4 +1,4 @@
-"""What the launch plan of a draft comes to: grid, block, shared memory, waves and occupancy of every workload."""
+"""Show what a draft's launch plan means: grid, block, shared memory, waves and occupancy of every workload."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Found(NamedTuple):
     """The numbers of a draft.
 
     Attributes:
-        problem: whose workloads they are.
-        waiting: the shapes are still being looked for.
-        unknown: why there are no shapes, "" where there are.
+        problem: the problem whose workloads they are for.
+        waiting: whether the reference is still computing the shapes.
+        unknown: why there are no shapes, or "".
     """
 
     problem: Problem
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
     @property
     def refusals(self) -> Sequence[tuple[int, str]]:
-        """What cannot be launched: the line, and why, each reason once, with the workloads it holds for."""
+        """Line and reason of every launch that is refused, each once, with the workloads it applies to."""
         names: dict[tuple[int, str], list[str]] = {}
         for one in self.workloads:
             if one.refusal:
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
     @property
     def in_a_line(self) -> str:
-        """Waves and occupancy of the largest launch, for the form's title; what is refused comes first."""
+        """Waves and occupancy of the largest launch for the form's title, or that a launch is refused."""
         if self.refusals:
             return " · ✗ cannot be launched"
         rows = [launch.occupancy for one in self.workloads for launch in one.launches]
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 
 def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> Found:
-    """The numbers of a draft as far as they are known now."""
+    """Compute the numbers of a draft, as far as they are known now."""
     target = device.target(view.state.settings.arch or None)
     asked = shapes(view.problem)
     if not asked.done():
@@ -74,13 +74,13 @@ def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> Found:
 
 
 def render_numbers(found: Found, tested: Trial | None) -> None:
-    """The table, with what the last test said where that was another number."""
-    heading(f"As typed, on {found.target.name}")
+    """Draw the table, with the last test's number where it differs."""
+    heading(f"This draft on {found.target.name}")
     if found.waiting:
         st.fragment(_wait, run_every=POLL_S)(found.problem)
         return
     if found.unknown:
-        quiet(f"The shapes of the workloads are not known: {found.unknown}")
+        quiet(f"The workload shapes are unknown: {found.unknown}")
         return
     before = (
         {(row.workload, row.kernel): row for row in tested.resources.occupancy} if tested and tested.resources else {}
@@ -94,7 +94,7 @@ def render_numbers(found: Found, tested: Trial | None) -> None:
 def _wait(problem: Problem) -> None:
     if shapes(problem).done():
         st.rerun()
-    quiet("● Asking the reference for the shapes of its workloads …")
+    quiet("● Getting the workload shapes from the reference …")
 
 
 def _several(found: Found) -> bool:
@@ -127,7 +127,7 @@ def _failed(why: str) -> Html:
 
 
 def _changed(now: str, before: str) -> Html:
-    """A number, with the one it was when it was tested where that is another."""
+    """Write a number, with the tested one where it differs."""
     was = f' <span class="cg-was">was {escaped(before)}</span>' if before and before != now else ""
     return Html(f"{escaped(now)}{was}")
 
@@ -135,7 +135,7 @@ def _changed(now: str, before: str) -> Html:
 def _rests_on(launch: PlannedLaunch) -> str:
     if launch.compiled is None:
         return (
-            f"{launch.occupancy.kernel} was not compiled yet: without its registers and static shared memory, "
+            f"{launch.occupancy.kernel} is not compiled yet: its registers and static shared memory are unknown, so "
             "occupancy is an upper bound."
         )
     spent = f"{launch.compiled.registers} registers and {launch.compiled.smem_static_bytes} B of static shared memory"

@@ -1,4 +1,4 @@
-"""The shapes of a problem's workloads, asked of its reference in the background: that starts a process and takes
+"""Get the shapes of a problem's workloads from its reference, in the background: that starts a process and takes
 seconds, and no page waits for it."""
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from cutegen_core.views.plan_preview import Signatures, signatures_of
 
 _KEPT = 64
 _ASKED_AGAIN_S = 600
-"""What could not be told may be told later: the machine was busy, the reference was repaired."""
+"""Ask again after this: a busy machine or a broken reference may have been the cause."""
 
 
 def shapes(problem: Problem) -> Future[Signatures]:
-    """Those of every workload; the first call for a problem starts looking."""
+    """Return the shapes of every workload as a future; the first call for a problem starts the work."""
     return _asked(problem.key, problem)
 
 

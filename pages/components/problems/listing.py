@@ -1,4 +1,4 @@
-"""Problems by path, loaded once per state of the files."""
+"""List problems by name or path, and load them once per state of the files."""
 
 from __future__ import annotations
 
@@ -10,41 +10,51 @@ import streamlit as st
 from cutegen_core.problems import library, saved
 from cutegen_core.problems.library import Entry, FolderListing
 from cutegen_core.records.errors import ProblemError, UsageError
+from cutegen_core.views.wording import counted
 from pages.components.access import access
 
 
 def known() -> FolderListing:
-    """What has a name: problems saved in the workspace, then the built-in ones."""
+    """List the problems saved in the workspace, then the built-in ones."""
     return FolderListing((*own().entries, *library.built_in().entries))
 
 
 def own() -> FolderListing:
-    """What was saved in the workspace; those who look on see it, too."""
+    """List the problems saved in the workspace, for viewers too."""
     folder = saved.folder()
     return _load(str(folder), _state(folder)) if folder.is_dir() else FolderListing(())
 
 
 def load_path(path: str) -> FolderListing:
-    """A file or a folder; UsageError when there is neither, AccessError for a viewer: it reads this machine's disk."""
+    """Load a file or a folder of this machine.
+
+    Raises:
+        UsageError: there is no such file or folder.
+        AccessError: this is a viewer, who must not read the disk.
+    """
     access.require_owner()
     place = place_of(path)
     changed = _state(place)
-    with st.spinner(f"Loading {len(changed)} files, each in a process of its own …"):
+    with st.spinner(f"Loading {counted(len(changed), 'file')}, each in its own process …"):
         return _load(str(place), changed)
 
 
 def _state(place: Path) -> tuple[tuple[bytes, int], ...]:
-    """Every file and when it was changed: what a listing is kept under."""
+    """List every file with the time it was changed: the key that a listing is kept under."""
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     return tuple((os.fsencode(f), f.stat().st_mtime_ns) for f in files if f.is_file())
 
 
 def place_of(path: str) -> Path:
-    """The file or folder; UsageError when there is neither."""
+    """Find a file or folder.
+
+    Raises:
+        UsageError: there is neither.
+    """
     try:
         place = Path(path).expanduser()
         found = place.exists()
-    except (OSError, RuntimeError):  # a name too long for any file, the home of nobody
+    except (OSError, RuntimeError):  # a name too long for a file, the home of an unknown user
         found = False
     if not found:
         raise UsageError(f"{path} is neither a file nor a folder on this machine.")

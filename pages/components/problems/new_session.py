@@ -1,4 +1,4 @@
-"""Starting a session: on a built-in problem, or on one that was loaded by path."""
+"""Start a session on a built-in, saved or loaded problem."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views.wording import SANDBOXED
 from pages.components.problems.listing import known
 from pages.components.shared import places
 from pages.components.shared.texts import note, quiet, visible
@@ -28,7 +29,7 @@ GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 
 
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
-    """The choices of a session; starting opens it. `chosen` leaves out the choice of the problem."""
+    """Draw the choices of a session; Start creates and opens it. `chosen` replaces the choice of the problem."""
     name = chosen.name if chosen else "any"
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
     first, second, third = st.columns([1.6, 1, 1])
@@ -39,12 +40,12 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     with second:
         autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
     with third:
-        steps = st.number_input("Steps at most", 1, 1000, 40, key=f"new-steps-{name}")
-    with st.container():  # always there, so that what is below keeps its place
+        steps = st.number_input("Max. steps", 1, 1000, 40, key=f"new-steps-{name}")
+    with st.container():  # always there, so that everything below keeps its place
         llm = _llm(name) if proposer is AnsweredBy.LLM else Llm()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
-            "Wait for me before", GATES, selection_mode="multi", default=list(start.DEFAULT_GATES),
+            "Review before", GATES, selection_mode="multi", default=list(start.DEFAULT_GATES),
             format_func=_gate_words.__getitem__, key=f"new-gates-{name}",
         )  # fmt: skip
         arch = st.selectbox(
@@ -70,14 +71,14 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
 
 
 def runs_on(device: Device) -> str:
-    """What a session for this device is run on, and what it will find out."""
+    """Say where a session for this device runs, and whether it measures time."""
     if start.default_executor(device) == "gpu":
-        return f"Runs on the GPU of this machine, {device.name}: kernels are tested and timed there."
-    return "Runs on the emulator: right or wrong is proven, time is not measured."
+        return f"Runs on this machine's GPU ({device.name}): kernels are tested and timed."
+    return "Runs on the CPU emulator: kernels are tested, not timed."
 
 
 class Llm(NamedTuple):
-    """What a language model needs to be told; `model` "" lets every role be answered by its own."""
+    """The choices for a language model; `model` "" uses the model of each role."""
 
     ready: bool = True
     model: str = ""
@@ -85,28 +86,28 @@ class Llm(NamedTuple):
 
 
 def _llm(name: str) -> Llm:
-    """Which model, and how many tokens at most; where to set one up when there is none."""
+    """Draw the choice of the model and the token budget, or a link to Setup when there is no model."""
     try:
         models = model_settings.read()
     except UsageError as error:
         note("error", str(error))
         return Llm(ready=False)
     if not models.settings:
-        note("info", "No language model is set up yet. Any OpenAI-compatible server will do, also one on this machine.")
-        st.page_link(places.setup(), label="Set one up on the Setup page")
+        note("info", "No language model is set up. Any OpenAI-compatible server works, including one on this machine.")
+        st.page_link(places.setup(), label="Add a model on the Setup page")
         return Llm(ready=False)
     which, tokens = st.columns([1.6, 2])
-    # One model for everything comes first, unless the roles have been given out.
+    # One model for all roles comes first, unless roles have their own models.
     known = [s.name for s in models.settings]
     known = ["", *known] if models.roles else known
     with which:
         model = st.selectbox(
             "Model", known, key=f"new-model-{name}",
-            format_func=lambda n: visible(_model_words(models, n)) if n else "each role by its own model",
+            format_func=lambda n: visible(_model_words(models, n)) if n else "the model of each role",
         )  # fmt: skip
     with tokens:
         budget = st.number_input(
-            "Token budget, prompts and replies together (0: no limit)", 0, 1_000_000_000, DEFAULT_TOKENS, 50_000,
+            "Token budget, prompts plus replies (0: no limit)", 0, 1_000_000_000, DEFAULT_TOKENS, 50_000,
             key=f"new-tokens-{name}",
         )  # fmt: skip
     return Llm(True, model, int(budget) or None)
@@ -118,24 +119,24 @@ def _model_words(models: Models, name: str) -> str:
 
 
 def render_path() -> None:
-    """A path leads to the problems page, which loads it."""
+    """Draw the field for a path; Load opens the problems page, which loads it."""
     with st.form("path", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         path = st.text_input(
             "Path",
             key="start-path",
-            placeholder="/path/to/KernelBench/level1 or one file.py",
+            placeholder="/path/to/KernelBench/level1, or a single file.py",
             label_visibility="collapsed",
         )
         if st.form_submit_button("Load", key="start-load") and path.strip():
             st.switch_page(places.problems(), query_params={"path": path.strip()})
-    quiet("Files are run only in a limited process without network and keys.")
+    quiet(f"Each file runs in its own sandboxed process, {SANDBOXED}.")
 
 
 _gate_words = {
-    Gate.PROMPT: "a prompt is sent",
-    Gate.PLAN: "a plan is carried out",
-    Gate.DIFF: "a change is compiled",
-    Gate.PROMOTION: "a verdict counts",
+    Gate.PROMPT: "sending a prompt",
+    Gate.PLAN: "using a plan",
+    Gate.DIFF: "compiling a change",
+    Gate.PROMOTION: "promoting a kernel",
 }
 
 

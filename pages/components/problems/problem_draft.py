@@ -1,4 +1,4 @@
-"""The edited text of a problem: a draft in the store, so that a reload or another tab finds it as it was left."""
+"""Keep the edited text of a problem as a draft in the store, so that a reload or another tab finds it again."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def get_init_inputs():
 
 
 class Editing(NamedTuple):
-    """A problem as it stands on the page.
+    """A problem and its draft, as the page shows them.
 
     Attributes:
-        key: under which its draft is kept.
-        original: what is edited; None for a new one.
+        key: under which the draft is kept.
+        original: the edited problem; None for a new one.
         start: the text that editing begins with.
-        draft: None while nothing is edited.
-        problem: what the text says; None where it cannot be read, and `error` says why.
+        draft: None without edits.
+        problem: the text as a problem; None where it cannot be read, and `error` says why.
         line: of the text that the error names, 0 for none.
     """
 
@@ -68,35 +68,35 @@ class Editing(NamedTuple):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What is judged differently from the original."""
+        """The differences from the original that affect verdicts."""
         both = self.draft and self.original and self.problem
         return edit.changes(self.original, self.problem) if both else ()  # type: ignore[arg-type]
 
     @property
     def is_outdated(self) -> bool:
-        """The original was changed after its editing began."""
+        """Whether the original was changed after editing began."""
         return bool(self.draft and self.original and self.draft.base != self.original.key)
 
     @property
     def startable(self) -> Problem | None:
-        """What a session is started on: an edited problem goes by a name of its own."""
+        """The problem to start a session on; an edited one has its own name."""
         if self.problem is None or not self.problem.workloads:
             return None
         return replace(self.problem, name=f"{self.name}_edited") if self.changes else self.problem
 
 
 def key_of(problem: Problem | None) -> str:
-    """Under which key the draft of a problem is kept."""
+    """Return the key under which the draft of a problem is kept."""
     return f"problem:{problem.name} of {problem.origin}" if problem else f"problem:{NEW}"
 
 
 def is_kept(store: Store, problem: Problem) -> bool:
-    """Whether there is a draft of it."""
+    """Tell whether a problem has a draft."""
     return store.draft(key_of(problem)) is not None
 
 
 def look(store: Store, original: Problem | None) -> Editing:
-    """The problem with its draft, if there is one."""
+    """Read a problem with its draft, if there is one."""
     key = key_of(original)
     draft = store.draft(key)
     start = _start(original)
@@ -106,7 +106,7 @@ def look(store: Store, original: Problem | None) -> Editing:
 
 
 def _start(original: Problem | None) -> str:
-    """A file without workloads gets those that were found for it."""
+    """Return the text to begin with; a file without workloads gets those that were found for it."""
     if original is None:
         return EXAMPLE
     stated = read.read(original.source, original.name, original.origin).workloads
@@ -122,7 +122,7 @@ def _read(editing: Editing) -> Editing:
 
 
 def take(store: Store, original: Problem | None, change: Callable[[Problem], Problem]) -> None:
-    """In a click: the problem as it is now, changed. What makes no sense is said, and nothing changes."""
+    """Change the problem as it is now; say why where the change is not valid. Called by a click."""
     editing = look(store, original)
     try:
         if editing.problem is None:
@@ -133,11 +133,11 @@ def take(store: Store, original: Problem | None, change: Callable[[Problem], Pro
         ui_state.say(f"Not changed. {error}")
         return
     if not write(store, editing, text):
-        ui_state.say("Not changed: it was changed in another tab at the same moment. Please change it again.")
+        ui_state.say("Not changed: another tab changed the problem at the same moment. Please try again.")
 
 
 def write(store: Store, editing: Editing, text: str) -> bool:
-    """In a click: the text as it now is. False when it was changed elsewhere since `editing` was looked at."""
+    """Save the new text, unless it was changed elsewhere since `editing` was read; tell whether it was saved."""
     new = Draft(editing.original.key if editing.original else "", text)
     if editing.draft is not None:
         return store.replace_draft(editing.key, editing.draft, new)
@@ -148,5 +148,5 @@ def write(store: Store, editing: Editing, text: str) -> bool:
 
 
 def discard(store: Store, editing: Editing) -> None:
-    """Callback: back to the original."""
+    """Discard the draft; a callback."""
     store.save_draft(editing.key, None)

@@ -1,4 +1,4 @@
-"""A problem being edited: its form, its text beside it, what differs from the original, and where it is kept."""
+"""Edit a problem: its form, the text beside it, the differences from the original, and saving it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cutegen_core.problems import edit, library, read, saved
 from cutegen_core.records.errors import CutegenError, ProblemError
 from cutegen_core.records.problem import Problem, Workload
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views.wording import KEEP_MINE, SANDBOXED, USE_OTHER
 from pages.components.problems import listing, problem_draft
 from pages.components.problems.problem_draft import Editing
 from pages.components.problems.problem_form import render_form
@@ -22,7 +23,7 @@ TEXT_HEIGHT_PX = 460
 
 
 def render_state(store: Store, editing: Editing, *, may_edit: bool, is_open: bool) -> None:
-    """The line of what this is, what was edited, and the way in and back."""
+    """Draw the title with Edit, Close and Reset, and the list of differences."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.html(_title(editing))
         if may_edit and not is_open:
@@ -31,17 +32,17 @@ def render_state(store: Store, editing: Editing, *, may_edit: bool, is_open: boo
             st.button("Close, keep the draft", key="problem-close", on_click=ui_state.noted(address.go, edit=None))
         if may_edit and editing.draft:
             st.button("Reset", key="problem-reset", on_click=ui_state.noted(_reset, store, editing),
-                      help="Forgets what was edited")  # fmt: skip
+                      help="Discards all edits")  # fmt: skip
     for line in _differences(editing):
         quiet(f"≠ {line}")
     if editing.is_outdated:
-        note("warning", "The problem was changed after you began to edit it; the draft is still of the earlier one.")
+        note("warning", "The problem was changed after you began editing; your draft is based on the earlier version.")
 
 
 def _title(editing: Editing) -> str:
     if editing.original is None:
-        return '<h2 class="cg-problem">A problem of your own</h2>'
-    marks = chip("≠ edited", "warning", "What differs is listed below") if editing.changes else ""
+        return '<h2 class="cg-problem">New problem</h2>'
+    marks = chip("≠ edited", "warning", "The differences are listed below") if editing.changes else ""
     own = editing.original.origin
     return (
         f'<h2 class="cg-problem">{escaped(editing.original.name)} {marks}</h2>'
@@ -50,13 +51,13 @@ def _title(editing: Editing) -> str:
 
 
 def _differences(editing: Editing) -> tuple[str, ...]:
-    """Of the draft to what it was made from; of a saved problem to the one it names."""
+    """List the differences of a draft from its original, or of a saved problem from the one it was edited from."""
     if editing.draft or editing.original is None:
         return editing.changes
     name = read.edited_from(editing.original)
     first = next((e.problem for e in listing.known().entries if e.name == name and e.problem), None)
     if not name or first is None:
-        return (f"edited from {name}, which is not here",) if name else ()
+        return (f"edited from {name}, which is not available here",) if name else ()
     changes = edit.changes(first, editing.original)
     return (f"edited from {name}:", *changes) if changes else ()
 
@@ -71,10 +72,10 @@ def _reset(store: Store, editing: Editing) -> None:
 
 
 def render_form_or_error(store: Store, editing: Editing) -> None:
-    """The fields of the draft; what is missing or wrong where they cannot be drawn."""
+    """Draw the fields of the draft, or say what is missing or wrong in its text."""
     if editing.problem is None:
         note("error", editing.error)
-        quiet("The fields come back when the text beside can be read again.")
+        quiet("The fields reappear when the text on the right can be read again.")
     elif not editing.problem.workloads:
         _sizes_wanted(store, editing, editing.problem)
     else:
@@ -85,13 +86,13 @@ def render_form_or_error(store: Store, editing: Editing) -> None:
 def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
     heading("Workloads")
     quiet(
-        "There are none yet. Put your reference in place of the text beside, then load it: it is run in a process of "
-        "its own, without network, keys and files, at smaller and smaller sizes, until some are small enough to test."
+        "No workloads yet. Replace the text on the right with your reference, then load it. It runs in its own "
+        f"sandboxed process, {SANDBOXED}, at smaller and smaller sizes until some are small enough to test."
     )
     key = f"{editing.key}-failed"
-    if st.button("Load it: find sizes to test with", key="problem-derive", type="primary", shortcut="Ctrl+Enter"):
+    if st.button("Load and find test sizes", key="problem-derive", type="primary", shortcut="Ctrl+Enter"):
         ui_state.put(key, "")
-        with st.spinner("Running the reference at smaller sizes, some seconds …"):
+        with st.spinner("Running the reference at smaller sizes; this takes a few seconds …"):
             try:
                 found = _derived(problem)
             except CutegenError as error:
@@ -105,8 +106,8 @@ def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
 
 
 def _keep_derived(store: Store, editing: Editing, text: str) -> None:
-    """The sizes found; upon a text that has changed meanwhile they stand in the field, and the person says which
-    holds."""
+    """Save the text with the sizes found; if the draft has changed meanwhile, put it in the field and ask which to
+    keep."""
     if not problem_draft.write(store, editing, text):
         ui_state.put(_text_key(editing), text)
         ui_state.put(_refused(editing), "1")
@@ -118,27 +119,27 @@ def _derived(problem: Problem) -> Problem:
 
 
 def failure(editing: Editing, lint_error: str) -> tuple[str, int]:
-    """What is wrong with the text and at which line: it cannot be read, loaded, or linted."""
+    """Return why the text cannot be read, loaded or linted, and the line."""
     said = editing.error or ui_state.text(f"{editing.key}-failed") or lint_error
     return said, editing.line or read.line_of(ProblemError(said), f"{editing.name}.py")
 
 
 def render_text(store: Store, editing: Editing, lint_error: str) -> None:
-    """The file's text; below it, the line that something is wrong with."""
-    heading("Reference, in KernelBench's shape")
+    """Draw the field with the file's text, and below it the line with an error."""
+    heading("Reference, in KernelBench format")
     key = _text_key(editing)
     if ui_state.text(_refused(editing)):
         _which(store, editing, key)
     else:
         ui_state.put(key, editing.text)
     st.text_area(
-        "Text of the problem", key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
+        "Problem source", key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
         on_change=ui_state.noted(_typed, store, editing, key),
     )  # fmt: skip
-    quiet("Python with Model, get_inputs and get_init_inputs. Ctrl+Enter takes the text over.")
+    quiet("Python with Model, get_inputs and get_init_inputs. Ctrl+Enter applies the text.")
     said, line = failure(editing, lint_error)
     if line:
-        render_reference(editing.text, said, line, f"What is wrong: line {line}")
+        render_reference(editing.text, said, line, f"Error in line {line}")
 
 
 def _typed(store: Store, editing: Editing, key: str) -> None:
@@ -149,11 +150,11 @@ def _typed(store: Store, editing: Editing, key: str) -> None:
 
 
 def _which(store: Store, editing: Editing, key: str) -> None:
-    """What is made of a text that has changed meanwhile is neither kept nor lost: the person says which holds."""
-    note("warning", "The problem was changed meanwhile, in a field or another tab. What stands here is not kept yet.")
+    """Ask which text to keep when the draft was changed meanwhile; neither is lost."""
+    note("warning", "The problem was changed meanwhile, in a field or in another tab. Your text here is not saved yet.")
     with st.container(horizontal=True, gap="xsmall"):
-        st.button("Keep what is here", key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
-        st.button("Take the other", key="problem-theirs", on_click=ui_state.noted(ui_state.forget, _refused(editing)))
+        st.button(KEEP_MINE, key="problem-mine", on_click=ui_state.noted(_keep_mine, store, editing, key))
+        st.button(USE_OTHER, key="problem-theirs", on_click=ui_state.noted(ui_state.forget, _refused(editing)))
 
 
 def _keep_mine(store: Store, editing: Editing, key: str) -> None:
@@ -170,7 +171,7 @@ def _text_key(editing: Editing) -> str:
 
 
 def mend(store: Store, editing: Editing, workloads: tuple[Workload, ...]) -> None:
-    """In a click: the workloads that the lint offers."""
+    """Take over the workloads that the lint suggests; called by a click."""
     problem_draft.take(store, editing.original, lambda problem: replace(problem, workloads=workloads))
     address.go(edit="1")
 
@@ -179,8 +180,8 @@ def mend(store: Store, editing: Editing, workloads: tuple[Workload, ...]) -> Non
 
 
 def render_keep(store: Store, editing: Editing) -> None:
-    """Under a name in the workspace, or as a file."""
-    heading("Keep it")
+    """Draw the ways to keep the problem: under a name in the workspace, or as a download."""
+    heading("Save this problem")
     own = saved.find(editing.name) is not None
     key = f"{editing.key}-name"
     ui_state.put_once(key, editing.name if own else "" if editing.original is None else f"{editing.name}_edited")
@@ -191,7 +192,7 @@ def render_keep(store: Store, editing: Editing) -> None:
             "Download", editing.text, f"{editing.name}.py", key="problem-download", on_click="ignore",
             disabled=editing.problem is None,
         )  # fmt: skip
-    quiet(f"A file in {saved.folder()}: it can be sent to others, and `cutegen run --problem` takes its name.")
+    quiet(f"Saved as a file in {saved.folder()}, to share or to run with `cutegen run --problem NAME`.")
 
 
 def _save(store: Store, editing: Editing, key: str) -> None:
@@ -211,12 +212,12 @@ def _save(store: Store, editing: Editing, key: str) -> None:
 
 
 def render_remove(editing: Editing) -> None:
-    """Of a saved problem: away with its file, asked once more."""
+    """Draw the menu that removes a saved problem's file."""
     if editing.original is None or saved.find(editing.name) is None or editing.draft:
         return
     with st.popover("Remove …"):
-        quiet("Removes the file. Sessions that were started on it keep it.")
-        st.button("Remove it", key="problem-remove", on_click=ui_state.noted(_remove, editing.name))
+        quiet("Removes the file. Sessions that were started on it keep their copy.")
+        st.button("Remove this problem", key="problem-remove", on_click=ui_state.noted(_remove, editing.name))
 
 
 def _remove(name: str) -> None:

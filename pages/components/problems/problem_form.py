@@ -1,6 +1,6 @@
-"""Workloads and tolerances of a problem as fields, beside its text. What is changed in one is changed in the other.
+"""Edit a problem's workloads and tolerances in fields beside its text. A change in one shows in the other.
 
-A field changes the problem as it is when the change is taken up, not as it was drawn: of two quick edits both count.
+A field changes the problem as it is when the page takes the change, not as it was drawn, so two quick edits both count.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ import streamlit as st
 from cutegen_core.problems import edit, read
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
+from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.shared import ui_state
 from pages.components.shared.texts import heading, plain_label, quiet, visible
 
 Change = Callable[[Problem], Problem]
 Take = Callable[[Change], None]
-"""Applies a change to the problem as it is; ProblemError from the change is said."""
+"""Applies a change to the problem as it is, and shows a ProblemError that the change raises."""
 
 _COLUMNS_AT_MOST = 5
 _ALL_SIZES = "sizes"
 _ROLES = {role: role.value for role in WorkloadRole}
 _VALUES = {values: values.value.replace("_", " ") for values in Values}
-_TOLERANCE_FIELDS = {"atol": "atol", "rtol": "rtol", "error_multiple": "times the reference's own error"}
+_TOLERANCE_FIELDS = {"atol": "atol", "rtol": "rtol", "error_multiple": ERROR_MULTIPLE}
 
 
 def render_form(key: str, problem: Problem, take: Take) -> None:
-    """Every workload in a row of fields, then the tolerances.
+    """Draw every workload as a row of fields, then the tolerances.
 
     Args:
         key: of the problem's draft; the fields' keys begin with it.
@@ -49,8 +50,8 @@ def render_form(key: str, problem: Problem, take: Take) -> None:
                 draw()
     st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.with_another))
     quiet(
-        "emulator: small, tested everywhere. correctness: larger, tested too. benchmark: timed, on a GPU. "
-        "An empty size is the file's own, shown in grey; a shape is typed as (3, 64)."
+        "emulator: small, tested on every machine. correctness: larger, also tested. benchmark: timed on a GPU. "
+        "An empty size uses the file's own, shown in grey. Write a shape as (3, 64)."
     )
     _tolerances(key, problem, take)
 
@@ -65,7 +66,7 @@ def _titles(widths: Sequence[float], titles: Sequence[str]) -> None:
 
 
 def _cells(key: str, workload: Workload, columns: Mapping[str, str], take: Take) -> tuple[Callable[[], None], ...]:
-    """What draws each field of a row; `columns` are sizes and the file's own value of each."""
+    """Return a function per field of a row that draws it; `columns` maps sizes to the file's own values."""
 
     def act(change: Callable[[Workload, str], Workload]) -> Callable[[str], None]:
         return lambda typed: take(lambda now: edit.with_changed(now, workload.name, lambda w: change(w, typed)))
@@ -99,7 +100,7 @@ def _drawing(workload: Workload, typed: str) -> Workload:
 
 
 def _sized(name: str, workload: Workload, typed: str) -> Workload:
-    """The workload with the size as typed; an empty field leaves it to the file."""
+    """Set a size of a workload as typed; an empty field uses the file's own."""
     if name == _ALL_SIZES:
         return replace(workload, sizes=edit.sizes_from(typed))
     others = {size: value for size, value in workload.sizes.items() if size != name}
@@ -112,7 +113,7 @@ def _cell(workload: Workload, name: str) -> str:
     return str(workload.sizes.get(name, ""))
 
 
-# Labels that are not shown are read out as they stand: no Markdown, nothing to escape.
+# Hidden labels are read by screen readers only, unchanged: no Markdown, nothing to escape.
 
 
 def _field(key: str, label: str, value: str, placeholder: str, act: Callable[[str], None]) -> None:
@@ -146,10 +147,10 @@ def _remove(key: str, name: str, take: Take) -> None:
 
 
 def _tolerances(key: str, problem: Problem, take: Take) -> None:
-    heading("Right means")
+    heading("Tolerance")
     dtypes = list(problem.tolerance) or ["float32"]
     widths = [1.2, 1, 1, 1.8]
-    _titles(widths, ("outputs of", *_TOLERANCE_FIELDS.values()))
+    _titles(widths, ("output dtype", *_TOLERANCE_FIELDS.values()))
     for dtype in dtypes:
         first, *columns = st.columns(widths, gap="xsmall", vertical_alignment="center")
         with first:
@@ -170,19 +171,23 @@ def _tolerance(key: str, problem: Problem, dtype: str, field: str, take: Take) -
 
 
 def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
-    """The problem with one number of a tolerance changed; no field states the tolerance as it is."""
+    """Change one number of a problem's tolerance; without a field, write out the present tolerance."""
     tolerance = problem.tolerance_for(dtype)
     if field:
         value = edit.size_from(f"{dtype} {field}", typed)
         if isinstance(value, tuple):
-            raise ProblemError(f"{dtype} {field} is one number.")
+            raise ProblemError(f"{dtype} {field} must be one number.")
         tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})
     return replace(problem, tolerance={**problem.tolerance, dtype: tolerance})
 
 
 def _finite(name: str, value: float) -> float:
-    """ProblemError for a whole number that no floating point number is near to."""
+    """Convert a number to floating point.
+
+    Raises:
+        ProblemError: a whole number is too large.
+    """
     try:
         return float(value)
     except OverflowError as error:
-        raise ProblemError(f"{name} is larger than any floating point number.") from error
+        raise ProblemError(f"{name} is too large for a floating-point number.") from error

@@ -1,7 +1,7 @@
-"""The lint of a problem on its page: what a glance says at once, and all of it when asked for, in the background.
+"""Lint a problem on its page: the checks that run nothing at once, all of them on request, in the background.
 
-A lint runs the reference in a sandboxed process and takes some seconds; one runs at a time. What it found is kept for
-as long as the server runs, under the content of the problem.
+A lint runs the reference in a sandboxed process and takes a few seconds; only one runs at a time. The findings are kept
+until the server stops, by the content of the problem.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import streamlit as st
 from cutegen_core.machine.device import Device, target
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload
+from cutegen_core.views.wording import counted
 from pages.components.access import access
 from pages.components.shared import ui_state
 from pages.components.shared.texts import chip, escaped, heading, note, plain_label, quiet
@@ -30,23 +31,23 @@ _SHAPES = {
     Severity.WARNING: ("▲ warning", "warning"),
     Severity.NOTE: ("→ note", "info"),
 }
-_UNSEEN = "Seen without running anything."
+_UNSEEN = "Found without running the reference."
 
 Mend = Callable[[tuple[Workload, ...]], None]
-"""Callback of a button: takes the workloads that mend a finding."""
+"""A button's callback that takes over the workloads that fix a finding."""
 
 
 @dataclass
 class Run:
-    """One lint, waiting, running or done."""
+    """A waiting, running or finished lint."""
 
     begun: float = field(default_factory=time.monotonic)
-    stage: str = "waiting for another lint"
+    stage: str = "waiting for another lint to finish"
     future: Future[tuple[Finding, ...]] = field(default_factory=Future)
 
 
 def render_lint(problem: Problem, mend: Mend) -> str:
-    """The findings, and what there is to ask for; the error of the reference, "" when there is none."""
+    """Draw the findings and the button to lint; return the error of the reference, "" when there is none."""
     if not problem.workloads:
         return ""
     device = target()
@@ -66,7 +67,7 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
     if access.role() is access.Role.OWNER:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
-            quiet("Runs the reference at a small size and looks at its graph, some seconds: would wrong kernels pass?")
+            quiet("Would wrong kernels pass? Runs the reference at a small size and inspects its graph; a few seconds.")
     found = linting.at_a_glance(problem)
     if found:
         quiet(_UNSEEN)
@@ -78,29 +79,27 @@ def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
     try:
         found = run.future.result()
     except CutegenError as error:
-        heading("Lint: it could not be done")
+        heading("Lint: failed")
         note("error", str(error))
         if access.role() is access.Role.OWNER:
             again = ui_state.noted(_runs().pop, _key(problem, device), None)
-            st.button("Forget this, to lint again", key="lint-again", on_click=again)
+            st.button("Reset, to lint again", key="lint-again", on_click=again)
         return str(error)
     heading(f"Lint: {_counted(found)} · for {device.name}")
     if not found:
-        quiet(
-            "✓ No answer that computes nothing passes; shapes, values, tolerance, size and baseline are as they should."
-        )
+        quiet("✓ No trivial kernel passes. Shapes, values, tolerance, sizes and baseline look right.")
     _findings(problem, found, mend)
     return ""
 
 
 def _counted(found: tuple[Finding, ...]) -> str:
-    """ "1 error, 2 notes"."""
+    """Count the findings: "1 error, 2 notes"."""
     numbers = {severity: sum(f.severity is severity for f in found) for severity in Severity}
-    return ", ".join(f"{n} {word}{'s' * (n > 1)}" for word, n in numbers.items() if n) or "nothing found"
+    return ", ".join(counted(n, word) for word, n in numbers.items() if n) or NO_FINDINGS
 
 
 def start(problem: Problem, device: Device) -> None:
-    """Callback: has the problem linted, once."""
+    """Start linting the problem, unless that was done; a callback."""
     access.require_owner()
     runs = _runs()
     key = _key(problem, device)
@@ -112,7 +111,7 @@ def start(problem: Problem, device: Device) -> None:
 
 
 def _work(run: Run, problem: Problem, device: Device) -> None:
-    """In a thread of its own: no page is touched."""
+    """Lint in a background thread, which touches no page."""
 
     def progress(stage: str) -> None:
         run.stage = stage
@@ -158,6 +157,6 @@ def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
 
 
 def _offer(problem: Problem, finding: Finding) -> str:
-    """What the click does."""
+    """Describe what the button changes."""
     changes = edit.changes(problem, replace(problem, workloads=finding.workloads))
-    return plain_label(f"→ Do it: {', '.join(changes)}")
+    return plain_label(f"→ Apply: {', '.join(changes)}")

@@ -1,4 +1,4 @@
-"""A list of problems, and one problem as it stands: workloads, tolerance, reference."""
+"""Show the list of problems, and one problem: workloads, tolerance, reference."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import streamlit as st
 from cutegen_core.problems import read
 from cutegen_core.problems.library import Entry, FolderListing
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
+from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, note, plain_label, quiet, table, visible
 
 
 def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
-    """The list as buttons; the choice is in the URL, and None where there is none of that name.
+    """Draw the list as buttons and return the chosen entry; the choice is in the URL, and None for an unknown name.
 
     Args:
-        own: how many of the first ones were saved in the workspace.
+        own: how many of the first entries are saved in the workspace.
     """
     wanted = address.get("name")
     chosen = next((e for e in listing.entries if not wanted or visible(e.name) == wanted), None)
     with st.container(key="problem-list"):
         for number, entry in enumerate(listing.entries):
             if own and number in (0, own):
-                quiet("Saved here" if number == 0 else "Built-in")
+                quiet("Saved" if number == 0 else "Built-in")
             shown = "shown-" if entry is chosen and not address.get("new") else ""
             is_edited = entry.problem is not None and edited(entry.problem)
             st.button(
@@ -37,11 +38,11 @@ def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], b
 
 
 def render_nothing(listing: FolderListing) -> None:
-    """Why no problem is shown."""
+    """Say why no problem is shown."""
     if not listing.entries:
-        note("info", "No Python file is there.")
+        note("info", "No Python files found.")
     else:
-        note("error", f"There is no problem “{address.get('name')}” here. Choose one of the list.")
+        note("error", f"There is no problem “{address.get('name')}” here. Choose one from the list.")
 
 
 def _line(entry: Entry, is_edited: bool) -> str:
@@ -51,7 +52,7 @@ def _line(entry: Entry, is_edited: bool) -> str:
 
 
 def render_problem(problem: Problem) -> None:
-    """How a kernel of it is judged."""
+    """Draw how kernels of the problem are judged."""
     stated = ", ".join(f"{name} = {slot.value}" for name, slot in read.sizes_of(problem).items())
     own = f": {stated}" if stated else ""
     rows: list[tuple[object, ...]] = [
@@ -63,14 +64,14 @@ def render_problem(problem: Problem) -> None:
         )
         for w in problem.workloads
     ]
-    st.html(table(("workload", "for", "sizes", "values"), rows, numbers_from=9))
-    st.html(table(("right means", "atol", "rtol", "times the reference's own error"), _tolerances(problem)))
+    st.html(table(("workload", "role", "sizes", "values"), rows, numbers_from=9))
+    st.html(table(("tolerance", "atol", "rtol", ERROR_MULTIPLE), _tolerances(problem)))
     if problem.allow:
-        quiet(f"A kernel may declare: {', '.join(problem.allow)}")
+        quiet(f"Kernels may use: {', '.join(problem.allow)}")
 
 
 def render_reference(source: str, error: str = "", line: int = 0, title: str = "Reference") -> None:
-    """The text, with what was said of one of its lines."""
+    """Draw the text, with an error at its line."""
     heading(title)
     with st.container(key="reference-pane"):
         st.html(code_tables.plain(source, Notes({line: (error,)} if line else {}), "python"))

@@ -1,4 +1,4 @@
-"""What each hunk of a change is worth: a button that has them tried apart, and the table of what came of it."""
+"""Show the effect of each hunk of a change: a button that starts the ablation, and the table of its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutegen_core.views.wording import lowered
 from pages.components.shared import ui_state
 from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, tooltip
 
-if TYPE_CHECKING:  # they know the evaluator, which takes a while to load
+if TYPE_CHECKING:  # they import the evaluator, which takes a while to load
     from cutegen_core.evaluate.ablation import AblationTable
     from cutegen_core.evaluate.variant import Spent
 
@@ -23,12 +23,12 @@ _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
 
 
 def tried(view: SessionView, shown: StepView) -> bool:
-    """There is a table for the shown step."""
+    """Tell whether there is a table for the shown step."""
     return view.state.study(StudyKind.ABLATION, shown.step.candidate) is not None
 
 
 def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int) -> None:
-    """The table where there is one, else the way to it."""
+    """Draw the table if there is one, and the button that makes it."""
     state, candidate = view.state, shown.step.candidate or ""
     found = state.study(StudyKind.ABLATION, candidate)
     if found and found.message:
@@ -38,20 +38,20 @@ def render_ablation(store: Store, view: SessionView, shown: StepView, hunks: int
 
         _render(store.record(AblationTable, found.result))
     if state.wants_study(StudyKind.ABLATION, candidate):
-        quiet("● The hunks are tried apart as soon as the engine is free.")
+        quiet("● The hunks are tested separately as soon as the engine is free.")
     elif FEWEST <= hunks <= MOST and not state.settings.imported:
         st.button(
-            "Try the hunks apart" if not found else "Try them apart again", key="ablate", shortcut="T",
+            "Test each hunk" if not found else "Test each hunk again", key="ablate", shortcut="T",
             on_click=ui_state.noted(
                 ui_state.choose, view.id,
                 lambda _: Decision(DecisionKind.STUDY, candidate=candidate, study=StudyKind.ABLATION),
             ),
-            help="Builds and tests the change without each hunk, and each hunk alone; times them where there is a GPU.",
+            help="Compiles and tests the change without each hunk, and each hunk alone; times them on a GPU.",
         )  # fmt: skip
 
 
 def _render(found: AblationTable) -> None:
-    heading("What each hunk is worth")
+    heading("Effect of each hunk")
     everything = tuple(range(1, len(found.titles) + 1))
     nothing, whole = found.row(), found.row(*everything)
     rows: list[tuple[object, ...]] = []
@@ -62,16 +62,16 @@ def _render(found: AblationTable) -> None:
             *_cells(without.spent if without else None, whole.spent if whole else None),
             *_cells(alone.spent if alone else None, nothing.spent if nothing else None),
         ))  # fmt: skip
-    header = ("hunk", "lines", "without it", "beside all", "alone", "beside none")
+    header = ("hunk", "lines", "without it", "vs all hunks", "alone", "vs no hunks")
     st.html(table(header, rows, numbers_from=9))
     for name, row in (("Before the change", nothing), ("With all hunks", whole)):
         if row:
             quiet(f"{name}: {_told(row.spent)}")
-    quiet("A word compares with the kernel before the change, timed in turns with it.")
+    quiet("Faster, same and slower compare with the kernel before the change, timed in turns with it.")
 
 
 def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
-    """The verdict, and how much more it takes than `beside`: time where both were timed, else registers and spills."""
+    """Write the verdict, and the difference from `beside` in time where both were timed, else registers and spills."""
     if spent is None:
         return "", ""
     shape, kind = ("✓", "passed") if spent.status is Status.PASSED else ("✗", "failed")
@@ -90,10 +90,10 @@ def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
 
 
 def _told(spent: Spent) -> str:
-    """Time and word where it was timed, else the verdict and what the compiler spent."""
+    """Write the time where there is one, else the verdict or the registers and spills."""
     if spent.status is not Status.PASSED:
         return lowered(spent.status)
     if spent.latency_ms is not None:
-        word = f" {_SHAPES[spent.word]} {spent.word}" if spent.word else ""
+        word = f" {_SHAPES[spent.word]} {lowered(spent.word)}" if spent.word else ""
         return f"{1000 * spent.latency_ms:.4g} µs{word}"
     return f"{spent.registers} registers, {spent.spill_bytes} B spilled"

@@ -1,4 +1,4 @@
-"""What was clicked and decided in this tab goes where it was meant to, and what came of it comes back."""
+"""Submit this tab's decisions to their sessions, and take back the results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pages.components.shared import address, ui_state
 from pages.components.shared.texts import note
 from pages.components.shared.ui_state import Chosen, Click, Submitted
 
-# The engine takes a decision within its poll of 50 ms: the page waits so long, and its first picture is the new one.
+# The engine takes a decision within its poll of 50 ms; the page waits for it, so that it draws the new state at once.
 ENGINE_ANSWERS_S = 0.5
-# And for what takes the engine no time after that, such as opening the next step: the first picture shows it already.
+# Wait also for what the engine does at once after that, such as opening the next step.
 NEXT_STEP_S = 0.1
 STAYS = (
     DecisionKind.AUTONOMY, DecisionKind.STOP, DecisionKind.BUDGET, DecisionKind.STANDING, DecisionKind.MEMORY,
@@ -30,14 +30,14 @@ STAYS = (
 )  # fmt: skip
 """Decisions after which the same step stays on the screen."""
 SENT_FROM_THE_LINE = (DecisionKind.REDIRECT, DecisionKind.REJECT)
-KEPT = "What you typed is still there."
+KEPT = "Your text is still there."
 
 
 def take_up(store: Callable[[], Store]) -> None:
-    """At the beginning of every page: clicks and decisions, what came of earlier ones, and what is to be said.
+    """Carry out clicks, submit decisions, settle earlier ones and show messages; every page begins with it.
 
     Args:
-        store: opens it, and is called only where something was decided: a page may be there to say that it cannot be.
+        store: opens the store; called only for a decision, since a page must also work when the store does not open.
     """
     address.agree()
     ui_state.carry_out()
@@ -49,20 +49,20 @@ def take_up(store: Callable[[], Store]) -> None:
         _settle(store())
     ui_state.carry_out()
     address.agree()
-    with st.container():  # always there, so that what is below keeps its place
+    with st.container():  # always there, so that everything below keeps its place
         if notice := ui_state.take_notice():
             note("warning", notice)
 
 
 def unanswered(session: str) -> int:
-    """Ticket of this tab's first decision on the session that the engine has yet to look at, else 0."""
+    """Return the ticket of this tab's first decision on the session that the engine has not taken, else 0."""
     return next((one.ticket for one in ui_state.tab().submitted if one.chosen.session == session), 0)
 
 
 def _hand_over(store: Store) -> None:
-    """Each decision to the session it was made on. A refusal is said, and what was typed stays.
+    """Submit each decision to its session. On a refusal say why, and keep the typed text.
 
-    The next click ends a page at its next touch of Streamlit's state: what changes there is noted as a click is.
+    The next click ends a page at its next touch of Streamlit's state, so changes of that state are noted as clicks.
     """
     tab = ui_state.tab()
     while tab.chosen:
@@ -87,7 +87,7 @@ def _follow(store: Store, chosen: Chosen) -> None:
 
 
 def _await_next_step(store: Store, session: str) -> None:
-    """Returns at once where a model is asked: that takes long, and the page shows it."""
+    """Wait briefly for the next step; return at once where a model is asked, which takes long and shows on the page."""
     deadline = time.monotonic() + NEXT_STEP_S
     while time.monotonic() < deadline:
         view = views.session_view(store, session)
@@ -97,7 +97,7 @@ def _await_next_step(store: Store, session: str) -> None:
 
 
 def _settle(store: Store) -> None:
-    """What the engine has taken or refused: the line of an instruction is emptied, the draft of an edit done with."""
+    """Finish the decisions that the engine has taken or refused: empty the instruction's field, forget the draft."""
     tab = ui_state.tab()
     for submitted in list(tab.submitted):
         ticket = store.ticket(submitted.ticket)
@@ -116,12 +116,12 @@ def _settle(store: Store) -> None:
 
 
 def _refused(chosen: Chosen, why: str) -> None:
-    """Said with its session where another page is open by now."""
+    """Say why a decision was refused, and name its session where another page is open by now."""
     here = address.get("id") == chosen.session and not ui_state.is_elsewhere()
     ui_state.say(f"{why} {KEPT}" if here else f"Session {chosen.session}: {why}")
 
 
 def _emptied(chosen: Chosen) -> None:
-    """What was typed after it was sent stays."""
+    """Empty the field of a sent instruction, unless it was typed in since."""
     if ui_state.text(chosen.text_key).strip() == chosen.decision.text.strip():
         ui_state.put(chosen.text_key, "")

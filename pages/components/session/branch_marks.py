@@ -1,4 +1,4 @@
-"""The tree within the chart of latency: a line from every timed step to the kernel it was made from."""
+"""Draw the tree into the chart of latency: a line from every timed step to the kernel it was made from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cutegen_core.views import TreeRow
 from pages.components.shared.charts import GREEN, GREY, SMALL, Figure
 
 _MOST_WORDS = 8
-"""Branches named in the chart; with more of them the lines alone tell."""
+"""The largest number of branches that get a label in the chart."""
 
 
 def mark_branches(figure: Figure, tree: Sequence[TreeRow], latency_us: Mapping[int, float]) -> Figure:
-    """Adds the lines, the way to the best broad, and "↰3" where a branch goes on from step 3."""
+    """Add the lines, with the path to the best broad, and "↰3" where a branch continues from step 3."""
     above = {row.number: row.parent for row in tree}
     ends = [(row, _timed(row.parent, above, latency_us)) for row in tree if row.number in latency_us]
     lines = [(row, parent) for row, parent in ends if parent]
@@ -30,7 +30,7 @@ def mark_branches(figure: Figure, tree: Sequence[TreeRow], latency_us: Mapping[i
 
 
 def _timed(parent: int, above: Mapping[int, int], latency_us: Mapping[int, float]) -> int:
-    """The nearest step it goes back to that was timed, 0 where none was."""
+    """Return the nearest timed ancestor, 0 where there is none."""
     while parent and parent not in latency_us:
         parent = above[parent]
     return parent

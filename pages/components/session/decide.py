@@ -1,7 +1,7 @@
-"""The decide bar: everything a person can answer here, each with its key, bound to what is shown.
+"""Draw the decide bar: every decision the user can make here, with its shortcut, bound to what is shown.
 
-A button that answers a step has a key of that state: pressed on the picture of before while the next one is on its way,
-it does nothing, instead of answering what nobody has seen yet.
+A button that answers a step has a key of that state. Pressed on an outdated page while the next one is on its way, it
+does nothing, instead of answering what the user has not seen.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from pages.components.shared import address, ui_state
 from pages.components.shared.texts import plain_label, quiet
 
 BUDGET_STEP = 20
-_SAY_WHAT = "Type what to do into the line first, then press Redirect."
-_SAY_WHY = "Type the reason into the line first, then press Reject."
+_SAY_WHAT = "Type an instruction first, then press Redirect."
+_SAY_WHY = "Type a reason first, then press Reject."
 MORE_TOKENS = 200_000
 _HINTS = {
-    Gate.PROMPT: "The prompt waits for you; nothing has been sent.",
-    Gate.PLAN: "The plan waits for you.",
-    Gate.DIFF: "The change waits for you before it is compiled.",
-    Gate.PROMOTION: "The verdict waits for you.",
-    Gate.REPLY: "The prompt waits for a reply.",
-    Gate.INSTRUCTION: "The proposer waits for an instruction:",
+    Gate.PROMPT: "Review, then send the prompt.",
+    Gate.PLAN: "Review the plan.",
+    Gate.DIFF: "Review, then compile.",
+    Gate.PROMOTION: "Review the verdict.",
+    Gate.REPLY: "Paste the model's reply.",
+    Gate.INSTRUCTION: "The proposer needs an instruction:",
 }
 
 
@@ -50,7 +50,7 @@ class _Button(NamedTuple):
 
 
 def render_decide(store: Store, view: SessionView, shown: StepView | None) -> None:
-    """The bar at the bottom of the page; of a session that happened elsewhere, what can be done with it."""
+    """Draw the bar at the bottom of the page, or for an imported session its replay."""
     with st.bottom:
         if access.looks_on():
             return
@@ -76,12 +76,12 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
 
 
 def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
-    """Opens the hunks of the shown step; there, makes a candidate of those that are kept."""
+    """Draw the button that opens the hunks of the shown step, or makes a candidate of the kept ones."""
     if shown is None or not hunk_view.possible(view, shown) or not hunk_view.is_open():
         st.button(
             "Keep hunks", key="decide-hunks", shortcut="K", on_click=ui_state.noted(hunk_view.open_view),
             disabled=shown is None or not hunk_view.possible(view, shown),
-            help="Keeps a part of this change: choose hunk by hunk.",
+            help="Keep only a part of this change, chosen hunk by hunk.",
         )  # fmt: skip
         return
     kept, of = hunk_view.some_kept(shown)
@@ -89,7 +89,7 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
     _draw(view.id, _Button(
         "decide-hunks", f"Keep {kept} of {of} hunks" if made else "Keep hunks", "K", made is not None,
         lambda _: made or Decision(DecisionKind.STOP),
-        help="Drop a hunk first: all of them is Approve, none is Reject." if made is None else "",
+        help="Drop a hunk first. To keep all, approve; to keep none, reject." if made is None else "",
         seen=view.state.meaning_seq,
     ))  # fmt: skip
 
@@ -111,7 +111,7 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
                 on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
-                help="Puts this into the line; press Redirect to send it.",
+                help="Copies this into the instruction field; press Redirect to send it.",
             )  # fmt: skip
 
 
@@ -119,11 +119,11 @@ def _hint(view: SessionView) -> str:
     state = view.state
     if state.status is SessionState.AWAITING_REVIEW and state.gate:
         step = f"Step {state.step.number}:" if state.step else ""
-        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size stands below it
+        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size is shown below it
         return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), said)))
     if state.status is SessionState.ACCEPTED:
-        return f"Accepted: {state.reason}. Export takes it elsewhere, Branch goes on from any step."
-    return "Working. Stop is S." if view.working else state.reason
+        return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
+    return "Working. Press S to stop." if view.working else state.reason
 
 
 def _draw(session: str, button: _Button) -> None:
@@ -141,7 +141,7 @@ def _bound(key: str, seen: int) -> str:
 
 
 def _instruction(view: SessionView) -> None:
-    """One line for an instruction or a reason; Enter redirects."""
+    """Draw the field for an instruction or a reason; Enter redirects."""
     key, seen, enabled = _answer_key(view), view.state.meaning_seq, _answerable(view)
     with st.form("answer", border=False), st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.text_input(
@@ -164,7 +164,7 @@ def _instruction(view: SessionView) -> None:
 
 
 def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button:
-    """An approval is of what is on the screen: while another step is shown the button leads back."""
+    """Make the approve button; it is disabled while another step is shown, since an approval is of what is shown."""
     state, gate, step = view.state, view.state.gate, view.state.step
     if prompt_gate.is_open(view):
         seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
@@ -173,7 +173,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
                        text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
     if gate and gate.gate is Gate.PROMOTION and step is not None:
-        label = "Promote" if step.passed else "Go on and repair"
+        label = "Promote" if step.passed else "Continue and repair"
     enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
 
     def make(_: str) -> Decision:
@@ -184,7 +184,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
 
 
 def _budget(view: SessionView) -> _Button:
-    """More of what has run out: steps, or tokens."""
+    """Make the button that raises the budget that is used up, of steps or tokens."""
     state = view.state
     steps, tokens, label = state.max_steps + BUDGET_STEP, None, f"Raise to {state.max_steps + BUDGET_STEP} steps"
     if state.max_tokens is not None and (state.open_step or len(state.steps) < state.max_steps):
@@ -197,7 +197,7 @@ def _budget(view: SessionView) -> _Button:
 
 
 def _rewind(view: SessionView, shown: StepView | None) -> _Button:
-    """Back to the shown step, or to the step the shown one came from when it is the open one."""
+    """Make the button that rewinds to the shown step, or from the open step to its base."""
     state = view.state
     target = shown.step.number if shown and shown.step.candidate else 0
     if shown and shown.step is state.open_step:
@@ -207,32 +207,33 @@ def _rewind(view: SessionView, shown: StepView | None) -> _Button:
     return _Button(
         "decide-rewind", f"Rewind to {target}" if target else "Rewind to the start", "W", enabled,
         lambda _: Decision(DecisionKind.REWIND, state.meaning_seq, step=target),
-        help="Goes on from that step. Nothing is deleted. Open an older step to rewind to it.", seen=state.meaning_seq,
+        help="Continues from that step. Nothing is deleted. Open an older step to rewind to it.",
+        seen=state.meaning_seq,
     )  # fmt: skip
 
 
 def _branch(view: SessionView, shown: StepView | None) -> _Button:
-    """On from the shown kernel, beside the best one, which stays the best."""
+    """Make the button that continues from the shown kernel, while the best stays the best."""
     state = view.state
     number = shown.step.number if shown and shown.step.candidate else 0
     enabled = number > 0 and (_answerable(view) or state.status is SessionState.ACCEPTED)
     return _Button(
         "decide-branch", f"Branch {number}" if number else "Branch", "B", enabled,
         lambda _: Decision(DecisionKind.BRANCH, state.meaning_seq, step=number),
-        help="Goes on from the shown kernel; the best one stays the best until something beats it.",
+        help="Continues from the shown kernel; the best kernel stays the best until another beats it.",
         seen=state.meaning_seq,
     )  # fmt: skip
 
 
 def _accept(view: SessionView, shown: StepView | None) -> _Button:
-    """The shown kernel when it passed, else the best one."""
+    """Make the button that accepts the shown kernel if it passed, else the best one."""
     passed = shown.step.candidate if shown and shown.step.passed else None
     candidate = passed or view.can_accept
     step = view.state.step_of(candidate) if candidate else None
     return _Button(
         "decide-accept", f"Accept {step.number}" if step else "Accept", "F", step is not None and _answerable(view),
         lambda _: Decision(DecisionKind.ACCEPT, view.state.meaning_seq, candidate=candidate),
-        help="Finishes with this kernel, after it has passed once more with fresh inputs.", seen=view.state.meaning_seq,
+        help="Tests this kernel once more with fresh inputs, then finishes the session.", seen=view.state.meaning_seq,
     )  # fmt: skip
 
 
@@ -244,7 +245,7 @@ def _stop_or_resume(view: SessionView) -> _Button:
 
 
 def _edited(shown: StepView | None) -> str:
-    """What the editor begins with: the shown kernel, or the one the shown step goes on from."""
+    """Return the candidate the editor begins with: the shown kernel, or the base of a step without one."""
     return (shown.step.candidate or shown.step.base or "") if shown else ""
 
 

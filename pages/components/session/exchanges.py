@@ -1,4 +1,4 @@
-"""What goes to a model and what comes back: the text streaming in, the exchanges of a step, and the diagnosis."""
+"""Show the exchanges with a model: the reply as it streams in, all exchanges of a step, and the diagnosis."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pages.components.shared.texts import escaped, heading, note, quiet, visible
 STREAM_POLL_S = 0.4
 STREAM_HEIGHT_PX = 420
 STREAM_CHARACTERS = 60_000
-"""Only the end of a longer text is shown while it arrives; all of it once it has."""
+"""A longer reply shows only its end while it streams, and all of it afterwards."""
 
 
 # ---- while a call runs
 
 
 def call_in_progress(state: State) -> Exchange | None:
-    """The call whose answer is on its way."""
+    """Return the call that waits for its reply, if there is one."""
     step = state.open_step
     return step.calls[-1] if step and state.lost_call and state.running_stage is not None else None
 
 
 def render_stream(store: Store, view: SessionView) -> None:
-    """The text as it arrives, in a fragment that redraws itself and that a call begins and ends in."""
+    """Draw the reply as it arrives, in a fragment that redraws itself."""
     if view.working and view.state.phase in (Phase.IDLE, Phase.GENERATING):
         st.fragment(_stream, run_every=STREAM_POLL_S)(store, view.id)
 
@@ -43,9 +43,9 @@ def _stream(store: Store, session: str) -> None:
         return
     text = store.live(session)
     elapsed = max(0.0, time.time() - state.running_since)
-    arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first words"
+    arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first token"
     heading(f"{call.role} · {call.model} is writing")
-    quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · Stop is S")
+    quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · press S to stop")
     with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
         st.text(visible(text[-STREAM_CHARACTERS:]) or "…")
 
@@ -54,11 +54,11 @@ def _stream(store: Store, session: str) -> None:
 
 
 def render_exchanges(shown: StepView) -> None:
-    """Every question to a model in this step, and what came back, as they were."""
+    """Draw every prompt of this step and its reply, unchanged."""
     if not shown.calls:
         quiet("No prompt: this kernel was not written by a model.")
     for number, call in enumerate(shown.calls, 1):
-        heading(f"{number} · {call.role} · {call.model or 'carried by you'} · {_spent(call)}")
+        heading(f"{number} · {call.role} · {call.model or 'your own model'} · {_spent(call)}")
         with st.expander(f"Prompt, about {estimate_tokens(call.prompt):,} tokens", expanded=len(shown.calls) == 1):
             st.code(visible(call.prompt), language=None, wrap_lines=True, height=320)
         if call.answer and call.answer.error:
@@ -78,7 +78,7 @@ def _spent(call: CallView) -> str:
     if not call.model:
         return "no tokens counted"
     about = "about " if answer.estimated else ""
-    ended = "" if answer.finish == "stop" else f" · ended: {answer.finish}"
+    ended = "" if answer.finish == "stop" else f" · finish reason: {answer.finish}"
     counted = f"{about}{answer.prompt_tokens:,} + {answer.completion_tokens:,} tokens"
     return f"{counted} · {answer.seconds:.1f} s{ended}"
 
@@ -91,7 +91,7 @@ def _height(text: str) -> int:
 
 
 class Diagnosis(NamedTuple):
-    """What a model says about a failure: of step `failed`, asked in step `mends`."""
+    """A model's diagnosis of the failure of step `failed`, made in step `mends`."""
 
     failed: int
     mends: int
@@ -100,13 +100,13 @@ class Diagnosis(NamedTuple):
 
 
 def diagnosis_of(store: Store, view: SessionView, shown: StepView) -> Diagnosis | None:
-    """The diagnosis that belongs to the shown step: the one it begins with, else the one of its own failure."""
+    """Return the diagnosis that the shown step begins with, else the one of its own failure."""
     own = _diagnosed(store, view, shown.step.number)
     return own if own and shown.trial is None else _diagnosed(store, view, shown.step.number + 1)
 
 
 def failed_step(store: Store, view: SessionView, shown: StepView) -> StepView:
-    """The step whose evidence is to be read: the shown one, or while it has none the failure it mends."""
+    """Return the step whose evidence to show: the shown one, or the failure it repairs while it has none."""
     mends = shown.step.repair and shown.trial is None and shown.step.number > 1
     return views.step_view(store, view.id, shown.step.number - 1) if mends else shown
 
@@ -116,12 +116,12 @@ def _diagnosed(store: Store, view: SessionView, number: int) -> Diagnosis | None
     call = next((c for c in step.calls if c.role is Role.DIAGNOSIS and c.answer), None) if step else None
     if step is None or call is None or call.answer is None or call.answer.error:
         return None
-    return Diagnosis(number - 1, number, call.model or "a model of your own", store.text(call.answer.reply))
+    return Diagnosis(number - 1, number, call.model or "your own model", store.text(call.answer.reply))
 
 
 def render_diagnosis(found: Diagnosis | None) -> None:
-    """The model's words, beside the evidence they are about."""
+    """Draw the model's diagnosis beside the evidence it explains."""
     if found is None:
         return
-    said = f"Diagnosis of step {found.failed}, by {found.model} before step {found.mends} was written"
+    said = f"Diagnosis of step {found.failed} by {found.model}, made for step {found.mends}"
     st.html(f'<div class="cg-diagnosis"><b>{escaped(said)}</b>\n{escaped(found.text.strip())}</div>')

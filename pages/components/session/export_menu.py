@@ -1,4 +1,4 @@
-"""Taking the session elsewhere: a menu of every export format. A file is made when it is asked for, then offered."""
+"""Export the session: a menu of every format. A file is made on request, then offered as a download."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDINGS = {
 
 
 class File(NamedTuple):
-    """One export: the bytes and what was checked."""
+    """An exported file: its bytes, and how it was checked."""
 
     name: str
     data: bytes
@@ -30,21 +30,23 @@ class File(NamedTuple):
 
 
 def render_export(store: Store, view: SessionView) -> None:
-    """The menu."""
-    # Imported late: the formats know templates and compilers, which the page does not need to be drawn.
+    """Draw the menu."""
+    # Imported late: the formats need templates and compilers, the page does not.
     from cutegen_core.share.exports import FORMATS
 
     with st.popover("Export", key="export", width="stretch"):
-        st.page_link(places.present(), label="Present it to others, one step at a time", query_params={"id": view.id})
-        offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # nothing is compiled
-        chosen = st.selectbox("As", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420)
+        st.page_link(places.present(), label="Present this session", query_params={"id": view.id})
+        offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # these compile nothing
+        chosen = st.selectbox(
+            "Format", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
+        )
         quiet(
-            "jsonl and html take the whole session, at once. The others take the best kernel and compile it with nvcc"
-            " where there is one, which takes a minute or two. Keys are in none of them."
+            "jsonl and html export the whole session at once. The others export the best kernel and compile it with "
+            "nvcc, if installed, which takes a minute or two. No format contains keys."
         )
         asked, failed = f"export-made-{view.id}", f"export-failed-{view.id}"
         request = f"{chosen} {view.state.seq}"
-        st.button("Make the file", key="export-make", on_click=ui_state.noted(_ask, asked, failed, request))
+        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, asked, failed, request))
         if ui_state.text(asked) == request:
             _make(store, view, chosen, failed)
 
@@ -55,7 +57,7 @@ def _ask(asked: str, failed: str, request: str) -> None:
 
 
 def _make(store: Store, view: SessionView, chosen: str, failed: str) -> None:
-    """The file, or why there is none; what failed is tried again when it is asked for again, not at every drawing."""
+    """Draw the download or the error; a failed export runs again on the next click, not at every drawing."""
     if not ui_state.text(failed):
         try:
             _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
@@ -78,9 +80,9 @@ def _offer(file: File) -> None:
     )
 
 
-@st.cache_data(show_spinner="Making the file …", max_entries=8)
+@st.cache_data(show_spinner="Creating the file …", max_entries=8)
 def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
-    """`seq` makes it anew when the session has gone on. CutegenError is not kept: it may be mended meanwhile."""
+    """Make the file, again for every `seq` of the session. A CutegenError is not kept, since its cause may be fixed."""
     from cutegen_core.share.exports import export
 
     with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:

@@ -1,4 +1,4 @@
-"""The line above everything: what is refined, on what, by whom, how far, and the state."""
+"""Draw the line at the top of a session: problem, state, target, proposer, progress and best time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
-from cutegen_core.views.wording import lowered, micros, percent, ratio
+from cutegen_core.views.wording import lowered, micros, pace, percent, ratio
 from pages.components.session.export_menu import render_export
 from pages.components.session.keys import render_keys
 from pages.components.shared import ui_state
@@ -25,7 +25,7 @@ _SHAPES = {
 
 
 def render_header(store: Store, view: SessionView) -> None:
-    """The strip, and the autonomy switch, the list of keys and the export menu at its right."""
+    """Draw the facts, and to their right the autonomy switch, the list of keys and the export menu."""
     facts, switch, keys, menu = st.columns([6, 1.1, 0.6, 0.75], vertical_alignment="center")
     with facts:
         speed = _speed(store, view)
@@ -61,7 +61,7 @@ def _best(view: SessionView) -> str:
 
 
 def _speed(store: Store, view: SessionView) -> str:
-    """The best kernel's time, beside the strongest baseline, the session's first kernel and the bound."""
+    """Write the best kernel's time, against the strongest baseline, the session's first timed kernel and the bound."""
     rows = views.speed_rows(store, view.state)
     step = view.state.best_step
     best = next((row for row in rows if step and row.step == step.number), None)
@@ -72,10 +72,10 @@ def _speed(store: Store, view: SessionView) -> str:
     parts = ['<span class="cg-break"></span>', _fact("best", took, spread)]
     if best.against:
         speedup = best.against
-        interval = f"95 % interval {speedup.low:.4g} to {speedup.high:.4g}; the strongest baseline"
-        parts.append(_fact(f"beside {speedup.baseline}", f"{ratio(speedup.ratio)} {speedup.word}", interval))
+        interval = f"speedup {ratio(speedup.ratio)}, 95 % interval {speedup.low:.4g} to {speedup.high:.4g}"
+        parts.append(_fact(f"vs {speedup.baseline}", pace(speedup), f"{interval}; the strongest baseline"))
     if rows[0].step != best.step:
-        parts.append(_fact("beside the first", ratio(rows[0].latency_us / best.latency_us),
+        parts.append(_fact(f"vs step {rows[0].step}", ratio(rows[0].latency_us / best.latency_us),
                            f"step {rows[0].step} took {micros(rows[0].latency_us)}"))  # fmt: skip
     if best.share:
         parts.append(_fact("reaches", best.share.words, f"the bound is {micros(best.share.bound.us)}"))
@@ -88,13 +88,13 @@ def _proposer(view: SessionView) -> str:
 
 
 def _tokens(view: SessionView) -> str:
-    """What the models have used, and what a call under way has reserved."""
+    """Write the tokens used, and those that a running call has reserved."""
     state = view.state
     if state.settings.answered_by is not AnsweredBy.LLM and not state.tokens:
         return ""
     of = f" of {state.max_tokens:,}" if state.max_tokens is not None else ""
     reserved = state.open_step.calls[-1].reserved_tokens if state.lost_call and state.open_step else 0
-    title = f"{reserved:,} of them are reserved for the call under way" if reserved else "prompts and replies"
+    title = f"{reserved:,} of them reserved for the running call" if reserved else "prompts and replies"
     return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title)
 
 
@@ -111,7 +111,7 @@ def _autonomy(view: SessionView) -> None:
         list(Autonomy),
         key=key,
         format_func=str,
-        help="How far it goes by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
+        help="How far the session runs by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),
         label_visibility="collapsed",
         on_change=ui_state.noted(_switched, view.id, key),
         disabled=view.state.status is SessionState.ACCEPTED or view.state.settings.imported,

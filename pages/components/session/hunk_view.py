@@ -1,7 +1,7 @@
-"""Keeping a part of a proposal: its hunks, each kept or dropped; the rest becomes a candidate of its own.
+"""Keep a part of a proposal: each hunk is kept or dropped, and the kept ones become a new candidate.
 
-What is dropped stands in the URL (`?drop=1,3`), so a reload and a link keep it. Keeping some hunks is an edit: the
-parent's text with those hunks, and a reason that names the dropped ones to the model.
+The URL names the dropped hunks (`?drop=1,3`), so a reload and a link keep the choice. Keeping some hunks is an edit:
+the parent's text with those hunks, and a reason that names the dropped ones to the model.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pages.components.shared.texts import quiet
 VIEW = "hunks"
 DROP = "drop"
 _DIGITS = 6
-"""A longer number in the address is no hunk's."""
+"""Ignore longer numbers in the address."""
 KEYED = 9
-"""The first hunks are switched by a digit."""
+"""So many hunks have a digit as shortcut."""
 
 
 def possible(view: SessionView, shown: StepView) -> bool:
-    """The shown step changes a kernel, and the session takes an answer."""
+    """Tell whether the shown step changes a kernel and the session accepts a decision."""
     answerable = not view.working and view.state.status is not SessionState.ACCEPTED
     changed = bool(shown.base_source) and bool(shown.source) and shown.base_source != shown.source
     return changed and answerable and not view.state.settings.imported
 
 
 def visible(view: SessionView, shown: StepView) -> bool:
-    """There is something to choose, or something that was found out."""
+    """Tell whether there are hunks to choose, or results of an ablation to show."""
     return possible(view, shown) or (bool(shown.base_source) and ablation.tried(view, shown))
 
 
@@ -46,22 +46,22 @@ def is_open() -> bool:
 
 
 def open_view() -> None:
-    """The hunks of the shown step."""
+    """Open the hunks of the shown step."""
     address.go(view=VIEW)
 
 
 def closed() -> dict[str, None]:
-    """What the address loses where the hunks are left: back to the usual picture, all hunks kept."""
+    """Return the changes of the address that leave the hunks: the default view, with all hunks kept."""
     return {DROP: None, "view": None} if is_open() else {DROP: None}
 
 
 def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
-    """Every hunk with its switch, and what each is worth."""
+    """Draw every hunk with its switch, and the effect of each."""
     found = hunks.split(shown.base_source, shown.source)
     out = dropped(found)
     quiet(
-        f"{len(found) - len(out)} of {counted(len(found), 'hunk')} kept. A digit switches a hunk. "
-        "Keep hunks (K) makes the kept ones a candidate of its own, which walks all stages; the model is "
+        f"{len(found) - len(out)} of {counted(len(found), 'hunk')} kept. Press a digit to keep or drop a hunk. "
+        "Keep hunks (K) makes a new candidate of the kept ones and runs it through all stages; the model is "
         "told which were dropped."
     )
     ablation.render_ablation(store, view, shown, len(found))
@@ -91,12 +91,12 @@ def _named() -> set[int]:
 
 
 def dropped(found: Sequence[Hunk]) -> set[int]:
-    """Numbers of the dropped hunks; what the URL says of others is ignored."""
+    """Return the numbers of the dropped hunks, without unknown ones in the URL."""
     return _named() & {hunk.number for hunk in found}
 
 
 def some_kept(shown: StepView | None) -> tuple[int, int]:
-    """How many hunks are kept, of how many."""
+    """Count the kept hunks, and all hunks."""
     if shown is None or not shown.base_source:
         return 0, 0
     found = hunks.split(shown.base_source, shown.source)
@@ -104,7 +104,7 @@ def some_kept(shown: StepView | None) -> tuple[int, int]:
 
 
 def decision(shown: StepView, seen: int) -> Decision:
-    """The edit: the parent's text with the kept hunks."""
+    """Make the edit: the parent's text with the kept hunks."""
     found = hunks.split(shown.base_source, shown.source)
     out = dropped(found)
     kept = {hunk.number for hunk in found} - out
@@ -115,7 +115,7 @@ def decision(shown: StepView, seen: int) -> Decision:
 
 
 def _said(found: Sequence[Hunk], out: set[int]) -> str:
-    """For the timeline and the model: what was dropped, with its first changed line."""
+    """Describe the dropped hunks with their first changed lines, for the timeline and the model."""
     named = "; ".join(f"{h.title}: {_first_line(h)}" for h in found if h.number in out)
     return f"kept {len(found) - len(out)} of {counted(len(found), 'hunk')}; dropped {named}"
 

@@ -1,4 +1,4 @@
-"""Every key of the session page in one list, a key away."""
+"""List every shortcut of the session page."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ import streamlit as st
 from pages.components.shared.texts import quiet, table
 
 KEYS: tuple[tuple[str, str], ...] = (
-    ("A", "approve what waits: send the prompt, take the plan or the change, promote"),
-    ("E", "edit the shown kernel by hand; Ctrl+Enter runs the edit"),
-    ("K", "open the hunks of the change; there: make a candidate of the kept ones"),
-    ("1 to 9", "keep or drop a hunk, while they are shown"),
-    ("D", "redirect with the words in the line"),
-    ("X", "reject, with the reason in the line"),
+    ("A", "approve: send the prompt, accept the plan or the change, promote"),
+    ("E", "edit the shown kernel; Ctrl+Enter runs the edit"),
+    ("K", "show the hunks of the change; there: make a candidate of the kept ones"),
+    ("1 to 9", "keep or drop a hunk, in the hunks view"),
+    ("D", "redirect with the typed instruction"),
+    ("X", "reject with the typed reason"),
     ("W", "rewind to the shown step"),
     ("F", "accept and finish, after one more test"),
-    ("S", "stop; G goes on"),
-    ("B", "branch: go on from the shown step; the best one stays the best"),
-    ("M", "more: raise the budget when it is used up"),
-    ("T", "try the hunks apart, while they are shown: what each is worth"),
-    ("P", "profile the shown kernel, on a GPU, in the profile pane"),
+    ("S", "stop"),
+    ("G", "resume; for an imported session: replay"),
+    ("B", "branch: continue from the shown step; the best kernel stays the best"),
+    ("M", "raise the budget when it is used up"),
+    ("T", "test each hunk, in the hunks view"),
+    ("P", "profile the shown kernel, in the profile pane, on a GPU"),
     (
         "O / N",
-        "open the older, the newer step; in the list: arrows walk, ← to the kernel it was made from, Enter opens",
+        "open the older or newer step; in the list: arrow keys move, ← goes to the parent, Enter opens",
     ),
     ("V", "compare the shown step with the best"),
-    ("H", "this list"),
+    ("H", "show this list"),
 )
 
 
 def render_keys() -> None:
-    """The button, and the list when it is pressed."""
+    """Draw the button that opens the list."""
     if st.button("Keys", key="keys", shortcut="H", width="stretch"):
         _show()
 
 
-@st.dialog("Keys of this page")
+@st.dialog("Keyboard shortcuts")
 def _show() -> None:
     rows: list[tuple[object, ...]] = [(key, what) for key, what in KEYS]
-    st.html(table(("key", "does"), rows, numbers_from=9))
-    quiet("Letters typed into a field are letters. Tab walks through everything; a click is never needed.")
+    st.html(table(("key", "action"), rows, numbers_from=9))
+    quiet("Shortcuts are off while you type in a field. Tab reaches every control; no mouse is needed.")

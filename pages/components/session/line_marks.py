@@ -1,4 +1,4 @@
-"""What the compiler and the checker said about the lines of a kernel, found again in a text edited from it."""
+"""Place the compiler's and the checker's messages at the lines of a kernel, also in a text edited from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EDITED = " (the line was edited since)"
 
 
 class Mark(NamedTuple):
-    """One message at one line, from 1; `severity` is "error", "warning" or "info"."""
+    """A message at a line, from 1; `severity` is "error", "warning" or "info"."""
 
     line: int
     severity: str
@@ -21,7 +21,7 @@ class Mark(NamedTuple):
 
 
 def marks_of(trial: Trial | None) -> tuple[Mark, ...]:
-    """By line; each message once."""
+    """List a trial's messages by line, each once."""
     if trial is None:
         return ()
     found = [
@@ -43,7 +43,7 @@ def _severity(word: str) -> str:
 
 
 def moved(marks: tuple[Mark, ...], base: str, text: str) -> tuple[Mark, ...]:
-    """The marks of `base` at the lines of `text`; a line that was changed or removed says so."""
+    """Move the marks of `base` to the lines of `text`; a mark at a changed or removed line says so."""
     if not marks or base == text:
         return marks
     places: dict[int, tuple[int, bool]] = {}

@@ -1,4 +1,4 @@
-"""What the running stages say, as they say it: in the evidence's place while there is none yet."""
+"""Show the log of the running stages, in the evidence's place until there is evidence."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ HEIGHT_PX = 260
 
 
 def is_running(view: SessionView, shown: StepView) -> bool:
-    """The shown step is on its way through the stages."""
+    """Tell whether the shown step is going through the stages."""
     state = view.state
     return view.working and shown.step is state.open_step and state.phase in (Phase.PROPOSED, Phase.TESTING)
 
 
 def render_live_log(store: Store, view: SessionView) -> None:
-    """The stages that ended, in a line each, and the lines of the one that runs; it draws itself again."""
+    """Draw a line per finished stage and the log of the running one, in a fragment that redraws itself."""
     st.fragment(_log, run_every=POLL_S)(store, view.id)
 
 
 def _log(store: Store, session: str) -> None:
     view = views.session_view(store, session)
     running = next((stop for stop in view.rail if stop.status is RailStatus.RUNNING), None)
-    heading(f"{running.name} · running · {_elapsed(running):.1f} s" if running else "Between two stages")
+    heading(f"{running.name} · running · {_elapsed(running):.1f} s" if running else "Waiting for the next stage")
     lines = [f"{MARKS[s.status]} {s.name} {s.status} {s.seconds:.2f} s" for s in view.rail if s.seconds is not None]
     if running:
         lines += [f"{MARKS['running']} {running.name}", *view.live.splitlines()]

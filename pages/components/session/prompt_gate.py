@@ -1,4 +1,4 @@
-"""The prompt gate: the prompt as it will be sent, to read and to change first."""
+"""Draw the prompt gate: the prompt to review and edit before it is sent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def is_open(view: SessionView) -> bool:
 
 
 def text_key(view: SessionView) -> str:
-    """Of the field, one per opening of the gate, so that typing is never overwritten by another prompt."""
+    """Return the field's key, a new one at every opening of the gate, so that no later prompt overwrites the text."""
     return f"prompt-{view.id}-{view.state.gate.seq if view.state.gate else 0}"
 
 
 def send(store: Store, view: SessionView) -> ui_state.MakeDecision:
-    """The approval, bound to what is shown; with the text only where the person has changed it."""
+    """Make the approval, bound to what is shown; it carries the text only where the user has changed it."""
     seen = view.state.meaning_seq
     original = store.text(view.state.gate.prompt) if view.state.gate else ""
 
@@ -36,13 +36,13 @@ def send(store: Store, view: SessionView) -> ui_state.MakeDecision:
 
 
 def render_prompt_gate(store: Store, view: SessionView) -> None:
-    """The field, its size, what was left out, Send and Restore."""
+    """Draw the field with its size, what was left out, and the buttons Send and Restore."""
     gate = view.state.gate
     if gate is None or gate.gate is not Gate.PROMPT:
         return
     original, key = store.text(gate.prompt), text_key(view)
     ui_state.put_once(key, original)
-    heading(f"Prompt to the model, for {gate.role or 'the next kernel'} · nothing has been sent yet")
+    heading(f"Prompt for {gate.role or 'the next kernel'} · not sent yet")
     text = st.text_area("Prompt", key=key, height=PROMPT_HEIGHT_PX, label_visibility="collapsed",
                         persist_state="session")  # fmt: skip
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
@@ -52,9 +52,9 @@ def render_prompt_gate(store: Store, view: SessionView) -> None:
         )  # fmt: skip
         st.button("Restore", key="prompt-restore", disabled=text == original,
                   on_click=ui_state.noted(ui_state.put, key, original))  # fmt: skip
-        changed = "as written by the workbench" if text == original else "changed by you"
+        changed = "unchanged" if text == original else "edited by you"
         left_out = gate.note.partition("left out:")[2].strip()
         quiet(
             f"About {estimate_tokens(text):,} tokens, {changed}. "
-            f"{f'Left out to fit the model: {left_out}.' if left_out else 'Nothing was left out.'}"
+            f"{f'Left out to fit the context: {left_out}.' if left_out else 'Nothing was left out.'}"
         )

@@ -1,4 +1,4 @@
-"""The stage rail: where the shown step is, redrawn while the engine works, and the watch that notices changes."""
+"""Draw the stage rail of the shown step, again while the engine works, and rerun the page when the session changes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pages.components.shared.texts import MARKS, escaped, tooltip
 RUNNING_POLL_S = 0.5
 LIVE_CHARACTERS = 160
 WAITING_POLL_S = 0.75
-"""A waiting session changes only when somebody decides in another tab or on the command line."""
+"""A waiting session changes only by a decision in another tab or on the command line."""
 
 
 def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stale: bool, ticket: int) -> None:
-    """Draws the rail of one step and reruns the page when the session has moved on.
+    """Draw the rail of one step, and rerun the page when the session has changed.
 
     Args:
-        stale: a draft differs from the tested source, so the verdicts are of another text.
-        ticket: of a decision the engine has not taken yet, else 0.
+        stale: whether a draft differs from the tested source, so that the verdicts are of another text.
+        ticket: of a decision that the engine has not taken yet, else 0.
     """
     every = RUNNING_POLL_S if _busy(view) or ticket else WAITING_POLL_S
     watch = st.fragment(_watch, run_every=every)
@@ -32,8 +32,10 @@ def render_rail(store: Store, view: SessionView, shown: StepView | None, *, stal
 
 
 def _drawn(view: SessionView) -> tuple[int, ...]:
-    """Changes with everything the page must be drawn again for. Studies arrive beside the steps and make
-    no decision stale, so they have no part in `meaning_seq`."""
+    """Return a value that changes with everything that the page shows.
+
+    Studies arrive beside the steps and make no decision stale, so `meaning_seq` does not count them.
+    """
     state = view.state
     return state.meaning_seq, len(state.studies), len(state.studies_wanted)
 
@@ -51,15 +53,15 @@ def _watch(
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
-    live = _line(store, view) if _busy(view) else "your answer waits for the engine" if ticket else ""
+    live = _line(store, view) if _busy(view) else "waiting for the engine to take your decision" if ticket else ""
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
 
 
 def _line(store: Store, view: SessionView) -> str:
-    """What is going on; a model's text itself streams into the page's middle."""
+    """Write what the engine is doing; a model's text itself streams into the middle of the page."""
     call = call_in_progress(view.state)
     if call:
-        return f"{call.model} writes: {len(view.live):,} characters"
+        return f"{call.model} is writing: {len(view.live):,} characters"
     said = view.live.splitlines() or [views.engine_line(store)]
     return said[-1].strip()[-LIVE_CHARACTERS:]
 

@@ -1,4 +1,4 @@
-"""The reply gate: the prompt to carry to a model of one's own, and the field for its reply."""
+"""Draw the reply gate: a prompt to copy to any model, and the field for its reply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.components.shared.texts import heading, quiet
 
 
 def render_reply_gate(store: Store, view: SessionView) -> None:
-    """The prompt with a copy button, the field, and Read the reply."""
+    """Draw the prompt with a copy button, the field for the reply, and the button that submits it."""
     gate, seen = view.state.gate, view.state.meaning_seq
     if gate is None or gate.gate is not Gate.REPLY:
         return
@@ -28,7 +28,7 @@ def render_reply_gate(store: Store, view: SessionView) -> None:
     st.text_area("The model's reply", key=key, height=220, label_visibility="collapsed", persist_state="session")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Read the reply", key="reply-read", type="primary", shortcut="Ctrl+Enter",
+            "Submit reply", key="reply-read", type="primary", shortcut="Ctrl+Enter",
             on_click=ui_state.noted(ui_state.choose, view.id, make, key, "Paste the reply first."),
         )  # fmt: skip
-        quiet("A whole kernel file, or SEARCH/REPLACE blocks against the current one.")
+        quiet("The reply holds a whole kernel file, or SEARCH/REPLACE blocks for the current one.")

@@ -1,4 +1,4 @@
-"""The list of sessions; a click goes on with one."""
+"""List the sessions; a click opens one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.views import SessionRow
-from cutegen_core.views.wording import lowered
+from cutegen_core.views.wording import counted, lowered
 from pages.components.shared import places
 from pages.components.shared.texts import plain_label, quiet, when
 
@@ -15,11 +15,11 @@ SHOWN_AT_FIRST = 12
 
 
 def render_sessions(rows: Sequence[SessionRow]) -> None:
-    """One line each, newest first."""
+    """Draw a line per session, newest first."""
     if not rows:
-        quiet("None yet. Start one above: softmax with the playbook needs no GPU, no key and no network.")
+        quiet("No sessions yet. Start one: softmax with the playbook needs no GPU, no API key and no network.")
         return
-    show_all = len(rows) > SHOWN_AT_FIRST and st.toggle(f"All {len(rows)}", key="all-sessions")
+    show_all = len(rows) > SHOWN_AT_FIRST and st.toggle(f"Show all {len(rows)}", key="all-sessions")
     for row in rows if show_all else rows[:SHOWN_AT_FIRST]:
         with st.container(horizontal=True, vertical_alignment="center", key=f"session-row-{row.id}"):
             st.page_link(
@@ -29,8 +29,8 @@ def render_sessions(rows: Sequence[SessionRow]) -> None:
 
 
 def facts(row: SessionRow) -> str:
-    """State, proposer, steps, best idea and age, for a line in a list."""
+    """Write state, proposer, steps, best idea and age for a line in a list."""
     best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
-    steps = f"{row.steps} step{'' if row.steps == 1 else 's'}"
     origin = "" if row.origin == "here" else f" · {row.origin}"
-    return f"· {lowered(row.status)} · {row.proposer} · {steps} · {best} · {when(row.updated_at)}{origin}"
+    said = f"· {lowered(row.status)} · {row.proposer} · {counted(row.steps, 'step')}"
+    return f"{said} · {best} · {when(row.updated_at)}{origin}"

@@ -1,4 +1,4 @@
-"""The shown step's kernel: as it is, or as a difference to its parent, the best, or any step; its plan above it."""
+"""Show the step's plan and kernel: the source, or the difference from its parent, the best, or any step."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ VIEWS = ("source", "inline", "split")
 
 
 class _Other(NamedTuple):
-    """A candidate the difference can be taken to."""
+    """A candidate to compare with."""
 
     label: str
     candidate: str
 
 
 def render_source(store: Store, view: SessionView, shown: StepView) -> None:
-    """Title, plan, choice of the picture, the picture."""
+    """Draw title, plan, choice of the view, and the view."""
     st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
     if shown.step.plan:
         st.html(f'<div class="cg-plan">{escaped(shown.step.plan)}</div>')
@@ -53,18 +53,18 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
     if launch := _launch(shown.trial):
         quiet(launch)
     if "cute/" in shown.source:
-        st.page_link(places.layouts(), label="Draw its layouts",
+        st.page_link(places.layouts(), label="Show its layouts",
                      query_params={"id": view.id, "step": str(shown.step.number)})  # fmt: skip
 
 
 def _notes(store: Store, view: SessionView, shown: StepView) -> Notes:
-    """What was said about the lines, and where the profiler found the time."""
+    """Collect the messages about the lines, and the profiler's time at each."""
     found = views.profile_view(store, view.state, shown.step).profile
     return Notes(line_messages(shown.trial), profile_pane.heat(found))
 
 
 def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
-    """What the compiler and the checker say about each line, by line number."""
+    """Collect the compiler's and the checker's messages by line number."""
     said: dict[int, list[str]] = {}
     for diagnostic in trial.diagnostics if trial else ():
         if diagnostic.line:
@@ -79,7 +79,7 @@ def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
 
 
 def _launch(trial: Trial | None) -> str:
-    """The largest workload's launch, with what limits it."""
+    """Describe the largest workload's launch and what limits its occupancy."""
     rows = trial.resources.occupancy if trial and trial.resources else ()
     if not rows:
         return ""
@@ -91,13 +91,13 @@ def _launch(trial: Trial | None) -> str:
 
 
 def _no_kernel(view: SessionView, shown: StepView) -> str:
-    """Why there is nothing to show, and who is waited for."""
+    """Say why there is no kernel, and what to do."""
     if shown.step.outcome:
         return "This step ended before a kernel was written."
     if view.state.gate and view.state.gate.gate is Gate.INSTRUCTION and shown.step is view.state.step:
         return (
-            "No kernel yet: the proposer waits for you. Say what to try in the line below (Ideas fills it in) and press"
-            " Redirect, write it yourself with Edit & run, or accept the best."
+            "No kernel yet: the proposer needs an instruction. Type below what to try next (or click an idea) and press"
+            " Redirect, write the kernel yourself with Edit & run, or accept the best."
         )
     return "No kernel yet: it appears here as soon as it is proposed."
 
@@ -109,7 +109,7 @@ def _title(shown: StepView) -> str:
     took = shown.trial.performance.latency_us if shown.trial and shown.trial.performance else None
     verdict += f" · {micros(took)}" if took is not None else ""
     outcome = f" · {step.outcome}" if step.outcome else ""
-    asked = f" · asked: “{step.instruction}”" if step.instruction else ""
+    asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
     told = escaped(author + verdict + outcome + asked)
     chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
     idea = escaped(step.idea or ("no kernel" if step.outcome else "not written yet"))
@@ -117,7 +117,7 @@ def _title(shown: StepView) -> str:
 
 
 def _choices(view: SessionView, shown: StepView) -> dict[str, _Other]:
-    """What this source can be compared with; the parent comes first, itself is left out."""
+    """List what this source can be compared with, the parent first and itself left out."""
     own, parent, best = shown.step.candidate, shown.step.parent or shown.step.base, view.state.best
     found: dict[str, _Other] = {}
     if parent and parent != own:
@@ -145,7 +145,7 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
     ui_state.put(key, picture)
     with left:
         st.segmented_control(
-            "Picture", pictures, key=key, required=True, label_visibility="collapsed",
+            "View", pictures, key=key, required=True, label_visibility="collapsed",
             on_change=ui_state.noted(address.follow, key, "view", picture), disabled=not choices,
         )  # fmt: skip
     if not choices:
@@ -155,7 +155,7 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
         drawn = name if name in choices else next(iter(choices))
         ui_state.put(against_key, drawn)
         chosen = st.selectbox(
-            "Against", list(choices), key=against_key, format_func=lambda n: visible(choices[n].label),
+            "Compare with", list(choices), key=against_key, format_func=lambda n: visible(choices[n].label),
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip

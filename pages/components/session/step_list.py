@@ -1,7 +1,7 @@
-"""The steps as a list with their tree beside it: one component for all of them, so that hundreds cost one widget.
+"""Draw the steps as a list with their tree beside it: one component for all, so that hundreds cost one widget.
 
-Texts reach it as data and become text; every row is a link with an address of its own. What the component sends is an
-act and a step's number. Its look and behaviour are in `step_list.css` and `step_list.js`.
+Texts reach it as data and become text nodes; every row is a link with its own address. The component sends an action
+and a step's number. Its look and behaviour are in `step_list.css` and `step_list.js`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.trial import Status
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
-from cutegen_core.views.wording import lowered, micros, ratio
+from cutegen_core.views.wording import lowered, micros, pace_against, ratio
 from pages.components.shared import ui_state
 from pages.components.shared.texts import visible
 
@@ -27,11 +27,11 @@ AUTHORS: Mapping[Author, tuple[str, str]] = {
     Author.PERSON: ("✎", "by hand"), Author.PLAYBOOK: ("≡", "playbook"), Author.MODEL: ("✦", "model"),
     Author.IMPORT: ("⇥", "imported"),
 }  # fmt: skip
-"""The mark of each author, and its word."""
+"""The mark and the name of each author."""
 
 
 class Actions(NamedTuple):
-    """What the page does with the number of a step."""
+    """Callbacks that take the number of a step."""
 
     open: Callable[[int], None]
     compare: Callable[[int], None]
@@ -45,7 +45,7 @@ def _component() -> Callable[..., Any]:
 
 def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None,
                      actions: Actions) -> None:  # fmt: skip
-    """All steps, newest first."""
+    """Draw all steps, newest first."""
     key = "steps"
     against = {row.step: row for row in speeds}
     rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(view.steps, tree, strict=True)]
@@ -61,7 +61,7 @@ def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple
 
 
 def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None) -> dict[str, object]:
-    """One row as the component takes it."""
+    """Make a row's data for the component."""
     mark, author = AUTHORS[row.author] if row.author else ("", "")
     stars = "★" if row.is_best else "☆" if row.outcome is Outcome.PROMOTED else ""
     next_from = row.is_base and view.state.branched
@@ -73,29 +73,29 @@ def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None
         "took": micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
         "ratio": ratio(against.ratio) if against and row.status is Status.PASSED else "",
         "compare": row.candidate is not None,
-        "said": said(row, place, author, speed) + (" · the next step goes on from it" if next_from else ""),
+        "said": said(row, place, author, speed) + (" · the next step starts from it" if next_from else ""),
     }  # fmt: skip
 
 
 def said(row: StepRow, place: TreeRow, author: str, speed: SpeedRow | None) -> str:
-    """The whole row in words: its tooltip, and what a screen reader reads."""
+    """Write the whole row in words, for its tooltip and for screen readers."""
     against = speed.against if speed else None
     parts = [
         f"Step {row.number}: {row.idea or _no_idea(row)}",
         author,
         verdict(row),
-        "the best so far" if row.is_best else "it was promoted" if row.outcome is Outcome.PROMOTED else "",
+        "the best so far" if row.is_best else "was promoted" if row.outcome is Outcome.PROMOTED else "",
         micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
-        f"{ratio(against.ratio)} {against.word} beside {against.baseline}" if against else "",
-        "from the start" if place.parent == views.START else f"goes on from step {place.parent}",
-        "on the way to the best" if place.on_best and not row.is_best else "",
-        "a branch begins here" if place.branches else "",
+        pace_against(against) if against else "",
+        "from the start" if place.parent == views.START else f"continues from step {place.parent}",
+        "on the path to the best" if place.on_best and not row.is_best else "",
+        "starts a branch" if place.branches else "",
     ]
     return visible(" · ".join(part for part in parts if part))
 
 
 def verdict(row: StepRow) -> str:
-    """What became of it, in a word or two."""
+    """Write a step's outcome or verdict in a word or two."""
     if row.status is None:
         return lowered(row.outcome) if row.outcome else "open"
     if row.status is Status.PASSED:

@@ -1,4 +1,4 @@
-"""Every step: the tree of them (a click opens one), a key for the next and for the comparison, and the chart."""
+"""Draw the timeline: the tree of all steps (a click opens one), keys for the next one and for comparing, the chart."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
+from cutegen_core.views.wording import NEEDS_GPU, counted
 from pages.components.session import hunk_view
 from pages.components.session.branch_marks import mark_branches
 from pages.components.session.step_list import AUTHORS, Actions, render_step_list
@@ -25,14 +26,14 @@ _METRICS: dict[Metric, tuple[str, str]] = {
 _CONFIG = {"displayModeBar": False, "scrollZoom": False}
 _COMPARING = "comparing"
 _LEGEND = " · ".join(f"{mark} {word}" for mark, word in list(AUTHORS.values())[:3])
-"""Where a step can come from; imported ones say so in their own words."""
+"""The authors a step can have; imported ones are named in their rows."""
 
 
 def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
-    """The list, newest first, and the chart below."""
-    heading(f"Timeline · {len(view.steps)} step{'' if len(view.steps) == 1 else 's'}")
+    """Draw the list, newest first, and the chart below."""
+    heading(f"Timeline · {counted(len(view.steps), 'step')}")
     if not view.steps:
-        quiet("The first step is on its way.")
+        quiet("Waiting for the first step.")
         return
     tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
     _keys(view, shown)
@@ -42,11 +43,11 @@ def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
     if any(row.status for row in view.steps):
         _chart(store, view, tree, speeds, shown)
     else:
-        quiet("The chart begins with the first compiled step.")
+        quiet("The chart appears with the first compiled step.")
 
 
 def _keys(view: SessionView, shown: int | None) -> None:
-    """What the list does, as buttons with keys."""
+    """Draw buttons with shortcuts for what the list does."""
     numbers = [row.number for row in view.steps]
     at = numbers.index(shown) if shown in numbers else len(numbers) - 1
     candidate = view.steps[at].candidate
@@ -56,12 +57,12 @@ def _keys(view: SessionView, shown: int | None) -> None:
         st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers),
                   on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
         st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
-                  help="The shown step beside the best one; the best itself beside the kernel it was made from",
+                  help="Compares the shown step with the best, or the best with its parent",
                   on_click=ui_state.noted(ui_state.put, _COMPARING, numbers[at]))  # fmt: skip
 
 
 def _go_to_comparison(view: SessionView) -> None:
-    """The other step is the best; for the best itself, the one it was made from."""
+    """Open the comparison of a step with the best, or of the best with its parent."""
     number = ui_state.taken(_COMPARING)
     row = next((row for row in view.steps if row.number == number), None)
     if row is None:
@@ -107,7 +108,7 @@ def _latency(
 
 def _no_latency(view: SessionView) -> charts.Figure:
     gpu = view.state.settings.executor == "gpu"
-    return data.once(charts.no_latency, view.steps, "nothing timed yet" if gpu else charts.NEEDS_GPU)
+    return data.once(charts.no_latency, view.steps, "nothing timed yet" if gpu else NEEDS_GPU)
 
 
 def _open_point(key: str) -> None:

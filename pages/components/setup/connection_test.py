@@ -1,4 +1,4 @@
-"""The connection test: a short question to the server, asked in the background so that the page stays usable."""
+"""Test the connection to a model server with a short question, in the background so that the page stays usable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODELS_SHOWN = 40
 
 @dataclass
 class _Test:
-    """One test under way or over."""
+    """A running or finished test."""
 
     settings: ModelSettings
     begun: float = field(default_factory=time.monotonic)
@@ -35,17 +35,17 @@ class _Test:
 
 @st.cache_resource(show_spinner=False)
 def _tests() -> dict[str, _Test]:
-    """By the name of the model; one server, one set."""
+    """Return the server's tests by the name of the model."""
     return {}
 
 
 def render_test(settings: ModelSettings) -> None:
-    """The button, and what came of it; a test of other settings than the present ones is not shown."""
+    """Draw the button and the result of the last test with exactly these settings."""
     test = _tests().get(settings.name)
     current = test if test and test.settings == settings else None
     waiting = current is not None and not current.result.done()
     with st.container(horizontal=True):
-        st.button("Test the connection", key="model-test", disabled=waiting,
+        st.button("Test connection", key="model-test", disabled=waiting,
                   on_click=ui_state.noted(_begin, settings))  # fmt: skip
         if current and waiting:
             st.button("Cancel", key="model-test-cancel", on_click=current.stop.set)
@@ -72,7 +72,7 @@ def _run(test: _Test) -> None:
 def _outcome(name: str, drawn_waiting: bool) -> None:
     test = _tests()[name]
     if not test.result.done():
-        quiet(f"● Asking {test.settings.base_url} … {time.monotonic() - test.begun:.0f} s")
+        quiet(f"● Contacting {test.settings.base_url} … {time.monotonic() - test.begun:.0f} s")
         return
     if drawn_waiting:
         st.rerun()
@@ -85,8 +85,8 @@ def _outcome(name: str, drawn_waiting: bool) -> None:
     rows: list[tuple[object, ...]] = [
         ("reachable", _word(probe.reachable)),
         ("answers", _word(probe.usable)),
-        ("text streams in", _word(probe.streaming)),
-        ("counts tokens", _word(probe.usage)),
+        ("streams text", _word(probe.streaming)),
+        ("reports token counts", _word(probe.usage)),
         ("models", ", ".join(probe.models[:MODELS_SHOWN]) or probe.listing),
     ]
     st.html(table(("", ""), rows, numbers_from=9))

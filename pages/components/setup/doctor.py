@@ -1,4 +1,4 @@
-"""The doctor's findings, looked for in the background so that no page waits for them."""
+"""Show the system check (`cutegen doctor`), which runs in the background so that no page waits for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cutegen_core.records.errors import MachineError
 from pages.components.shared import ui_state
 from pages.components.shared.texts import Html, escaped, quiet, table, visible
 
+TITLE = "System check"
 _SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
 _KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
 POLL_S = 0.5
@@ -19,35 +20,35 @@ _MEASURED = "doctor-measured"
 
 
 def render_doctor(*, only_what_matters: bool = False) -> None:
-    """A table of the findings, each gap with the command that repairs it.
+    """Draw a table of the findings, each gap with the command that fixes it.
 
     Args:
-        only_what_matters: leave out what is fine and explains nothing.
+        only_what_matters: leave out what is fine and needs no attention.
     """
     waiting = not _findings().done()
     st.fragment(_table, run_every=POLL_S if waiting else None)(only_what_matters, waiting)
 
 
 def render_measuring() -> None:
-    """On a machine with a GPU: a button that measures its peaks and tries the profiler out, and what came of it."""
+    """Draw, on a machine with a GPU, a button that measures its peaks and tests the profiler, and the result."""
     if detect() is None:
         return
-    hint = "Bounds and the suspicion of too fast kernels rest on it; takes about 15 s of the whole GPU."
-    if st.button("Measure what this GPU can do", key="doctor-measure", help=hint):
-        with st.status("Measuring", expanded=True):
+    hint = "Needed for roofline bounds and to flag times too fast to be true. Uses the whole GPU for about 15 s."
+    if st.button("Measure this GPU's peaks", key="doctor-measure", help=hint):
+        with st.status("Measuring …", expanded=True):
             try:
                 said = f"Measured. {core.measure(st.text)}"
             except MachineError as error:
                 said = f"Not measured: {error}"
             look_again()
             ui_state.put(_MEASURED, said)
-        st.rerun()  # the table stands above and tells what was found before
+        st.rerun()  # the table above still shows the earlier findings
     if ui_state.text(_MEASURED):
         st.text(visible(ui_state.text(_MEASURED)))
 
 
 def look_again() -> None:
-    """Callback: forgets the findings."""
+    """Forget the findings, so that the next drawing checks again; a callback."""
     ui_state.forget(_MEASURED)
     _findings.clear()
 
@@ -63,13 +64,13 @@ def _findings() -> Future[tuple[core.Check, ...]]:
 def _table(only_what_matters: bool, drawn_waiting: bool) -> None:
     findings = _findings()
     if not findings.done():
-        quiet("● Looking at this machine …")
+        quiet("● Checking this machine …")
         return
     if drawn_waiting:
         st.rerun()
     shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
     rows: list[tuple[object, ...]] = [(_state(c), _name(c), Html(_detail(c))) for c in shown]
-    st.html(table(("", "", "found"), rows, numbers_from=9))
+    st.html(table(("", "", "result"), rows, numbers_from=9))
 
 
 _TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Measured peaks", "Sandbox")

@@ -1,7 +1,7 @@
-"""Language models: the list, one to add or change, its key, its connection test, and which role it answers.
+"""Add and change language models: their settings, keys and connection tests, and the model of each role.
 
-Everything is written into `models.toml`, which the engine reads at every call; a key goes into `secrets.toml`. A click
-changes what the file holds by then (`_change`), not what it held when the page was drawn.
+Everything goes into `models.toml`, which the engine reads at every call; a key goes into `secrets.toml`. A click
+changes the file as it is then (`_change`), not as it was when the page was drawn.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ ROLES = (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
 _CHANGING = threading.Lock()
 _DEFAULTS = ModelSettings("new", "http://localhost:8000/v1", "model")
 _NUMBERS = {
-    "max_output_tokens": "Longest answer, tokens",
-    "context_tokens": "Context, tokens",
-    "connect_timeout_s": "Connection, s",
-    "first_token_timeout_s": "First words, s",
-    "silence_timeout_s": "Silence, s",
-    "total_timeout_s": "Whole answer, s",
+    "max_output_tokens": "Max. output tokens",
+    "context_tokens": "Context window, tokens",
+    "connect_timeout_s": "Connect timeout, s",
+    "first_token_timeout_s": "First token timeout, s",
+    "silence_timeout_s": "Stream timeout, s",
+    "total_timeout_s": "Total timeout, s",
     "retries": "Retries",
 }
 _MAYBE = {
     "temperature": "Temperature",
-    "price_in_per_million": "Price of a million tokens in",
-    "price_out_per_million": "… and out",
+    "price_in_per_million": "Price per million input tokens",
+    "price_out_per_million": "Price per million output tokens",
 }
 
 
 def render_models() -> None:
-    """The whole section of the Setup page."""
+    """Draw the whole section of the Setup page."""
     try:
         models = model_settings.read()
     except UsageError as error:
         note("error", str(error))
-        quiet("Mend the file by hand; the workbench does not write over what it cannot read.")
+        quiet("Fix the file by hand; the workbench does not overwrite a file that it cannot read.")
         return
     if models.settings:
         rows = [(s.name, s.model, s.base_url, _roles_of(models, s.name), key_status(s)) for s in models.settings]
-        st.html(table(("name", "model", "address", "answers", "key"), [*rows], numbers_from=9))
+        st.html(table(("name", "model", "base URL", "roles", "key"), [*rows], numbers_from=9))
     else:
-        quiet("None yet. Any OpenAI-compatible server will do: vLLM, llama.cpp, Ollama, LM Studio, a hosted one.")
+        quiet("No models yet. Any OpenAI-compatible server works: vLLM, llama.cpp, Ollama, LM Studio or a hosted one.")
     names = [s.name for s in models.settings]
     ui_state.keep_among("model-chosen", [NEW, *names], names[0] if names else NEW)
     chosen = st.selectbox(
@@ -71,26 +71,26 @@ def render_models() -> None:
 
 
 def key_status(settings: ModelSettings) -> str:
-    """Where the key of this model's server was found; never the key."""
+    """Say where the key of this model's server was found, without the key."""
     try:
         key = secret_keys.find_key(settings.base_url, chosen=settings.base_url)
     except UsageError as error:
         return str(error)
-    return f"from {key.source}" if key else "none found"
+    return f"from {key.source}" if key else "no key found"
 
 
 # ---- one model
 
 
 def _form(settings: ModelSettings | None) -> None:
-    """Its fields; an empty one is a model to be added."""
+    """Draw the fields of a model; None is a model to be added."""
     shown, prefix = settings or _DEFAULTS, f"model-{settings.name if settings else 'new'}"
     key = f"{prefix}-{_mark(shown)}"
     with st.form(f"{key}-form", border=True):
         first, second, third = st.columns([1, 1.6, 1.6])
-        first.text_input("Name here", "" if settings is None else shown.name, key=f"{key}-name")
-        second.text_input("Address, with its version", shown.base_url, key=f"{key}-base_url")
-        third.text_input("Model, as the server calls it", "" if settings is None else shown.model, key=f"{key}-model")
+        first.text_input("Name", "" if settings is None else shown.name, key=f"{key}-name")
+        second.text_input("Base URL, with version", shown.base_url, key=f"{key}-base_url")
+        third.text_input("Model name on the server", "" if settings is None else shown.model, key=f"{key}-model")
         with st.expander("Limits, timeouts, prices, extra fields"):
             columns = st.columns(4)
             for number, (name, label) in enumerate(_NUMBERS.items()):
@@ -101,9 +101,9 @@ def _form(settings: ModelSettings | None) -> None:
                     label,
                     "" if value is None else _plain(value),
                     key=f"{key}-{name}",
-                    placeholder="unknown" if name.startswith("price") else "the server's own",
+                    placeholder="unknown" if name.startswith("price") else "server default",
                 )
-            st.text_area("Extra fields of the request, JSON", json.dumps(dict(shown.extra_body)) if shown.extra_body
+            st.text_area("Extra request fields, JSON", json.dumps(dict(shown.extra_body)) if shown.extra_body
                          else "", key=f"{key}-extra_body", height=68)  # fmt: skip
         with st.container(horizontal=True):
             st.form_submit_button(
@@ -118,12 +118,12 @@ def _plain(value: float) -> str:
 
 
 def _mark(settings: ModelSettings) -> str:
-    """Changes with the settings, so that the form never shows values of before."""
+    """Return a key that changes with the settings, so that the form never shows earlier values."""
     return content_key(repr(settings))[:8]
 
 
 def _change(change: Callable[[Models], Models]) -> Models:
-    """Writes the file as it is by now, changed; returns what it held before."""
+    """Change the file as it is now; return what it held before."""
     with _CHANGING:
         models = model_settings.read()
         model_settings.write(change(models))
@@ -131,7 +131,7 @@ def _change(change: Callable[[Models], Models]) -> Models:
 
 
 def _save(before: ModelSettings | None, key: str) -> None:
-    """Of a click: writes the file, or says what is wrong with which field."""
+    """Write the file, or say which field is wrong; called by a click."""
     try:
         typed = _typed(key)
         models = _change(lambda now: _with(now, before, typed))
@@ -139,18 +139,22 @@ def _save(before: ModelSettings | None, key: str) -> None:
         ui_state.say(f"Not saved: {error}")
         return
     if before and not {before.name, typed.name} & {s.name for s in models.settings}:
-        ui_state.say(f"{before.name} had been removed meanwhile; {typed.name} was added with what stood here.")
+        ui_state.say(f"{before.name} was removed in the meantime; {typed.name} was added with the values entered here.")
     ui_state.put("model-chosen", typed.name)
 
 
 def _with(models: Models, before: ModelSettings | None, typed: ModelSettings) -> Models:
-    """The models with what `typed` changes of `before`, or with one more; UsageError where its name is taken."""
+    """Return the models with the changes from `before` to `typed`, or with `typed` added.
+
+    Raises:
+        UsageError: another model has that name.
+    """
     there = {s.name: s for s in models.settings}
     now = there.get(before.name) if before else None
-    if there.get(typed.name) == typed:  # a click that was cut short is repeated
+    if there.get(typed.name) == typed:  # an interrupted click is repeated
         return models
     if typed.name in there and there[typed.name] is not now:
-        raise UsageError(f"a model is called {typed.name!r} already; choose it in the list to change it")
+        raise UsageError(f"a model named {typed.name!r} exists already; choose it in the list to change it")
     if before is None or now is None:
         return replace(models, settings=(*models.settings, typed))
     names = [f.name for f in fields(ModelSettings)]
@@ -160,7 +164,11 @@ def _with(models: Models, before: ModelSettings | None, typed: ModelSettings) ->
 
 
 def _typed(key: str) -> ModelSettings:
-    """The form as settings. Raises UsageError naming the field."""
+    """Read the form as settings.
+
+    Raises:
+        UsageError: names the field that is wrong.
+    """
     values: dict[str, object] = {name: ui_state.text(f"{key}-{name}").strip() for name in ("name", "base_url", "model")}
     for name, label in (_NUMBERS | _MAYBE).items():
         text = ui_state.text(f"{key}-{name}").strip()
@@ -214,17 +222,17 @@ def _key_and_test(settings: ModelSettings) -> None:
     origin = secret_keys.origin_of(settings.base_url)
     with st.form("key", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
-            "Key for this server", key=field, type="password", placeholder="kept in secrets.toml, never shown again",
-            autocomplete="off",
+            "API key for this server", key=field, type="password",
+            placeholder="stored in secrets.toml, never shown again", autocomplete="off",
         )  # fmt: skip
-        st.form_submit_button("Save the key", key="key-save", on_click=ui_state.noted(_save_key, settings, field))
-    looked = "Looked for in CUTEGEN_API_KEY, the OS keyring and secrets.toml, in this order."
-    quiet(f"Key for {origin}: {key_status(settings)}. {looked}")
+        st.form_submit_button("Save key", key="key-save", on_click=ui_state.noted(_save_key, settings, field))
+    searched = "Searched in this order: CUTEGEN_API_KEY, the OS keyring, secrets.toml."
+    quiet(f"Key for {origin}: {key_status(settings)}. {searched}")
     connection_test.render_test(settings)
 
 
 def _save_key(settings: ModelSettings, field: str) -> None:
-    """Of a click: the field is emptied whatever happens."""
+    """Save the typed key and empty its field, whatever happens; called by a click."""
     typed = ui_state.take_text(field)
     try:
         secret_keys.save_key(settings.base_url, typed)
@@ -232,11 +240,11 @@ def _save_key(settings: ModelSettings, field: str) -> None:
         ui_state.say(f"Not saved: {error}")
 
 
-# ---- who answers what
+# ---- the model of each role
 
 
 def _roles(models: Models) -> None:
-    heading("Who answers")
+    heading("Model per role")
     names = [s.name for s in models.settings]
     for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
         key = f"role-{role}"
@@ -254,4 +262,4 @@ def _assign(role: Role, key: str) -> None:
 
 def _roles_of(models: Models, name: str) -> str:
     own = [str(role) for role in ROLES if models.of(role).name == name]
-    return "every role" if len(own) == len(ROLES) else ", ".join(own) or "when a session names it"
+    return "all roles" if len(own) == len(ROLES) else ", ".join(own) or "only when a session selects it"

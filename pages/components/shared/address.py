@@ -1,10 +1,10 @@
-"""The address of the page in this tab: which step, pane and picture are shown, and how a click changes that.
+"""Keep the address of this tab's page: which step, pane and picture are shown, and how a click changes that.
 
-1. A click changes all it has to change at once (`go`), and the page tells the browser in one message (`agree`): one
-   entry in its history, one press of Back.
-2. Until the browser has heard of it, its next clicks still come with the address from before. Such an address is late,
-   not a wish: the browser is told again.
-3. After Back, Forward, a link, or typing, the browser's address is the person's, and holds.
+1. A click changes everything at once (`go`), and the page tells the browser in one message (`agree`): one entry in its
+   history, one press of Back.
+2. Until the browser has received it, its next clicks still carry the earlier address. Such an address is late and not
+   wanted: the page tells the browser again.
+3. After Back, Forward, a link or typing, the browser's address is the user's choice and holds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Known:
 
     Attributes:
         page: the page it belongs to.
-        now: what it is, or will be as soon as the browser has heard of it.
-        late: what it was before the changes that the browser may not have heard of.
+        now: the address, as it is or as soon as the browser has received it.
+        late: earlier addresses, which a browser that has not received the change may still send.
     """
 
     page: str = ""
@@ -35,7 +35,7 @@ class _Known:
 
 
 def agree() -> None:
-    """At the beginning of a page, after every change, and in what polls: the address here and the browser's agree."""
+    """Make this address and the browser's agree; call it when a page begins, after every change, and in polls."""
     known, run = ui_state.kept(_KEY, _Known), get_script_run_ctx()
     reported, page = st.query_params.to_dict(), run.page_script_hash if run else ""
     ui_state.tab().page = page
@@ -43,24 +43,24 @@ def agree() -> None:
     if page != known.page or navigated:
         known.page, known.now, known.late = page, reported, []
     elif reported == known.now:
-        if run is not None and run.fragment_ids_this_run:  # a poll changes nothing itself: the browser has heard of it
+        if run is not None and run.fragment_ids_this_run:  # a poll changes nothing: the browser has received it
             known.late.clear()
     elif reported in known.late:
         st.query_params.from_dict(known.now)
     else:
         known.now, known.late = reported, [known.now]
-        st.query_params.from_dict(reported)  # a link within a page leaves the browser's address as it was
+        st.query_params.from_dict(reported)  # a link within a page does not change the browser's address
 
 
 def get(name: str) -> str:
-    """The parameter as it is, or will be at once; "" where there is none."""
+    """Return a parameter of the address; "" where there is none."""
     return ui_state.kept(_KEY, _Known).now.get(name, "")
 
 
 def go(**changes: str | None) -> None:
-    """Changes these parameters; None drops one. The browser hears of it when the page agrees with it next.
+    """Change these parameters; None drops one. The next `agree` tells the browser.
 
-    A click on a page that has been left since changes nothing.
+    A click on a page that was left since changes nothing.
     """
     if ui_state.is_elsewhere():
         return
@@ -72,9 +72,9 @@ def go(**changes: str | None) -> None:
 
 
 def follow(key: str, name: str, drawn: str) -> None:
-    """Of a choice that was drawn with the value `drawn`: the address takes the chosen one.
+    """Put the chosen value of a widget, drawn with the value `drawn`, into the address.
 
-    A browser that only repeats what it was sent has chosen nothing.
+    A browser that only repeats the drawn value has chosen nothing.
     """
     chosen = ui_state.text(key)
     if chosen and chosen != drawn:
@@ -82,5 +82,5 @@ def follow(key: str, name: str, drawn: str) -> None:
 
 
 def drop(name: str) -> None:
-    """Back to what the page shows by itself."""
+    """Drop a parameter, so that the page shows its default."""
     go(**{name: None})

@@ -1,4 +1,4 @@
-"""Plotly figures. Every text of a kernel or a person goes through `in_chart`: Plotly reads some HTML in labels."""
+"""Draw Plotly figures. Every text from outside goes through `in_chart`, since Plotly reads some HTML in labels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d2
 SMALL = {"size": 10}
 _MIX = ("#4493f8", "#2ea043", "#d29922", "#a371f7", "#e5534b", "#39c5cf", "#db61a2", "#8b949e")
 SINGLE_TICKS = 12
-NEEDS_GPU = "needs a GPU: the emulator proves kernels, it does not time them"
 
 Figure = go.Figure
 
 
 def over_steps(rows: Sequence[StepRow], attribute: str, unit: str, shown: int | None) -> Figure:
-    """One number per step; the shape and the colour of a point tell its verdict."""
+    """Plot one number per step; shape and colour of a point show its verdict."""
     tried = [row for row in rows if row.status is not None and row.status not in _NOT_COMPILED]
     passed = [row.status is Status.PASSED for row in tried]
     figure = go.Figure(
@@ -48,7 +47,7 @@ def over_steps(rows: Sequence[StepRow], attribute: str, unit: str, shown: int | 
 
 
 def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
-    """The instruction mix of every compiled step, stacked; the smaller classes together as "other"."""
+    """Plot the instruction mix of every compiled step as stacked bars, with the smaller classes as "other"."""
     totals: dict[str, int] = {}
     for row in rows:
         for name, count in row.mix.items():
@@ -65,14 +64,14 @@ def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
 
 
 def no_latency(rows: Sequence[StepRow], why: str) -> Figure:
-    """The empty latency axis, which says why it is empty."""
+    """Plot an empty latency axis that says why it is empty."""
     figure = go.Figure(go.Scatter(x=[row.number for row in rows], y=[None] * len(rows)))
     figure.add_annotation(text=why.replace(": ", ":<br>"), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
     return compact(figure, "latency, ms").update_yaxes(showticklabels=False, range=[0, 1])
 
 
 def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
-    """Instruction counts by class, one bar per candidate."""
+    """Plot instruction counts by class, one bar per candidate."""
     totals: dict[str, int] = {}
     for mix in mixes.values():
         for name, count in mix.items():
@@ -91,7 +90,7 @@ def mix_bars(mixes: dict[str, dict[str, int]], top: int = 12) -> Figure:
 
 
 def mix_words(mixes: dict[str, dict[str, int]], top: int = 12) -> str:
-    """What `mix_bars` shows."""
+    """Write in words what `mix_bars` plots."""
     told = (
         ", ".join(f"{name} {mix[name]}" for name in sorted(mix, key=lambda n: -mix[n])[:top]) for mix in mixes.values()
     )
@@ -99,7 +98,7 @@ def mix_words(mixes: dict[str, dict[str, int]], top: int = 12) -> str:
 
 
 def heatmap(comparison: Comparison) -> Figure:
-    """Where the output is wrong: share of wrong elements per cell of the folded output."""
+    """Plot where the output is wrong: the share of wrong elements per cell of the folded output."""
     rows, columns = len(comparison.heatmap), len(comparison.heatmap[0])
     figure = go.Figure(
         go.Heatmap(
@@ -124,7 +123,7 @@ _NOT_COMPILED = (
 
 
 def compact(figure: Figure, y_title: str, height: int = 170) -> Figure:
-    """The look all figures share: small type, no legend, nothing that moves; `height` in px."""
+    """Give a figure the common look: small type, no legend, no dragging; `height` in px."""
     axis: dict[str, Any] = {"tickfont": {"size": 10}, "title": {"font": {"size": 10}}}
     figure.update_layout(height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, dragmode=False)
     figure.update_xaxes(**axis, title_text="step", tickformat="d")

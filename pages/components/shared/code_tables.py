@@ -1,4 +1,4 @@
-"""Sources as HTML tables: one source, two in one column or side by side, one hunk; with what is known of each line."""
+"""Write sources as HTML tables, with messages and profile at their lines: one, two inline or side by side, one hunk."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 from cutegen_core.kernel.hunks import Hunk
 from cutegen_core.views.code_text import diff, highlight
 from cutegen_core.views.code_text.highlight import Language
+from cutegen_core.views.wording import counted
 from pages.components.shared.texts import escaped, tooltip
 
 Messages = Mapping[int, tuple[str, ...]]
-"""What is said about a line of the new source, by its 1-based number."""
+"""Messages about the lines of the new source, by 1-based line number."""
 
 
 class Heat(NamedTuple):
-    """The profiler's samples at one line: their share of all, and what to say about them."""
+    """The profiler's samples at one line: their share of all, and an explanation."""
 
     share: float
     words: str
@@ -27,19 +28,19 @@ _NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 
 class Notes(NamedTuple):
-    """What is known of the lines of the new source. The gutter for heat appears only where there is any."""
+    """Messages and profile of the lines of the new source. The gutter for heat appears only where there is any."""
 
     says: Messages = _NOTHING
     heat: Mapping[int, Heat] = _NOTHING
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """Lines that must not be folded away."""
+        """The lines that must not be folded away."""
         return (*self.says, *self.heat)
 
 
 def plain(source: str, notes: Notes, language: Language = "cuda") -> str:
-    """One source with line numbers and the messages under their lines."""
+    """Write one source with line numbers, and the messages under their lines."""
     html = []
     for number, code in enumerate(highlight.lines(source, language), 1):
         said = notes.says.get(number, ())
@@ -51,12 +52,12 @@ def plain(source: str, notes: Notes, language: Language = "cuda") -> str:
 
 
 def inline(left: str, right: str, notes: Notes) -> str:
-    """The unified picture."""
+    """Write the difference in one column."""
     return _unified(diff.rows(left, right, keep=notes.lines), left, right, notes)
 
 
 def side_by_side(left: str, right: str, notes: Notes) -> str:
-    """The two-column picture; lines that belong together stand opposite each other."""
+    """Write the difference in two columns, with corresponding lines opposite each other."""
     a, b = highlight.pieces(left), highlight.pieces(right)
     html = []
     for row in diff.rows(left, right, keep=notes.lines):
@@ -74,7 +75,7 @@ def side_by_side(left: str, right: str, notes: Notes) -> str:
 
 
 def hunk(piece: Hunk, left: str, right: str) -> str:
-    """One hunk of the unified picture, without its neighbourhood."""
+    """Write one hunk of the one-column difference, without the lines around it."""
     begin, end = piece.old_start - 1, piece.old_start - 1 + len(piece.old)
     first, last = piece.new_start - 1, piece.new_start - 1 + len(piece.new)
     rows = (
@@ -125,7 +126,7 @@ def _half(
     index: int | None, code: Sequence[tuple[highlight.Piece, ...]], kind: str, ranges: Sequence[tuple[int, int]],
     notes: Notes | None = None,
 ) -> str:  # fmt: skip
-    """One side of a row; the new side has `notes`."""
+    """Write one side of a row; only the new side has `notes`."""
     if index is None:
         gutter = '<td class="cg-void"></td>' if notes and notes.heat else ""
         return f'<td class="cg-ln cg-void"></td>{gutter}<td class="cg-void"></td>'
@@ -142,7 +143,7 @@ def _number(number: int | None) -> str:
 
 
 def _own(number: int) -> str:
-    """The number of a line of the shown source, which links lead to."""
+    """Write the line number of the shown source, which is the target of links."""
     return f'<td class="cg-ln" id="L{number}">{number}</td>'
 
 
@@ -164,4 +165,5 @@ def _says(text: str, before: int) -> str:
 
 
 def _gap(row: diff.Row, notes: Notes) -> str:
-    return f'<tr class="cg-gap"><td colspan="{4 + bool(notes.heat)}">⋯ {row.hidden} equal lines</td></tr>'
+    words = counted(row.hidden, "unchanged line")
+    return f'<tr class="cg-gap"><td colspan="{4 + bool(notes.heat)}">⋯ {words}</td></tr>'

@@ -1,4 +1,4 @@
-"""What the pages share: the store of the workspace, and what is made once for everybody who looks."""
+"""Give the pages what they share: the store of the workspace, and figures made once for all tabs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ T = TypeVar("T")
 
 
 def once(make: Callable[P, T], *content: P.args, **more: P.kwargs) -> T:
-    """What `make` makes of this content, made once: a figure takes longer than all the rest of a page. Nobody changes
-    it afterwards."""
+    """Make something of this content once and keep it: a figure takes longer than the rest of its page.
+
+    The result is shared, so callers must not change it.
+    """
     return _once(make, content, tuple(more.items()))
 
 
@@ -29,7 +31,7 @@ def _once(make: Callable[..., T], content: tuple[Any, ...], more: tuple[tuple[st
 
 
 def store() -> Store:
-    """The workspace's store, one object per server; a viewer's cannot be written."""
+    """Return the workspace's store, one object per server; a viewer's cannot be written."""
     return _store(str(workspace.home()), access.role() is not access.Role.OWNER)
 
 

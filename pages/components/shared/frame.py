@@ -1,4 +1,4 @@
-"""The picture frame: page settings, style, navigation, then the page itself."""
+"""Frame every page: page settings, style, navigation, login, clicks, then the page itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The marks of a trial as chips, each with what it means: a word, a shape, an explanation."""
+"""Show the marks of a trial as chips: a shape, a word and an explanation each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SERIOUS = ("UNSTABLE", "CONFIRM")
 
 
 def chips(marks: Sequence[str]) -> str:
-    """HTML of one chip a mark; the explanation shows when it is pointed at."""
+    """Write one chip per mark as HTML, with the explanation as its tooltip."""
     return "".join(
         chip(
             f"{_SHAPES.get(mark, '○')} {lowered(mark)}",
@@ -26,6 +26,6 @@ def chips(marks: Sequence[str]) -> str:
 
 
 def render_explained(trial: Trial) -> None:
-    """The same in words, for those who do not point."""
+    """Draw the marks with their explanations as text, for readers without a pointer."""
     for mark in trial.marks:
-        quiet(f"{_SHAPES.get(mark, '○')} {lowered(mark)}: {MARK_WORDS.get(mark, 'said by the engine')}")
+        quiet(f"{_SHAPES.get(mark, '○')} {lowered(mark)}: {MARK_WORDS.get(mark, 'set by the engine')}")

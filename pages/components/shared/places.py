@@ -1,4 +1,4 @@
-"""Where the pages are, and the links between them. A link carries everything the page needs in its URL."""
+"""Name the pages and link to them. A link carries everything the page needs in its URL."""
 
 from __future__ import annotations
 

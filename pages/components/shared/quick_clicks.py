@@ -1,8 +1,8 @@
-"""Callbacks of clicks that follow each other faster than the server answers are all called.
+"""Call the callbacks of all clicks, also of those that follow each other faster than the server answers.
 
-Streamlit takes a click from its queue, then looks whether another has come, and if so goes on with that one instead:
-the first is gone, and with it a button's press, which is sent once. (A choice is sent again with every click.) Here the
-callbacks of the first are called all the same, before the second.
+Streamlit takes a click from its queue and, if another has arrived, continues with that one instead. The first click is
+lost, and with it a button's press, which the browser sends once. (It sends a choice again with every click.) This
+module calls the callbacks of the first click before those of the second.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PARTS = {"_lock", "_state", "_yield_callback"}
 
 
 def keep() -> None:
-    """Once per process, before the first page is drawn. An unknown Streamlit is left as it is, with a warning."""
+    """Patch Streamlit, once per process and before the first page. Leave an unknown version alone, with a warning."""
     if not SafeSessionState.__annotations__.keys() >= _PARTS:
         logger.warning(
-            "Streamlit %s is not known here: a button pressed while the server is busy can be forgotten when another "
-            "click follows. Install the version in constraints.txt.",
+            "Streamlit %s is not supported: a button pressed while the server is busy can be lost when another click "
+            "follows. Install the version in constraints.txt.",
             st.__version__,
         )
         return

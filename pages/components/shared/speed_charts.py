@@ -1,4 +1,4 @@
-"""Plotly figures of measured times: contenders with their samples, latency over the steps, a sweep."""
+"""Draw Plotly figures of measured times: contenders with their samples, latency over the steps, a sweep."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import plotly.graph_objects as go
 from cutegen_core.records.performance import BEST, CANDIDATE, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status
 from cutegen_core.views import SpeedRow, StepRow
-from cutegen_core.views.wording import lowered, micros, percent, ratio
+from cutegen_core.views.wording import lowered, micros, pace, percent
 from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 
-if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
+if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
     from cutegen_core.evaluate.sweep import SweepTable
 
 STEPS_PX = 220
 LOG_FROM = 8.0
-"""Steps further apart than this are drawn on a logarithmic axis."""
+"""Use a logarithmic axis where the slowest time is more than this many times the fastest."""
 
 
 CALLED = {CANDIDATE: "this kernel", BEST: "best so far"}
-"""Contenders as the page names them; baselines are named after themselves."""
+"""The names of contenders on the page; a baseline keeps its own."""
 
 
 def contenders(workload: WorkloadPerformance, *, believed: bool) -> Figure:
-    """Median with p10 and p90 of everyone, above the samples they rest on; the candidate's A/A noise as a band.
+    """Plot median, p10 and p90 of every contender above its samples, and the candidate's A/A noise as a band.
 
-    Within a row the samples run downwards in the order taken, so a drift is seen as a slope.
+    Within a row the samples run downwards in the order taken, so that a drift shows as a slope.
 
     Args:
-        believed: False leaves out the comparisons: a SUSPECT time is no result.
+        believed: False leaves out the comparisons, since a SUSPECT time is no result.
     """
     timings = workload.timings
     figure = go.Figure()
@@ -56,7 +56,7 @@ def contenders(workload: WorkloadPerformance, *, believed: bool) -> Figure:
 
 
 def beside(one: Timing, other: Timing) -> Figure:
-    """Two candidates with their samples, the second one in colour."""
+    """Plot two candidates with their samples, the second in colour."""
     figure = go.Figure()
     for row, (timing, color) in enumerate(((one, GREY), (other, BLUE))):
         figure.add_trace(_strip(timing, row, color))
@@ -70,7 +70,7 @@ def beside(one: Timing, other: Timing) -> Figure:
 
 def _label(workload: WorkloadPerformance, timing: Timing, believed: bool) -> str:
     speedup = workload.speedup(timing.contender) if believed else None
-    below = f"<br><b>{ratio(speedup.ratio)} {speedup.word}</b>" if speedup else ""
+    below = f"<br><b>{pace(speedup)}</b>" if speedup else ""
     return in_chart(CALLED.get(timing.contender, timing.contender)) + below
 
 
@@ -94,7 +94,7 @@ def _median(timing: Timing, row: int, color: str) -> go.Scatter:
 
 
 def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], shown: int | None) -> Figure:
-    """Latency with p10 and p90 of every timed step, the best so far, the bound to reach; failures at the upper edge."""
+    """Plot latency, p10 and p90 of every timed step, the best so far and the bound; failures at the upper edge."""
     steps = {row.number: row for row in rows}
     good = [s for s in speeds if steps[s.step].status is Status.PASSED]
     top = 1.06 * max(s.p90_us for s in speeds)
@@ -162,7 +162,7 @@ def _hover(row: StepRow, speed: SpeedRow | None = None) -> str:
 
 
 def sweep(table: SweepTable) -> Figure:
-    """Latency of every timed combination, fastest first; the chosen and the default one are named."""
+    """Plot the latency of every timed combination, fastest first, and name the chosen and the default one."""
     timed = [(i, row) for i, row in enumerate(table.rows) if row.latency_ms is not None]
     timed.sort(key=lambda pair: -(pair[1].latency_ms or 0.0))
     names = [", ".join(f"{n}={v}" for n, v in row.params.items()) for _, row in timed]

@@ -1,7 +1,7 @@
-"""Everything from kernels, logs, models and files goes to the browser through these functions, escaped.
+"""Escape every text from kernels, logs, models and files on its way to the browser.
 
-Streamlit's own message boxes and most labels read Markdown; `note` and `plain_label` are used instead. What goes into
-an element that shows text as it stands (`st.text`, `st.code`, the options of a selectbox) goes through `visible`.
+Streamlit's own message boxes and most labels read Markdown; use `note` and `plain_label` instead. A text for an element
+that shows it unchanged (`st.text`, `st.code`, the options of a selectbox) goes through `visible`.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ _BREAK = "\u200b"
 MARKS = {
     "passed": "✓", "failed": "✗", "running": "●", "waiting": "◆", "skipped": "–", "fresh": "○", "stale": "≠",
 }  # fmt: skip
-"""The shape beside every state word."""
+"""The shape before every state word."""
 
-_TITLES = {"error": "✗ Error", "warning": "▲ Attention", "info": "→ Note", "ok": "✓"}
+_TITLES = {"error": "✗ Error", "warning": "▲ Warning", "info": "→ Note", "ok": "✓"}
 
 
 def plain_label(text: object) -> str:
-    """Text for a widget's label, which Streamlit would otherwise read as Markdown; one line."""
+    """Write a text as a widget's label in one line, which Streamlit would otherwise read as Markdown."""
     line = " ".join(visible(str(text)).split())
     return _PUNCTUATION.sub(r"\\\1", _REWRITTEN.sub(_BREAK, line))
 
 
 def tooltip(text: object) -> str:
-    """Text for a `title` attribute."""
+    """Write a text for a `title` attribute."""
     return html.escape(_LOOKS_CLOSING.sub(_BREAK, visible(str(text))), quote=True)
 
 
 def in_chart(text: object) -> str:
-    """Text for a label or a hover of Plotly, which reads some HTML, few entities, and `%{x}` in templates."""
+    """Write a text for a label or hover of Plotly, which reads some HTML, few entities, and `%{x}` in templates."""
     return html.escape(visible(str(text)), quote=False).replace("%", "&#37;")
 
 
 def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:
-    """A message box whose text is shown as it stands."""
+    """Draw a message box that shows the text unchanged."""
     st.html(f'<div class="cg-note cg-{kind}" role="status"><b>{_TITLES[kind]}</b> <span>{escaped(text)}</span></div>')
 
 
 def quiet(text: str) -> None:
-    """A line in small, grey type."""
+    """Draw a line in small, grey type."""
     st.html(f'<div class="cg-quiet">{escaped(text)}</div>')
 
 
 def heading(text: str, *, is_code: bool = False) -> None:
-    """A section's small heading; code keeps its small letters."""
+    """Draw a section's small heading; code keeps its lower case."""
     st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escaped(text)}</h2>')
 
 
 def scrolled(what: str) -> None:
-    """In a region that scrolls: a stop of the Tab key, seen only while it is there; the arrow keys scroll from it."""
+    """Draw a stop for the Tab key in a scrolling region, visible while focused; the arrow keys scroll from it."""
     st.html(f'<p class="cg-scrolled" tabindex="0">{escaped(what)}: arrow keys scroll</p>')
 
 
 def heard(text: str) -> None:
-    """Words for those who do not see the picture that follows."""
+    """Describe the picture that follows, for screen readers."""
     st.html(f'<p class="cg-heard">{escaped(text)}</p>')
 
 
 def chip(text: str, kind: str = "", title: str = "") -> str:
-    """HTML of a small label; `kind` is one of the states or empty."""
+    """Write a small label as HTML; `kind` is a state or empty."""
     return f'<span class="cg-chip cg-{escaped(kind)}" title="{tooltip(title)}">{escaped(text)}</span>'
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1, wide: str = "") -> str:
-    """HTML of a dense table; columns from `numbers_from` on are right-aligned. Cells of type `Html` are not escaped.
+    """Write a dense table as HTML. Columns from `numbers_from` on are right-aligned; cells of type `Html` stay as is.
 
     Args:
-        wide: its name where it may be wider than its place: a stop of the Tab key, scrolled by the arrow keys.
+        wide: names a table that may be wider than its place; Tab stops at it, and the arrow keys scroll it.
     """
     head = "".join(_head(h, _align(i, numbers_from)) for i, h in enumerate(header))
     body = "".join(
@@ -93,11 +93,11 @@ def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_fr
 
 
 class Html(str):
-    """Markup made here, from escaped parts."""
+    """Markup that this application made from escaped parts."""
 
 
 def when(at: float) -> str:
-    """How long ago, in words."""
+    """Write how long ago a time was."""
     seconds = max(0, int(time.time() - at))
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
@@ -110,7 +110,7 @@ def _align(column: int, numbers_from: int) -> str:
 
 
 def _head(name: str, align: str) -> str:
-    """A column's head; a corner without a name heads nothing."""
+    """Write a column's head; an empty corner heads nothing."""
     return f'<th scope="col"{align}>{escaped(name)}</th>' if name else "<td></td>"
 
 

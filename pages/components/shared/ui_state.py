@@ -1,12 +1,12 @@
-"""The only module that touches `st.session_state`. It holds ids, what was just clicked, and drafts of answers.
+"""Hold a tab's ids, recent clicks and drafts of answers. Only this module touches `st.session_state`.
 
 The truth is in the store and in the URL.
 
-1. A click must carry what the person saw, not what is true a moment later: buttons hand over decisions bound at drawing
-   time (`choose`).
-2. The next click ends a callback at its first touch of Streamlit's state, and then it has done nothing. So a button's
-   callback only notes what is to be done, in a plain list (`noted`), and every page does that first (`carry_out`).
-3. Then the decisions are handed over in their order (`answers`), each to the session it was made on.
+1. A click must carry what the user saw, not what is true a moment later, so a button submits a decision bound when it
+   was drawn (`choose`).
+2. The next click interrupts a callback at its first touch of Streamlit's state, before it has done anything. So a
+   button's callback only notes an action in a plain list (`noted`), and every page first does these (`carry_out`).
+3. Then `answers` submits the decisions in their order, each to the session it was made on.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _OPENING = "opening"
 
 
 class Click(NamedTuple):
-    """What is to be done for a click, and the page it was made on."""
+    """The action of a click, and the page it was made on."""
 
     page: str
     act: Callable[[], None]
 
 
 class Chosen(NamedTuple):
-    """A decision on a session, to be handed over; the key of the text it was made from, and the page."""
+    """A decision to be submitted to a session, the key of the text it was made from, and the page."""
 
     session: str
     decision: Decision
@@ -46,7 +46,7 @@ class Chosen(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """A decision of this tab until it is settled, and its number in the inbox."""
+    """A submitted decision that the engine has not settled, and its number in the inbox."""
 
     chosen: Chosen
     ticket: int
@@ -54,15 +54,15 @@ class Submitted(NamedTuple):
 
 @dataclass
 class Tab:
-    """What was clicked in one tab and what came of it.
+    """The clicks of one tab and their results.
 
     Attributes:
-        page: the one that is open.
+        page: the open page.
         clicked_on: the page of the click that is being carried out.
-        clicks: what is to be done, in order.
-        chosen: decisions to be handed over, in order.
-        last: the one handed over last, unless it was refused.
-        submitted: those that were handed over and are not settled.
+        clicks: actions to do, in order.
+        chosen: decisions to submit, in order.
+        last: the decision submitted last, unless it was refused.
+        submitted: decisions that are submitted and not settled.
         notice: a message for the next drawing.
     """
 
@@ -80,14 +80,16 @@ def tab() -> Tab:
 
 
 def noted(act: Callable[..., None], *args: object, **kwargs: object) -> Callable[[], None]:
-    """At drawing: a callback that notes this for the page to do."""
+    """Make a callback, when drawing, that notes this action for the page to do."""
     ours = tab()
     return partial(ours.clicks.append, Click(ours.page, partial(act, *args, **kwargs)))
 
 
 def carry_out() -> None:
-    """At the beginning of every page: does what was clicked. What the next click cuts short stays noted; what cannot be
-    done is said once."""
+    """Do what was clicked; every page begins with it.
+
+    An action that the next click interrupts stays noted; one that fails is dropped and raises its error once.
+    """
     ours = tab()
     while ours.clicks:
         ours.clicked_on = ours.clicks[0].page
@@ -101,13 +103,13 @@ def carry_out() -> None:
 
 
 def is_elsewhere() -> bool:
-    """Another page was opened between the click that is being carried out and now."""
+    """Tell whether another page was opened since the click that is being carried out."""
     ours = tab()
     return ours.clicked_on != ours.page
 
 
 def choose(session: str, make: MakeDecision, text_key: str = "", empty: str = "") -> None:
-    """Of a button: makes the decision, with the text typed under `text_key`; `empty` says what is missing."""
+    """Make the decision of a button from the text typed under `text_key`; say `empty` where there is none."""
     typed = text(text_key) if text_key else ""
     if text_key and not typed.strip():
         say(empty)
@@ -116,17 +118,17 @@ def choose(session: str, make: MakeDecision, text_key: str = "", empty: str = ""
 
 
 def choose_as_typed(session: str, make: MakeDecision, text_key: str) -> None:
-    """Of a button whose field may also be empty."""
+    """Make the decision of a button whose field may be empty."""
     _choose(session, make(text(text_key)), text_key)
 
 
 def choose_now(session: str, decision: Decision) -> None:
-    """In a callback that has the text itself: the decision is made."""
+    """Make the decision of a callback that has the text itself."""
     _choose(session, decision, "")
 
 
 def _choose(session: str, decision: Decision, text_key: str) -> None:
-    """The same answer to the same question twice, as of a button pressed twice, is one."""
+    """Note a decision to submit; a repeated answer to the same question, as of a double press, counts once."""
     ours = tab()
     before = ours.chosen[-1] if ours.chosen else ours.last
     again = before is not None and (before.session, before.decision) == (session, decision)
@@ -135,17 +137,17 @@ def _choose(session: str, decision: Decision, text_key: str) -> None:
 
 
 def waits_for_page() -> bool:
-    """Something was decided or is to be said, and only the page itself takes it up: a fragment must rerun the page."""
+    """Tell whether a fragment must rerun the page, which alone submits decisions and shows messages."""
     return st.session_state.pop(_REDRAW, False) or bool(tab().chosen) or bool(tab().notice)
 
 
 def redraw_page() -> None:
-    """In a callback of a fragment: what was done shows elsewhere on the page, too."""
+    """Redraw the whole page after a fragment's callback, whose effect shows elsewhere too."""
     st.session_state[_REDRAW] = True
 
 
 def say(text: str) -> None:
-    """A message for the next drawing, after those that wait for it already."""
+    """Add a message to those that the next drawing shows."""
     ours = tab()
     ours.notice = f"{ours.notice}\n{text}" if ours.notice else text
 
@@ -157,7 +159,7 @@ def take_notice() -> str:
 
 
 def open_next(session: str) -> None:
-    """Callback: the page goes to this session."""
+    """Open this session at the next drawing; a callback."""
     st.session_state[_OPENING] = session
 
 
@@ -166,7 +168,7 @@ def take_opening() -> str:
 
 
 def first_time(key: str, mark: str) -> bool:
-    """True once for every new mark: an upload stays in its field, and is taken up once."""
+    """Tell whether this mark is new: an upload stays in its field but is used once."""
     if st.session_state.get(key) == mark:
         return False
     st.session_state[key] = mark
@@ -174,37 +176,37 @@ def first_time(key: str, mark: str) -> bool:
 
 
 def text(key: str) -> str:
-    """What is typed in the field with this key."""
+    """Return the text of the field with this key."""
     value = st.session_state.get(key)
     return "" if value is None else str(value)
 
 
 def put(key: str, value: Any) -> None:  # noqa: ANN401 - the value of any widget
-    """Sets a widget's value before it is drawn (or in a callback)."""
+    """Set a widget's value, before it is drawn or in a callback."""
     st.session_state[key] = value
 
 
 def take_text(key: str) -> str:
-    """What is typed in the field, which is then empty: for secrets, in a callback."""
+    """Return the text of a field and empty it: for secrets, in a callback."""
     typed = str(st.session_state.get(key) or "")
     st.session_state[key] = ""
     return typed
 
 
 def put_once(key: str, value: object) -> None:
-    """The first value of a field; what was typed since is kept."""
+    """Set the first value of a field and keep what was typed since."""
     if key not in st.session_state:
         st.session_state[key] = value
 
 
 def keep_among(key: str, values: Sequence[str], otherwise: str) -> None:
-    """A choice whose options change: what is no longer among them becomes `otherwise`."""
+    """Set a choice to `otherwise` when its value is no longer among the options."""
     if st.session_state.get(key) not in values:
         st.session_state[key] = otherwise
 
 
 def editing(session: str) -> bool | None:
-    """Whether the editor is open; None when this tab has not said."""
+    """Tell whether this tab has the editor open; None when it has neither opened nor closed it."""
     state: tuple[str, bool] = st.session_state.get(_EDITING, ("", False))
     return state[1] if state[0] == session else None
 
@@ -214,18 +216,18 @@ def set_editing(session: str, is_open: bool) -> None:
 
 
 def chosen_point(key: str) -> int | None:
-    """The x value of the point selected in a chart."""
+    """Return the x value of the point selected in a chart."""
     points = st.session_state[key].selection.points
     return int(points[0]["x"]) if points else None
 
 
 def reported(key: str, name: str) -> object:
-    """What the component with this key has sent under `name`."""
+    """Return what the component with this key has sent under `name`."""
     return getattr(st.session_state.get(key), name, None)
 
 
 def kept(key: str, make: Callable[[], T]) -> T:
-    """An object of this tab, made at the first call."""
+    """Return an object of this tab, which the first call makes."""
     if key not in st.session_state:
         st.session_state[key] = make()
     found: T = st.session_state[key]
@@ -233,12 +235,12 @@ def kept(key: str, make: Callable[[], T]) -> T:
 
 
 def taken(key: str) -> object:
-    """What a callback has put there, once."""
+    """Return what a callback has put under this key, and remove it."""
     return st.session_state.pop(key, None)
 
 
 def held(key: str, kind: type[T]) -> T | None:
-    """What was put there, if it is of this kind."""
+    """Return what was put under this key, if it is of this kind."""
     found = st.session_state.get(key)
     return found if isinstance(found, kind) else None
 

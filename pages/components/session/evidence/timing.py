@@ -8,9 +8,8 @@ from cutegen_core.records.performance import Conditions, Speedup, Timing, Word, 
 from cutegen_core.records.trial import Stage, StageStatus, Trial
 from cutegen_core.views import share, strongest, suspect
 from cutegen_core.views.conditions import condition_rows
-from cutegen_core.views.wording import micros, percent, ratio
+from cutegen_core.views.wording import NEEDS_GPU, micros, percent, ratio
 from pages.components.shared import data, marks, speed_charts
-from pages.components.shared.charts import NEEDS_GPU
 from pages.components.shared.speed_charts import CALLED
 from pages.components.shared.texts import Html, escaped, heading, heard, note, quiet, table
 
