@@ -51,7 +51,7 @@ with right:
     if st.toggle("Log", key="engine-log"):
         st.code(visible(engine_log()) or "(empty)", language=None, wrap_lines=True, height=300)
     heading("Compile target")
-    target = device.target()
+    target = device.choose_device()
     whose = "the GPU of this machine" if target.present else "no GPU here: its published limits"
     quiet(f"{target.arch} ({target.name}), {whose}")
     limits = f"{target.smem_max // 1024} KB shared memory a block, {target.regs_per_sm} registers an SM"
