@@ -89,21 +89,21 @@ def _nvrtc(kernel: KernelFile) -> None:
     """In a fork, as the server does it, but with nothing precompiled."""
     child = os.fork()
     if child == 0:
-        compiler = nvrtc.Nvrtc(toolchain.nvrtc_library(), toolchain.nvrtc_builtins())
-        program = compile_server.PROLOGUE + kernel.program()
+        compiler = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
+        program = compile_server.PROLOGUE + kernel.to_cpp()
         done = compiler.compile(program, "x.cu", compile_server.options(ARCH), kernel.kernel_names())
         os._exit(0 if done.code == nvrtc.SUCCESS else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
 def _nvcc(nvcc: str, kernel: KernelFile) -> None:
-    constants, body = kernel.program().split("#line", 1)
+    constants, body = kernel.to_cpp().split("#line", 1)
     # The headers come before the parameters, as in the workbench; an instantiation takes the place of name expressions.
     source = f"#include <cute/tensor.hpp>\n{constants}{body.split(chr(10), 1)[1]}\n{_instantiations(kernel)}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.cu"
         path.write_text(source)
-        cutlass = toolchain.include_dirs()[0]
+        cutlass = toolchain.find_include_dirs()[0]
         subprocess.run(
             [nvcc, "-shared", "-Xcompiler", "-fPIC", "-std=c++17", f"-arch={ARCH}", "--expt-relaxed-constexpr",
              "-lineinfo", f"-I{cutlass}", str(path), "-o", str(Path(folder) / "candidate.so")],

@@ -33,7 +33,7 @@ def conditions() -> Mapping[str, Any]:
         "python": platform.python_version(),
         "cutegen": __version__,
         "source": source_state(Path(__file__).parents[1]),
-        "toolchain": dict(toolchain.versions()),
+        "toolchain": dict(toolchain.installed_versions()),
     }
 
 

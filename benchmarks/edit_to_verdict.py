@@ -17,7 +17,7 @@ from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.trajectory.store import Store
@@ -27,7 +27,7 @@ KERNEL = Path(__file__).parent.parent / "tests" / "data" / "relu.cu"
 
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    problem, device = library.load("relu"), target(None)
+    problem, device = library.load("relu"), choose_device(None)
     compiler, executor = Compiler(device.arch), CpuExecutor()
     compiler.warm()
     executor.prepare(print)

@@ -29,7 +29,7 @@ from benchmarks.conditions import write
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
-from cutegen_core.machine.device import Device, target
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose import playbook
 from cutegen_core.records.candidate import Author, Candidate
@@ -67,7 +67,7 @@ def main() -> None:
         finally:
             tools.close()
             store.close()
-    write("gpu_edit_to_verdict", {"device": asdict(target(None)), "executor": chosen.executor, "problems": rows})
+    write("gpu_edit_to_verdict", {"device": asdict(choose_device(None)), "executor": chosen.executor, "problems": rows})
 
 
 def _problem(
@@ -148,7 +148,7 @@ def _load_inline(name: str, source: str, evaluator: Evaluator, device: Device, f
     arch = device.arch.removeprefix("sm_")
     spec = {
         "name": f"edit_{randbits(60)}", "problem": name, "cuda": cuda, "cpp": cpp, "shapes": shapes,
-        "folder": str(build), "include": str(toolchain.include_dirs()[0]),
+        "folder": str(build), "include": str(toolchain.find_include_dirs()[0]),
         "flags": ["-O3", "-std=c++17", "--expt-relaxed-constexpr", f"-gencode=arch=compute_{arch},code=sm_{arch}"],
     }  # fmt: skip
     (build / "spec.json").write_text(json.dumps(spec))
@@ -169,7 +169,7 @@ def _extension(source: str, evaluator: Evaluator) -> tuple[str, str, list[list[i
     signature = evaluator.reference.signature(workload)
     plan = kernel.plan(signature, evaluator.device, kernel.defaults())
     assert not plan.scratch
-    constants, body = kernel.program(kernel.defaults()).split("#line", 1)
+    constants, body = kernel.to_cpp(kernel.defaults()).split("#line", 1)
     given = ", ".join(f"torch::Tensor {spec.name}" for spec in signature.inputs)
     out = signature.outputs[0]
     shape = ", ".join(map(str, out.shape))

@@ -14,13 +14,13 @@ from pathlib import Path
 from secrets import randbits
 
 from cutegen_core import PACKAGE, engine, views
-from cutegen_core.doctor.report import doctor, measure
+from cutegen_core.doctor.report import measure, run_checks
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import decode
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.printing import Narrator, print_json, print_trial, problem_json, session_json
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import command as lint_command
@@ -53,7 +53,7 @@ def serve(arguments: argparse.Namespace) -> int:
 def show_doctor(arguments: argparse.Namespace) -> int:
     if arguments.measure:
         print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
-    findings = doctor()
+    findings = run_checks()
     if arguments.json:
         print_json([as_json.plain(finding) for finding in findings])
     for finding in () if arguments.json else findings:
@@ -86,7 +86,7 @@ def list_problems(arguments: argparse.Namespace) -> int:
 def check(arguments: argparse.Namespace) -> int:
     data = _read_kernel(arguments.file)
     problem = library.load(arguments.problem)
-    device = target(arguments.arch)
+    device = choose_device(arguments.arch)
     executor = executor_named(arguments.executor or start.default_executor(device))
     seed = randbits(31) if arguments.seed is None else arguments.seed
     with contextlib.ExitStack() as stack:

@@ -18,7 +18,7 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
-from cutegen_core.machine.device import Device, detect, target
+from cutegen_core.machine.device import Device, choose_device, detect
 from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
@@ -112,7 +112,7 @@ class Tools:
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
         """
-        problem, device = self.store.record(Problem, settings.problem), target(settings.arch)
+        problem, device = self.store.record(Problem, settings.problem), choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
             judges = self._judges_of(owner, problem, device if executor.times else None)
@@ -129,7 +129,7 @@ class Tools:
     def warm(self, progress: Progress) -> None:
         """Prepare what the first trial would otherwise wait for."""
         with self._lock:
-            device = target(None)
+            device = choose_device(None)
             compiler = self._compiler(device.arch)
             executor = self._executor(default_executor(device), device)
         progress("preparing the CUDA compiler")

@@ -1,1 +1,1 @@
-"""The system check: what this machine has of what the workbench needs, and the fix for each gap."""
+"""Check this machine for what the workbench needs and name the fix for each gap."""

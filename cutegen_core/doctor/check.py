@@ -1,4 +1,4 @@
-"""One finding of the doctor."""
+"""Define the result of one system check."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
-    """OK: as it should be; WARNING: works with less; MISSING: something will fail."""
+class CheckState(StrEnum):
+    """OK: works; WARNING: works with restrictions; MISSING: something will fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -15,15 +15,15 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing looked at.
+class SystemCheck:
+    """The result of one check.
 
     Attributes:
         detail: what was found, with numbers.
-        fix: the command or the step that repairs it, "" when nothing needs to be done.
+        fix: the command or step that repairs it, "" if nothing is wrong.
     """
 
     name: str
-    state: State
+    state: CheckState
     detail: str
     fix: str = ""

@@ -1,6 +1,6 @@
-"""The doctor's checks of a machine with a GPU: what it does now, who holds it, and the tools that look into it.
+"""Check a machine's GPU: its present load, the process that holds it, and NVIDIA's tools.
 
-Asked through NVML, /proc and package metadata: no CUDA context is made here, and torch is not imported.
+The sources are NVML, /proc and package metadata: no CUDA context is created and torch is not imported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-from cutegen_core.doctor.check import Check, State
+from cutegen_core.doctor.check import CheckState, SystemCheck
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.execute.cuda import lock, nvml
 from cutegen_core.execute.nvidia import nvidia_tools, profiling
@@ -24,8 +24,8 @@ _WHEELS = (("13.", "cu130"), ("12.8", "cu128"), ("12.9", "cu128"), ("12.6", "cu1
 _DAY_S = 86400.0
 
 
-def now(device: Device) -> Check:
-    """Clocks, heat, power, memory, and who else computes on it."""
+def check_state(device: Device) -> SystemCheck:
+    """Check clocks, temperature, power, memory and other programs that compute on the GPU."""
     gpu = nvml.Gpu(device.uuid)
     try:
         state, others = gpu.state(), gpu.other_processes()
@@ -39,65 +39,75 @@ def now(device: Device) -> Check:
     )
     if others:
         text = f"{detail}; in use by {counted(others, 'other program')}"
-        return Check("GPU now", State.WARNING, text, "end them (nvidia-smi lists them): they disturb every measurement")
+        return SystemCheck(
+            "GPU now", CheckState.WARNING, text, "end them (nvidia-smi lists them): they disturb every measurement"
+        )
     if state.throttled:
         text = f"{detail}; throttled by {', '.join(reasons)}"
-        return Check("GPU now", State.WARNING, text, "let it cool down; check its fans and power supply")
-    return Check("GPU now", State.OK, f"{detail}; no other programs" + "".join(f"; {reason}" for reason in reasons))
-
-
-def device_lock(device: Device) -> Check:
-    """Who measures or tests on it."""
-    holder = lock.holder(device.uuid)
-    if holder is None:
-        return Check("GPU lock", State.OK, f"free ({lock.path(device.uuid)})")
-    held_s = max(0.0, time.time() - holder.since)
-    return Check(
-        "GPU lock", State.OK, f"held for {held_s:.0f} s by process {holder.pid} of {holder.user}: {holder.what}"
+        return SystemCheck("GPU now", CheckState.WARNING, text, "let it cool down; check its fans and power supply")
+    return SystemCheck(
+        "GPU now", CheckState.OK, f"{detail}; no other programs" + "".join(f"; {reason}" for reason in reasons)
     )
 
 
-def torch_cuda(device: Device) -> Check:
-    """Whether the installed torch can run the reference on this GPU."""
-    cuda = _torch_cuda()
+def check_lock(device: Device) -> SystemCheck:
+    """Name the process that measures or tests on the GPU."""
+    holder = lock.holder(device.uuid)
+    if holder is None:
+        return SystemCheck("GPU lock", CheckState.OK, f"free ({lock.path(device.uuid)})")
+    held_s = max(0.0, time.time() - holder.since)
+    return SystemCheck(
+        "GPU lock", CheckState.OK, f"held for {held_s:.0f} s by process {holder.pid} of {holder.user}: {holder.what}"
+    )
+
+
+def check_torch_cuda(device: Device) -> SystemCheck:
+    """Check whether the installed torch can run the reference on this GPU."""
+    cuda = _read_torch_cuda()
     wheel = next((name for version, name in _WHEELS if device.driver.startswith(version)), "cu126")
     fix = f"python -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{wheel}"
     if not cuda:
-        return Check("PyTorch on the GPU", State.WARNING, f"this build has no CUDA, so {CPU_ONLY}", fix)
+        return SystemCheck("PyTorch on the GPU", CheckState.WARNING, f"this build has no CUDA, so {CPU_ONLY}", fix)
     if int(cuda.split(".")[0]) > int(device.driver.split(".")[0]):
         text = f"built for CUDA {cuda}, but the driver supports {device.driver}, so {CPU_ONLY}"
-        return Check("PyTorch on the GPU", State.WARNING, text, f"update the NVIDIA driver, or {fix}")
-    return Check("PyTorch on the GPU", State.OK, f"built for CUDA {cuda}; the driver supports {device.driver}")
+        return SystemCheck("PyTorch on the GPU", CheckState.WARNING, text, f"update the NVIDIA driver, or {fix}")
+    return SystemCheck(
+        "PyTorch on the GPU", CheckState.OK, f"built for CUDA {cuda}; the driver supports {device.driver}"
+    )
 
 
-def profiler() -> Check:
-    """Nsight Compute, and whether the driver lets it read the counters."""
+def check_profiler() -> SystemCheck:
+    """Check for Nsight Compute and whether the driver lets it read the performance counters."""
     ncu = nvidia_tools.find(nvidia_tools.NCU)
     if ncu is None:
-        return Check("Nsight Compute", State.WARNING, "not found: no profiles", nvidia_tools.FIX[nvidia_tools.NCU])
+        return SystemCheck(
+            "Nsight Compute", CheckState.WARNING, "not found: no profiles", nvidia_tools.FIX[nvidia_tools.NCU]
+        )
     allowed = profiling.may_read_counters()
     if allowed is False and os.geteuid() != 0:
         text = f"{ncu}, but only administrators can read the driver's counters: no profiles"
-        return Check("Nsight Compute", State.WARNING, text, profiling.PERMISSION)
+        return SystemCheck("Nsight Compute", CheckState.WARNING, text, profiling.PERMISSION)
     who = "all users can read the counters" if allowed else "administrators can read the counters"
-    return Check("Nsight Compute", State.OK, f"{ncu}; {who}")
+    return SystemCheck("Nsight Compute", CheckState.OK, f"{ncu}; {who}")
 
 
-def sanitizer() -> Check:
-    """compute-sanitizer, without which a kernel is accepted with the mark NOT_SANITIZED."""
+def check_sanitizer() -> SystemCheck:
+    """Check for compute-sanitizer; without it kernels are accepted with the mark NOT_SANITIZED."""
     tool = nvidia_tools.find(nvidia_tools.SANITIZER)
     if tool is None:
         text = "not found: kernels are accepted with the mark NOT_SANITIZED"
-        return Check("compute-sanitizer", State.WARNING, text, nvidia_tools.FIX[nvidia_tools.SANITIZER])
-    return Check("compute-sanitizer", State.OK, str(tool))
+        return SystemCheck("compute-sanitizer", CheckState.WARNING, text, nvidia_tools.FIX[nvidia_tools.SANITIZER])
+    return SystemCheck("compute-sanitizer", CheckState.OK, str(tool))
 
 
-def measured_peaks(device: Device) -> Check:
-    """What the bounds and the suspicion rest on."""
+def check_peaks(device: Device) -> SystemCheck:
+    """Check whether device peaks were measured; roofline bounds and the status SUSPECT need them."""
     found = peaks.load(device)
     if found is None:
         text = "not measured yet: no bounds are shown, and no time is flagged SUSPECT"
-        return Check("Measured peaks", State.WARNING, text, "cutegen doctor --measure (15 s), or the button on Setup")
+        return SystemCheck(
+            "Measured peaks", CheckState.WARNING, text, "cutegen doctor --measure (15 s), or the button on Setup"
+        )
     rates = ", ".join(f"{pipe} {rate / 1e12:.0f}" for pipe, rate in sorted(found.flops_per_s.items()))
     days = (time.time() - found.measured_at) / _DAY_S
     age = "today" if days < 1.0 else f"{days:.0f} days ago"
@@ -105,21 +115,21 @@ def measured_peaks(device: Device) -> Check:
         f"copy {found.copy_bytes_per_s / 1e12:.2f} TB/s, read {found.read_bytes_per_s / 1e12:.2f} TB/s, "
         f"{rates} TFLOP/s; measured {age}"
     )
-    return Check("Measured peaks", State.OK, text)
+    return SystemCheck("Measured peaks", CheckState.OK, text)
 
 
-def checks(device: Device) -> Iterator[tuple[str, Callable[[], Check]]]:
-    """Name and function of each, in the order a person should repair them."""
-    yield "GPU now", lambda: now(device)
-    yield "GPU lock", lambda: device_lock(device)
-    yield "PyTorch on the GPU", lambda: torch_cuda(device)
-    yield "compute-sanitizer", sanitizer
-    yield "Nsight Compute", profiler
-    yield "Measured peaks", lambda: measured_peaks(device)
+def list_checks(device: Device) -> Iterator[tuple[str, Callable[[], SystemCheck]]]:
+    """Yield name and function of each check, in the order to repair them."""
+    yield "GPU now", lambda: check_state(device)
+    yield "GPU lock", lambda: check_lock(device)
+    yield "PyTorch on the GPU", lambda: check_torch_cuda(device)
+    yield "compute-sanitizer", check_sanitizer
+    yield "Nsight Compute", check_profiler
+    yield "Measured peaks", lambda: check_peaks(device)
 
 
-def _torch_cuda() -> str:
-    """CUDA version the installed torch was built for; "" for a CPU build, or without torch."""
+def _read_torch_cuda() -> str:
+    """Return the CUDA version the installed torch was built for; "" for a CPU build, or without torch."""
     try:
         file = Path(str(metadata.distribution("torch").locate_file("torch/version.py")))
     except metadata.PackageNotFoundError:

@@ -1,1 +1,1 @@
-"""The kernel file: from its text to a checked launch plan."""
+"""Read a kernel file: from its text to a checked launch plan."""

@@ -1,7 +1,7 @@
-"""The plan's arguments against the compiled kernel's parameters, before anything runs.
+"""Compare the plan's arguments with the compiled kernel's parameters before anything runs.
 
-The driver checks none of this: too few arguments crash the process, swapped ones are accepted silently. The compiler's
-demangled signature, `void relu<256>(float const*, float*, long)`, says what each parameter is.
+The driver checks none of this: too few arguments crash the process, and swapped arguments are accepted silently. The
+parameter types come from the demangled signature, such as `void relu<256>(float const*, float*, long)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ELEMENTS: Mapping[str, str] = {
 _RAW = frozenset(
     ("void", "uint1", "uint2", "uint4", "ulonglong2", "cutlass::uint128_t", "cute::uint128_t", "unsigned __int128")
 )
-"""Pointers to these move bytes whatever they mean, as 128-bit copies do."""
+"""Pointers to these types accept a tensor of any dtype: they only move bytes, as 128-bit copies do."""
 
 _INTEGER_BITS: Mapping[str, tuple[int, bool]] = {
     "bool": (1, False), "char": (8, True), "signed char": (8, True), "unsigned char": (8, False),
@@ -43,7 +43,7 @@ _INTEGER_BITS: Mapping[str, tuple[int, bool]] = {
 }  # fmt: skip
 _FLOATS = ("float", "double")
 TENSOR_MAP_TYPES = frozenset(("cute::TmaDescriptor", "CUtensorMap", "CUtensorMap_st"))
-"""All of them are 128 opaque bytes; NVRTC has no cuda.h, so there the name is CuTe's."""
+"""Names of the same 128 opaque bytes. NVRTC has no cuda.h, so kernels compiled with it use CuTe's name."""
 _OUTPUT = re.compile(r"out\d*")
 
 
@@ -55,7 +55,7 @@ class ParameterType:
         text: as the compiler spells it.
         base: pointee or value type, without const and restrict.
         pointer: whether it is a pointer (one level).
-        writable: a pointer to non-const.
+        writable: whether it points to non-const.
     """
 
     text: str
@@ -65,7 +65,7 @@ class ParameterType:
 
 
 def check_arguments(plan: LaunchPlan, kernels: Sequence[KernelResources]) -> tuple[Diagnostic, ...]:
-    """Everything that does not fit, launch by launch; errors must stop the trial, warnings need not."""
+    """Return the arguments that do not fit, launch by launch; an error must stop the trial, a warning need not."""
     compiled = {k.kernel: k for k in kernels}
     found: list[Diagnostic] = []
     for launch in plan.launches:
@@ -73,17 +73,17 @@ def check_arguments(plan: LaunchPlan, kernels: Sequence[KernelResources]) -> tup
             found.append(_error(launch, f"{launch.kernel} was not compiled"))
             continue
         scratch = frozenset(s.name for s in plan.scratch)
-        found += _check_launch(launch, parameter_types(compiled[launch.kernel].signature), scratch)
+        found += _check_launch(launch, parse_parameters(compiled[launch.kernel].signature), scratch)
     return tuple(dict.fromkeys(found))
 
 
-def parameter_types(signature: str) -> tuple[ParameterType, ...]:
-    """The parameters of a demangled signature, in order."""
-    return tuple(_parameter(text) for text in _split(signature))
+def parse_parameters(signature: str) -> tuple[ParameterType, ...]:
+    """Parse the parameters of a demangled signature, in order."""
+    return tuple(_parse_parameter(text) for text in _split(signature))
 
 
 def _split(signature: str) -> list[str]:
-    """Top-level comma-separated types inside the last pair of parentheses."""
+    """Split the last pair of parentheses at its top-level commas."""
     text = signature.strip()
     end = text.rindex(")")
     depth, start = 0, end
@@ -104,7 +104,7 @@ def _split(signature: str) -> list[str]:
     return [*parts, last] if last and last != "void" else parts
 
 
-def _parameter(text: str) -> ParameterType:
+def _parse_parameter(text: str) -> ParameterType:
     bare = re.sub(r"\b(?:__restrict__|__restrict|restrict|volatile|struct|class)\b", " ", text).strip()
     pointee = re.fullmatch(r"(.*?)\s*\*\s*(?:const)?", bare)
     base = " ".join(re.sub(r"\bconst\b", " ", pointee[1] if pointee else bare).split())
@@ -132,25 +132,25 @@ def _check_launch(launch: Launch, types: tuple[ParameterType, ...], scratch: fro
 
     for position, (argument, wanted) in enumerate(zip(launch.args, types, strict=True), 1):
         place = f"parameter {position} of {name} is '{wanted.text}'"
-        if problem := _problem(argument, wanted):
+        if problem := _find_problem(argument, wanted):
             yield _error(launch, f"{place}, but {problem}")
         elif isinstance(argument, TensorArgument) and wanted.writable and not writable(argument.name):
             text = f"{place}, but {argument.name} is an input and is mapped read-only: write const"
             yield Diagnostic(launch.line, "warning", text, "plan")
 
 
-def _problem(argument: Argument, wanted: ParameterType) -> str:
-    """Why this argument cannot be passed there; empty when it can."""
+def _find_problem(argument: Argument, wanted: ParameterType) -> str:
+    """Explain why the parameter cannot take this argument; "" if it can."""
     match argument:
         case TensorArgument():
-            return _tensor_problem(argument, wanted)
+            return _find_tensor_problem(argument, wanted)
         case TensorMapArgument():
-            return _tensor_map_problem(argument, wanted)
-    return _scalar_problem(argument, wanted)
+            return _find_tensor_map_problem(argument, wanted)
+    return _find_scalar_problem(argument, wanted)
 
 
-def _tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str:
-    """Why this tensor cannot be passed there; empty when it can."""
+def _find_tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str:
+    """Explain why the parameter cannot take this tensor; "" if it can."""
     given = f"the plan gives the tensor {argument.name} of {argument.dtype}"
     if wanted.base in TENSOR_MAP_TYPES:
         return f"{given}: describe it in a [[tensormap]] and give that by its name"
@@ -167,16 +167,16 @@ def _tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str:
     return f"{given} ({sizes})" if ITEMSIZE[element] != ITEMSIZE[argument.dtype] else given
 
 
-def _tensor_map_problem(argument: TensorMapArgument, wanted: ParameterType) -> str:
-    """Why this tensor map cannot be passed there; empty when it can."""
+def _find_tensor_map_problem(argument: TensorMapArgument, wanted: ParameterType) -> str:
+    """Explain why the parameter cannot take this tensor map; "" if it can."""
     if wanted.base in TENSOR_MAP_TYPES and not wanted.pointer:
         return ""
     needed = f"take it by value, const __grid_constant__ CUtensorMap {argument.name}"
     return f"the plan gives the tensor map {argument.name}: {needed}"
 
 
-def _scalar_problem(argument: ScalarArgument, wanted: ParameterType) -> str:
-    """Why this number cannot be passed there; empty when it can."""
+def _find_scalar_problem(argument: ScalarArgument, wanted: ParameterType) -> str:
+    """Explain why the parameter cannot take this number; "" if it can."""
     given = f"the plan gives the number {argument.value} ('{argument.text}')"
     if wanted.pointer:
         return f"{given}: a pointer needs a tensor or a scratch buffer"

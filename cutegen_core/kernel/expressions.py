@@ -1,8 +1,9 @@
-"""Safe arithmetic for launch plans: `ceil_div(n, BLOCK * 4)`.
+"""Evaluate the arithmetic of launch plans safely: `ceil_div(n, BLOCK * 4)`.
 
 1. `parse_expression` reads the text with Python's grammar and admits only the nodes listed here.
-2. `Expression.evaluate` walks the tree over a `Scope` of tensors and numbers; nothing is compiled or called by name.
-Text, tree and every intermediate value are bounded, so a hostile expression costs microseconds.
+2. `Expression.evaluate` walks the tree over a `Scope` of tensors and numbers; it compiles no code and calls only the
+   functions listed here.
+Text, tree and every intermediate value are limited in size, so a hostile expression costs microseconds.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ MAX_INTEGER = 2**63 - 1
 
 
 class ExpressionError(CutegenError):
-    """The expression cannot be read, names something unknown, or leaves the 64-bit range."""
+    """The expression is malformed, contains an unknown name, or leaves the 64-bit range."""
 
 
 class TensorFacts(Protocol):
-    """What an expression may ask about a tensor (`problem.TensorSpec` has it)."""
+    """The properties of a tensor that an expression may use (`TensorSpec` has them)."""
 
     @property
     def numel(self) -> int: ...
@@ -44,27 +45,27 @@ class TensorFacts(Protocol):
 
 @dataclass(frozen=True)
 class Scope:
-    """What the names of an expression mean. A number hides a tensor of the same name."""
+    """The meaning of the names in an expression. A number hides a tensor of the same name."""
 
     tensors: Mapping[str, TensorFacts] = field(default_factory=dict)
     numbers: Mapping[str, Number] = field(default_factory=dict)
 
-    def number(self, name: str) -> Number:
+    def find_number(self, name: str) -> Number:
         if name in self.numbers:
             return self.numbers[name]
         if name in self.tensors:
             raise ExpressionError(f"'{name}' is a tensor; say which number is meant: {name}.numel or {name}.shape[0]")
-        raise ExpressionError(f"unknown name '{name}'{nearest(name, [*self.numbers, *self.tensors])}")
+        raise ExpressionError(f"unknown name '{name}'{suggest_name(name, [*self.numbers, *self.tensors])}")
 
-    def tensor(self, name: str) -> TensorFacts:
+    def find_tensor(self, name: str) -> TensorFacts:
         if name in self.tensors:
             return self.tensors[name]
         kind = "is a number, not a tensor" if name in self.numbers else "is not a tensor of this problem"
-        raise ExpressionError(f"'{name}' {kind}{nearest(name, self.tensors)}")
+        raise ExpressionError(f"'{name}' {kind}{suggest_name(name, self.tensors)}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?", or the list of known names when none is close."""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?", or the known names in parentheses if none is similar."""
     names = sorted(set(known))
     close = get_close_matches(name, names, n=1)
     if close:
@@ -81,7 +82,7 @@ def _round_up(a: Number, b: Number) -> Number:
 
 
 def _log2(a: Number) -> Number:
-    """Floor of the binary logarithm, exact for integers."""
+    """Return the floor of the binary logarithm, exact for integers."""
     if a <= 0:
         raise ExpressionError(f"log2({a}): the argument must be positive")
     return a.bit_length() - 1 if isinstance(a, int) else math.floor(math.log2(a))
@@ -118,22 +119,22 @@ _INDEXED_FACTS = ("shape", "stride")
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression; equal to another one of the same text."""
+    """A checked expression; expressions with the same text are equal."""
 
     text: str
     tree: ast.expr = field(compare=False, repr=False)
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name it mentions, functions left out."""
+        """Every name in the expression except functions."""
         return frozenset(n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id not in FUNCTIONS)
 
     def evaluate(self, scope: Scope) -> Number:
-        """Its value. Raises ExpressionError for unknown names, division by zero and values beyond 64 bits."""
+        """Return the value. Raise ExpressionError for unknown names, division by zero and values beyond 64 bits."""
         return _evaluate(self.tree, scope)
 
-    def integer(self, scope: Scope) -> int:
-        """Its value where a whole number is needed; a float, even 2.0, is refused."""
+    def evaluate_integer(self, scope: Scope) -> int:
+        """Return the value as an integer; a float, even 2.0, raises ExpressionError."""
         value = self.evaluate(scope)
         if not isinstance(value, int):
             raise ExpressionError(f"'{self.text}' is {value}, but a whole number is needed here")
@@ -141,7 +142,7 @@ class Expression:
 
 
 def parse_expression(text: str) -> Expression:
-    """Reads and checks one expression. Raises ExpressionError saying what is not allowed and what is."""
+    """Parse and check one expression. The text of its ExpressionError names what is forbidden and what is allowed."""
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"expression of {len(text)} characters (at most {MAX_TEXT})")
     try:
@@ -150,12 +151,12 @@ def parse_expression(text: str) -> Expression:
         reason = error.msg if isinstance(error, SyntaxError) else "too deeply nested or not text"
         raise ExpressionError(f"cannot read the expression '{text[:80]}': {reason}") from error
     _check_size(tree)
-    _check(tree)
+    _check_node(tree)
     return Expression(text, tree)
 
 
 def _check_size(tree: ast.expr) -> None:
-    # Breadth first, so that neither depth nor breadth can exhaust Python's own stack.
+    # Breadth first without recursion, so that a deep tree cannot exhaust Python's stack.
     level: list[ast.AST] = [tree]
     depth = nodes = 0
     while level:
@@ -165,8 +166,8 @@ def _check_size(tree: ast.expr) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
-def _check(node: ast.expr) -> None:
-    """Raises ExpressionError unless every node is on the allow-list."""
+def _check_node(node: ast.expr) -> None:
+    """Raise ExpressionError unless every node is on the allow-list."""
     if isinstance(node, ast.Constant):
         _check_constant(node)
     elif isinstance(node, ast.Call):
@@ -178,7 +179,7 @@ def _check(node: ast.expr) -> None:
             raise ExpressionError(f"'{node.id}' is a function: write {node.id}(...)")
     else:
         for child in _operands(node):
-            _check(child)
+            _check_node(child)
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:
@@ -207,7 +208,7 @@ _ALLOWED = (
 def _check_constant(node: ast.Constant) -> None:
     if not isinstance(node.value, int | float):
         raise ExpressionError(f"{node.value!r:.40} is not a number: expressions hold numbers only")
-    _bounded(node.value)
+    _check_range(node.value)
 
 
 def _check_call(node: ast.Call) -> None:
@@ -218,7 +219,7 @@ def _check_call(node: ast.Call) -> None:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise ExpressionError(f"{node.func.id} takes {wanted} arguments")
     for argument in node.args:
-        _check(argument)
+        _check_node(argument)
 
 
 def _check_fact(node: ast.Attribute | ast.Subscript) -> None:
@@ -228,7 +229,7 @@ def _check_fact(node: ast.Attribute | ast.Subscript) -> None:
         case ast.Subscript(ast.Attribute(ast.Name(), attr), index) if attr in _INDEXED_FACTS:
             if isinstance(index, ast.Slice | ast.Tuple):
                 raise ExpressionError(f".{attr}[i] takes one index")
-            return _check(index)
+            return _check_node(index)
     known = " or ".join([f".{f}" for f in _SCALAR_FACTS] + [f".{f}[i]" for f in _INDEXED_FACTS])
     raise ExpressionError(f"'{ast.unparse(node)[:60]}' is not allowed: after a tensor's name write {known}")
 
@@ -238,26 +239,26 @@ def _evaluate(node: ast.expr, scope: Scope) -> Number:
         case ast.Constant(int() | float() as value):
             return int(value) if isinstance(value, bool) else value
         case ast.Name(name):
-            return _bounded(scope.number(name))
+            return _check_range(scope.find_number(name))
         case ast.Attribute(ast.Name(name), fact):
-            return int(getattr(scope.tensor(name), fact))
+            return int(getattr(scope.find_tensor(name), fact))
         case ast.Subscript(ast.Attribute(ast.Name(name), fact), index):
-            return _indexed(name, fact, _evaluate(index, scope), scope)
+            return _read_index(name, fact, _evaluate(index, scope), scope)
         case ast.Call(ast.Name(name), arguments):
             function = FUNCTIONS[name][0]
-            return _applied(lambda: function(*[_evaluate(a, scope) for a in arguments]), node)
+            return _compute(lambda: function(*[_evaluate(a, scope) for a in arguments]), node)
         case ast.BinOp(left, binary, right):
             a, b = _evaluate(left, scope), _evaluate(right, scope)
-            return _applied(lambda: _BINARY[type(binary)](a, b), node)
+            return _compute(lambda: _BINARY[type(binary)](a, b), node)
         case ast.UnaryOp(unary, operand):
-            return _bounded(_UNARY[type(unary)](_evaluate(operand, scope)))
+            return _check_range(_UNARY[type(unary)](_evaluate(operand, scope)))
         case ast.IfExp(test, body, orelse):
             return _evaluate(body if _evaluate(test, scope) else orelse, scope)
-    return _truth(node, scope)
+    return _evaluate_condition(node, scope)
 
 
-def _truth(node: ast.expr, scope: Scope) -> int:
-    """Comparisons and `and` / `or`: 1 or 0, evaluated from the left and no further than needed."""
+def _evaluate_condition(node: ast.expr, scope: Scope) -> int:
+    """Evaluate a comparison, `and` or `or` to 1 or 0, from the left, and stop as soon as the result is known."""
     match node:
         case ast.BoolOp(ast.And(), values):
             return int(all(_evaluate(v, scope) for v in values))
@@ -274,23 +275,23 @@ def _truth(node: ast.expr, scope: Scope) -> int:
     raise AssertionError(f"parse_expression let {type(node).__name__} through")
 
 
-def _indexed(name: str, fact: str, index: Number, scope: Scope) -> int:
-    values: tuple[int, ...] = getattr(scope.tensor(name), fact)
+def _read_index(name: str, fact: str, index: Number, scope: Scope) -> int:
+    values: tuple[int, ...] = getattr(scope.find_tensor(name), fact)
     if not isinstance(index, int) or not -len(values) <= index < len(values):
         raise ExpressionError(f"{name}.{fact}[{index}]: {name} has {len(values)} dimensions, {fact} {values}")
     return values[index]
 
 
-def _applied(compute: Callable[[], Number], node: ast.expr) -> Number:
+def _compute(compute: Callable[[], Number], node: ast.expr) -> Number:
     try:
-        return _bounded(compute())
+        return _check_range(compute())
     except ZeroDivisionError as error:
         raise ExpressionError(f"division by zero in '{ast.unparse(node)[:80]}'") from error
     except OverflowError as error:
         raise ExpressionError(f"'{ast.unparse(node)[:80]}' is too large for a number") from error
 
 
-def _bounded(value: Number) -> Number:
+def _check_range(value: Number) -> Number:
     if isinstance(value, int):
         if abs(value) > MAX_INTEGER:
             raise ExpressionError("a value does not fit 64 bits")

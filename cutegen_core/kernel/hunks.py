@@ -1,7 +1,7 @@
-"""A change taken apart: the hunks of a difference of two texts, and the text with only some of them applied.
+"""Split the difference between two texts into hunks, and apply a selection of them.
 
-A hunk is a run of changed lines; runs that fewer than `JOIN_LINES` equal lines keep apart are one hunk, since a person
-reads and judges them together. Applying all hunks gives the new text, applying none the old one, exactly.
+A hunk is a run of changed lines. Runs separated by fewer than `JOIN_LINES` unchanged lines form one hunk, because a
+person reads and judges them together. Applying all hunks gives exactly the new text; applying none, the old one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Hunk:
 
     Attributes:
         number: from 1, in the order of the text.
-        old_start, new_start: 1-based line before which (insertion) or at which it begins, in either text.
-        old, new: the lines with their line ends; equal lines inside a joined hunk are in both.
+        old_start, new_start: 1-based line at which it begins in the old and the new text; lines are inserted before it.
+        old, new: the lines with their line ends; unchanged lines inside a joined hunk are in both.
     """
 
     number: int
@@ -31,43 +31,43 @@ class Hunk:
 
     @property
     def added(self) -> int:
-        return len(self.new) - self._equal
+        return len(self.new) - self._unchanged
 
     @property
     def removed(self) -> int:
-        return len(self.old) - self._equal
+        return len(self.old) - self._unchanged
 
     @property
     def title(self) -> str:
-        """ "line 38, +6 -1"."""
+        """Place and size: "line 38, +6 -1"."""
         return f"line {self.new_start}, +{self.added} -{self.removed}"
 
     @property
-    def _equal(self) -> int:
+    def _unchanged(self) -> int:
         matcher = difflib.SequenceMatcher(None, self.old, self.new, autojunk=False)
         return sum(block.size for block in matcher.get_matching_blocks())
 
 
 def split(old: str, new: str) -> tuple[Hunk, ...]:
-    """The hunks that lead from `old` to `new`; none where they are equal."""
-    a, b = _lines(old), _lines(new)
-    found = enumerate(_spans(a, b), 1)
+    """Return the hunks that turn `old` into `new`; none if they are equal."""
+    a, b = _split_lines(old), _split_lines(new)
+    found = enumerate(_find_changed_spans(a, b), 1)
     return tuple(Hunk(n, i1 + 1, j1 + 1, tuple(a[i1:i2]), tuple(b[j1:j2])) for n, (i1, i2, j1, j2) in found)
 
 
 def apply(old: str, hunks: Collection[Hunk], kept: Collection[int]) -> str:
-    """`old` with the hunks whose numbers are in `kept`.
+    """Return `old` with the hunks applied whose numbers are in `kept`.
 
     Args:
         hunks: all of `split(old, ...)`.
 
     Raises:
-        ValueError: a number in `kept` is no hunk's, or a hunk is not of this text.
+        ValueError: `kept` holds a number that no hunk has, or a hunk does not fit `old`.
     """
     unknown = set(kept) - {hunk.number for hunk in hunks}
     if unknown:
         raise ValueError(f"there is no hunk {sorted(unknown)[0]}; there are {len(hunks)}")
-    lines = _lines(old)
+    lines = _split_lines(old)
     for hunk in sorted(hunks, key=lambda h: h.old_start, reverse=True):
         begin = hunk.old_start - 1
         if tuple(lines[begin : begin + len(hunk.old)]) != hunk.old:
@@ -77,15 +77,15 @@ def apply(old: str, hunks: Collection[Hunk], kept: Collection[int]) -> str:
     return "".join(lines)
 
 
-def _lines(text: str) -> list[str]:
-    """Lines with their ends. Only line feeds end a line: others may stand inside a string or a comment."""
+def _split_lines(text: str) -> list[str]:
+    """Split into lines with their ends. Only a line feed ends a line: a string or comment may hold other breaks."""
     pieces = text.split("\n")
     whole = [piece + "\n" for piece in pieces[:-1]]
     return [*whole, pieces[-1]] if pieces[-1] else whole
 
 
-def _spans(a: list[str], b: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Ranges of lines that differ, joined where little lies between them."""
+def _find_changed_spans(a: list[str], b: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the ranges of lines that differ, joined if fewer than JOIN_LINES lines separate them."""
     pending: tuple[int, int, int, int] | None = None
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag == "equal":

@@ -1,9 +1,9 @@
-"""The kernel file: one `.cu` of device code that opens with a comment holding its launch plan.
+"""Parse a kernel file: one `.cu` of device code that opens with a comment holding its launch plan.
 
-1. `parse` takes the text apart: the comment's TOML (`plan_reading`) and the C++ below it.
-2. `KernelFile.program` is what a compiler gets: the parameters as constants, then the body under its own line numbers.
-3. `KernelFile.plan` gives the plan its values for one workload (`plan_resolve`).
-A file that cannot be read raises KernelFileError with the line; nothing here runs or compiles anything.
+1. `parse` separates the comment's TOML (`plan_read`) from the C++ below it.
+2. `KernelFile.to_cpp` writes the compiler's input: parameters as constants, then the body with its line numbers.
+3. `KernelFile.plan` evaluates the plan for one workload (`plan_resolve`).
+A malformed file raises KernelFileError with the line. Nothing here runs or compiles code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from cutegen_core.kernel.expressions import Number, nearest
+from cutegen_core.kernel.expressions import Number, suggest_name
 from cutegen_core.kernel.plan_read import read_plan
 from cutegen_core.kernel.plan_records import (
     LaunchSpec,
@@ -25,7 +25,7 @@ from cutegen_core.kernel.plan_records import (
     ScratchSpec,
     TensorMapSpec,
 )
-from cutegen_core.kernel.plan_resolve import DeviceNumbers, check_where, complete_params, resolve
+from cutegen_core.kernel.plan_resolve import DeviceNumbers, check_where, complete_params, resolve_plan
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Signature
@@ -45,7 +45,7 @@ __all__ = [
 MAX_BYTES = 1 << 20
 PROGRAM_NAME = "candidate.cu"
 
-# Control characters, invisible ones and those that turn the direction of the text: what is seen is not what is compiled
+# Control characters, invisible characters and direction marks: with them a person reads other code than is compiled.
 _HIDING = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
 )
@@ -69,7 +69,7 @@ class KernelFile:
 
     @property
     def idea(self) -> str:
-        """What was tried, in one line; may be empty."""
+        """What the kernel tries, in one line; may be empty."""
         return self.contents.idea
 
     @property
@@ -82,7 +82,7 @@ class KernelFile:
 
     @property
     def where(self) -> tuple[Located, ...]:
-        """Conditions every choice of parameters must meet."""
+        """Conditions that every choice of parameters must meet."""
         return self.contents.where
 
     @property
@@ -102,21 +102,21 @@ class KernelFile:
         return self.contents.numerics
 
     def defaults(self) -> dict[str, Number]:
-        """Every parameter at its default."""
+        """Return the default of every parameter."""
         return {p.name: p.default for p in self.params}
 
     def kernel_names(self) -> tuple[str, ...]:
-        """The distinct name expressions of the plan, in order."""
+        """Return the plan's distinct C++ name expressions, in order."""
         return tuple(dict.fromkeys(launch.kernel for launch in self.launches))
 
-    def program(self, params: Mapping[str, Number] | None = None) -> str:
-        """The C++ for a compiler: one `constexpr` a parameter, then the body with the file's own line numbers.
+    def to_cpp(self, params: Mapping[str, Number] | None = None) -> str:
+        """Return the C++ for a compiler: a `constexpr` for each parameter, then the body with the file's line numbers.
 
         Raises:
             KernelFileError: `params` names a parameter that the file does not declare.
         """
         values = complete_params(self.params, params or {})
-        constants = "".join(_constant(name, value) for name, value in values.items())
+        constants = "".join(_format_constant(name, value) for name, value in values.items())
         return f'{constants}#line {self.body_line} "{PROGRAM_NAME}"\n{self.body}'
 
     def plan(
@@ -126,15 +126,15 @@ class KernelFile:
         params: Mapping[str, Number] | None = None,
         workload: str = "",
     ) -> LaunchPlan:
-        """The launches of one workload, within the limits of `device`; `workload` is named in messages.
+        """Resolve the launches of one workload within the limits of `device`; messages name `workload`.
 
         Raises:
-            KernelFileError: an unknown name, a size that is no whole number, a broken limit; with line and numbers.
+            KernelFileError: an unknown name, a non-integer size or an exceeded limit; with the line and the numbers.
         """
-        return resolve(self.contents, signature, device, params or {}, workload)
+        return resolve_plan(self.contents, signature, device, params or {}, workload)
 
     def combinations(self, device: DeviceNumbers) -> Iterator[dict[str, Number]]:
-        """Every choice of parameter values that `where` allows on `device`, the default first."""
+        """Yield every choice of parameter values that `where` allows on `device`, the default first."""
         default = self.defaults()
         choices = (dict(zip(default, values, strict=True)) for values in product(*(p.values for p in self.params)))
         for chosen in (default, *(c for c in choices if c != default)):
@@ -145,7 +145,7 @@ class KernelFile:
             yield chosen
 
     def with_param(self, name: str, value: Number) -> str:
-        """The file's text with another default for one parameter (added to its `values` when it is not among them).
+        """Return the file's text with another default for one parameter, added to its `values` if missing there.
 
         Raises:
             KernelFileError: no such parameter, or it is not written on one line.
@@ -155,16 +155,16 @@ class KernelFile:
         written = re.escape(name) + r"\s*=\s*"
         if parameter.tunable:
             values = parameter.values if value in parameter.values else (*parameter.values, value)
-            replacement = f"{{ default = {_toml(value)}, values = [{', '.join(map(_toml, values))}] }}"
+            replacement = f"{{ default = {_format_toml(value)}, values = [{', '.join(map(_format_toml, values))}] }}"
         else:
-            replacement = _toml(value)
+            replacement = _format_toml(value)
         pattern = rf"^(\s*{written})(\{{[^}}]*\}}|[^#\s]+)"
         return self._with_line(parameter.line, pattern, replacement, f"parameter {name}")
 
     def with_launch(self, index: int, key: str, toml: str) -> str:
-        """The file's text with another value for one field of one launch; `toml` is the value as TOML.
+        """Return the file's text with another value for one field of one launch; `toml` is the value as TOML.
 
-        A field the launch does not have yet gets a line above its arguments.
+        A field that the launch does not have yet is inserted above its arguments.
 
         Raises:
             KernelFileError: no such launch, the field is not written on one line, or the plan cannot be read with it.
@@ -184,7 +184,7 @@ class KernelFile:
         return parse("\n".join(lines)).text
 
     def with_idea(self, idea: str) -> str:
-        """The file's text with another idea.
+        """Return the file's text with another idea.
 
         Raises:
             KernelFileError: the file has no idea on a line of its own.
@@ -205,7 +205,7 @@ class KernelFile:
 
 
 def parse(text: str | bytes) -> KernelFile:
-    """Reads a kernel file.
+    """Parse a kernel file.
 
     Raises:
         KernelFileError: it is not UTF-8 text of at most 1 MB, has no plan, or its plan is malformed; with the line.
@@ -213,7 +213,7 @@ def parse(text: str | bytes) -> KernelFile:
     source = decode(text)
     opening = _OPENING.match(source)
     if opening is None:
-        raise KernelFileError(_no_plan(source), 1)
+        raise KernelFileError(_explain_missing_plan(source), 1)
     end = source.find("*/", opening.end())
     if end < 0:
         raise KernelFileError("the comment that holds the launch plan is never closed: add */ below the plan", 1)
@@ -225,7 +225,7 @@ def parse(text: str | bytes) -> KernelFile:
 
 
 def decode(text: str | bytes) -> str:
-    """The text of a kernel file; KernelFileError when it is too long or not UTF-8 text."""
+    """Return the text of a kernel file; KernelFileError if it is too long or not UTF-8 text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > MAX_BYTES:
         megabytes, most = len(data) / 1e6, MAX_BYTES / 1e6
@@ -248,7 +248,7 @@ def decode(text: str | bytes) -> str:
     return source
 
 
-def _no_plan(source: str) -> str:
+def _explain_missing_plan(source: str) -> str:
     if not source.strip():
         return "the file is empty"
     if re.search(r"/\*[ \t]*cutegen\b", source):
@@ -261,18 +261,18 @@ def _line_of(text: str, position: int) -> int:
 
 
 def _check_kernels_exist(kernel: KernelFile) -> None:
-    """A name that occurs nowhere in the code can be answered here, with the names that do."""
+    """Refuse a plan that launches a function missing from the code, and name the functions that exist."""
     if not kernel.body.strip():
         raise KernelFileError("there is no code below the plan", kernel.body_line)
     for index, launch in enumerate(kernel.launches):
         if not re.search(rf"\b{launch.function}\b", kernel.body):
             defined = re.findall(r"__global__[^;{}]*?\b(\w+)\s*\((?!\s*\()[^;{}()]*\)\s*\{", kernel.body)
             line = kernel.contents.lines.get(("launch", index, "kernel"), launch.line)
-            hint = nearest(launch.function, defined)
+            hint = suggest_name(launch.function, defined)
             raise KernelFileError(f"the plan launches '{launch.function}', which the code does not define{hint}", line)
 
 
-def _constant(name: str, value: Number) -> str:
+def _format_constant(name: str, value: Number) -> str:
     if isinstance(value, bool):
         return f"constexpr bool {name} = {'true' if value else 'false'};\n"
     if isinstance(value, float):
@@ -281,5 +281,5 @@ def _constant(name: str, value: Number) -> str:
     return f"constexpr {'long long' if wide else 'int'} {name} = {value}{'LL' if wide else ''};\n"
 
 
-def _toml(value: Number) -> str:
+def _format_toml(value: Number) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,8 +1,8 @@
-"""The opening comment of a kernel file -> the records of `plan_text`.
+"""Read the opening comment of a kernel file into the records of `plan_records`.
 
-1. `plan_toml` reads the text and knows where each key stands.
-2. Each section has one reader; unknown keys are answered with the nearest known one.
-3. What only the whole plan shows is refused last: a name taken twice, a tensor map no launch is given.
+1. `plan_toml` parses the text and finds the line of each key.
+2. Each section has one reader; the message about an unknown key suggests the most similar known key.
+3. The last checks need the whole plan: no name is used twice, and every tensor map is passed to a launch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cutegen_core.kernel.expressions import Number, nearest
+from cutegen_core.kernel.expressions import Number, suggest_name
 from cutegen_core.kernel.plan_records import (
     DEVICE_NAMES,
     LaunchSpec,
@@ -28,11 +28,11 @@ from cutegen_core.kernel.plan_toml import (
     KeyLines,
     check_keys,
     check_name,
-    expression,
-    expressions,
     load_toml,
-    table_of,
-    tables_of,
+    read_expression,
+    read_expressions,
+    read_table,
+    read_tables,
 )
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
@@ -54,23 +54,23 @@ _MAX_KERNEL_NAME = 500
 
 
 def read_plan(toml: str, first_line: int) -> PlanText:
-    """Reads the comment's TOML, whose first line is line `first_line` of the file. Raises KernelFileError."""
+    """Read the comment's TOML, which begins on line `first_line` of the file. Raise KernelFileError if malformed."""
     where = KeyLines(toml, first_line)
     data = load_toml(toml, where)
     _refuse_unknown_sections(data, where)
     idea = data.get("idea", "")
     if not isinstance(idea, str):
         raise KernelFileError("idea must be a text in quotes", where.at("", 0, "idea"))
-    params, pruning = _read_params(table_of(data, "params", where), where)
+    params, pruning = _read_params(read_table(data, "params", where), where)
     plan = PlanText(
         idea=idea,
-        lets=_read_lets(table_of(data, "let", where), where),
+        lets=_read_lets(read_table(data, "let", where), where),
         params=params,
         where=pruning,
-        scratch=tuple(_read_scratch(t, i, where) for i, t in enumerate(tables_of(data, "scratch", where))),
-        launches=tuple(_read_launch(t, i, where) for i, t in enumerate(tables_of(data, "launch", where))),
-        tensor_maps=tuple(_read_tensor_map(t, i, where) for i, t in enumerate(tables_of(data, "tensormap", where))),
-        numerics=_read_numerics(table_of(data, "numerics", where), where),
+        scratch=tuple(_read_scratch(t, i, where) for i, t in enumerate(read_tables(data, "scratch", where))),
+        launches=tuple(_read_launch(t, i, where) for i, t in enumerate(read_tables(data, "launch", where))),
+        tensor_maps=tuple(_read_tensor_map(t, i, where) for i, t in enumerate(read_tables(data, "tensormap", where))),
+        numerics=_read_numerics(read_table(data, "numerics", where), where),
         lines=where.lines,
     )
     if not plan.launches:
@@ -85,7 +85,7 @@ def read_plan(toml: str, first_line: int) -> PlanText:
 def _refuse_unknown_sections(data: Mapping[str, Any], where: KeyLines) -> None:
     for key in data:
         if key not in _SECTIONS:
-            hint = "; it belongs into [params]" if key == "where" else nearest(key, _SECTIONS)
+            hint = "; it belongs into [params]" if key == "where" else suggest_name(key, _SECTIONS)
             raise KernelFileError(f"unknown section '{key}'{hint}", where.at(key))
 
 
@@ -94,7 +94,7 @@ def _read_lets(table: Mapping[str, Any], where: KeyLines) -> tuple[Let, ...]:
     for name, value in table.items():
         line = where.at("let", 0, name)
         check_name(name, "let", line)
-        lets.append(Let(name, expression(value, line, f"let {name}")))
+        lets.append(Let(name, read_expression(value, line, f"let {name}")))
     return tuple(lets)
 
 
@@ -103,38 +103,40 @@ def _read_params(table: Mapping[str, Any], where: KeyLines) -> tuple[tuple[Param
     for name, value in table.items():
         line = where.at("params", 0, name)
         if name == "where":
-            pruning = [expression(v, line, "where") for v in (value if isinstance(value, list) else [value])]
+            pruning = [read_expression(v, line, "where") for v in (value if isinstance(value, list) else [value])]
             continue
         check_name(name, "parameter", line)
         params.append(_read_parameter(name, value, line))
     known = {p.name for p in params} | set(DEVICE_NAMES)
     for condition in pruning:
         for name in sorted(condition.expression.names - known):
-            text = f"where may use parameters and device numbers only, not '{name}'{nearest(name, known)}"
+            text = f"where may use parameters and device numbers only, not '{name}'{suggest_name(name, known)}"
             raise KernelFileError(text, condition.line)
     return tuple(params), tuple(pruning)
 
 
 def _read_parameter(name: str, value: object, line: int) -> Parameter:
     if not isinstance(value, dict):
-        number = _number(name, value, line)
+        number = _read_number(name, value, line)
         return Parameter(name, number, (number,), line)
     for key in value:
         if key not in ("default", "values"):
-            raise KernelFileError(f"unknown key '{key}' of parameter {name}{nearest(key, ('default', 'values'))}", line)
+            raise KernelFileError(
+                f"unknown key '{key}' of parameter {name}{suggest_name(key, ('default', 'values'))}", line
+            )
     if "default" not in value:
         raise KernelFileError(f"parameter {name} has no default", line)
-    default = _number(name, value["default"], line)
+    default = _read_number(name, value["default"], line)
     listed = value.get("values", [default])
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_VALUES:
         raise KernelFileError(f"values of parameter {name} must be a list of 1 to {_MAX_VALUES} numbers", line)
-    values = tuple(_number(name, v, line) for v in listed)
+    values = tuple(_read_number(name, v, line) for v in listed)
     if default not in values:
         raise KernelFileError(f"the default {default} of parameter {name} is not among its values {listed}", line)
     return Parameter(name, default, values, line)
 
 
-def _number(name: str, value: object, line: int) -> Number:
+def _read_number(name: str, value: object, line: int) -> Number:
     finite = isinstance(value, int | float) and (abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value))
     if not isinstance(value, int | float) or not finite:
         form = "a finite 64-bit number, or { default = 256, values = [128, 256] }"
@@ -151,10 +153,12 @@ def _read_scratch(table: Mapping[str, Any], index: int, where: KeyLines) -> Scra
         raise KernelFileError(f"{what}: the name must be a text in quotes", at["name"])
     check_name(name, "scratch buffer", at["name"])
     if dtype not in ITEMSIZE:
-        raise KernelFileError(f"scratch {name}: unknown dtype {dtype!r}{nearest(str(dtype), ITEMSIZE)}", at["dtype"])
+        raise KernelFileError(
+            f"scratch {name}: unknown dtype {dtype!r}{suggest_name(str(dtype), ITEMSIZE)}", at["dtype"]
+        )
     if init not in ("none", "zero"):
         raise KernelFileError(f'scratch {name}: init must be "none" or "zero", not {init!r}', at["init"])
-    shape = expressions(table["shape"], at["shape"], f"shape of scratch {name}", 8)
+    shape = read_expressions(table["shape"], at["shape"], f"shape of scratch {name}", 8)
     return ScratchSpec(name, dtype, shape, init == "zero", at[""])
 
 
@@ -166,7 +170,7 @@ def _read_tensor_map(table: Mapping[str, Any], index: int, where: KeyLines) -> T
         wrong = "tensor" if isinstance(name, str) else "name"
         raise KernelFileError(f"{what}: {wrong} must be a name in quotes", at[wrong])
     check_name(name, "tensor map", at["name"])
-    lists = {k: expressions(table[k], at[k], f"{k} of {name}", 5) for k in _TENSOR_MAP_LISTS if k in table}
+    lists = {k: read_expressions(table[k], at[k], f"{k} of {name}", 5) for k in _TENSOR_MAP_LISTS if k in table}
     for key in ("box", "dims"):
         if not lists.get(key, True):
             raise KernelFileError(f"{key} of {name} needs 1 to 5 entries, the fastest dimension first", at[key])
@@ -176,7 +180,7 @@ def _read_tensor_map(table: Mapping[str, Any], index: int, where: KeyLines) -> T
             raise KernelFileError(f"{key} of {name} must be one of {', '.join(choices)}, not {chosen[key]!r}", at[key])
     return TensorMapSpec(
         name=name, tensor=tensor.strip(), box=lists["box"], dims=lists.get("dims"), strides=lists.get("strides"),
-        offset=expression(table["offset"], at["offset"], f"offset of {name}") if "offset" in table else None,
+        offset=read_expression(table["offset"], at["offset"], f"offset of {name}") if "offset" in table else None,
         lines=at, **chosen,
     )  # fmt: skip
 
@@ -193,15 +197,15 @@ def _read_launch(table: Mapping[str, Any], index: int, where: KeyLines) -> Launc
         raise KernelFileError(text, at["kernel"])
     if not isinstance(cooperative, bool):
         raise KernelFileError("cooperative must be true or false", at["cooperative"])
-    lists = {k: expressions(table[k], at[k], k, 64 if k == "args" else 3) for k in _LISTS if k in table}
+    lists = {k: read_expressions(table[k], at[k], k, 64 if k == "args" else 3) for k in _LISTS if k in table}
     for key in ("grid", "block", "cluster"):
         if not lists.get(key, True):
             raise KernelFileError(f'{key} needs 1 to 3 entries, such as ["256"]', at[key])
     return LaunchSpec(
         kernel=kernel.strip(), grid=lists["grid"], block=lists["block"], args=lists["args"], line=at[""],
-        smem=expression(table["smem"], at["smem"], "smem") if "smem" in table else None,
+        smem=read_expression(table["smem"], at["smem"], "smem") if "smem" in table else None,
         cluster=lists.get("cluster", ()), cooperative=cooperative,
-        when=expression(table["when"], at["when"], "when") if "when" in table else None,
+        when=read_expression(table["when"], at["when"], "when") if "when" in table else None,
     )  # fmt: skip
 
 

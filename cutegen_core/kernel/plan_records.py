@@ -1,6 +1,6 @@
-"""What the plan of a kernel file says, before its expressions have values: records that remember their lines.
+"""Define the records of a launch plan before its expressions are evaluated; each knows its line in the file.
 
-`plan_reading` makes them of the opening comment, `plan_resolve` gives their expressions values.
+`plan_read` reads them from the opening comment, `plan_resolve` evaluates their expressions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEVICE_NAMES = ("sm_count", "smem_max", "warp_size", "arch")
 
 @dataclass(frozen=True)
 class Located:
-    """An expression and the line of the kernel file it stands on."""
+    """An expression and its line in the kernel file."""
 
     expression: Expression
     line: int
@@ -34,7 +34,7 @@ class Parameter:
     """A compile-time constant of the C++.
 
     Attributes:
-        values: what a tuner may choose from; just the default when it is not tunable.
+        values: the values a tuner may choose; only the default if the parameter is not tunable.
     """
 
     name: str
@@ -60,14 +60,14 @@ class ScratchSpec:
 
 @dataclass(frozen=True)
 class TensorMapSpec:
-    """A `[[tensormap]]` entry before its expressions have values; every list has the fastest dimension first.
+    """A `[[tensormap]]` entry before evaluation; every list has the fastest dimension first.
 
     Attributes:
-        box: elements one copy moves along each dimension.
-        dims: elements of the view; None: the tensor's own shape, reversed.
-        strides: distances along dimensions 1, 2, ... in elements; None: dense.
+        box: elements that one copy moves along each dimension.
+        dims: extents of the view in elements; None means the tensor's shape, reversed.
+        strides: distances along dimensions 1, 2, ... in elements; None means dense.
         offset: first element of the view.
-        lines: of its keys; "" is the entry itself.
+        lines: line of each key; "" stands for the entry itself.
     """
 
     name: str
@@ -87,18 +87,18 @@ class TensorMapSpec:
         return self.lines[""]
 
     def line_of(self, key: str) -> int:
-        """The line of a key, of the entry when it does not have it."""
+        """Return the line of a key, or of the entry if the key is missing."""
         return self.lines.get(key, self.line)
 
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """A `[[launch]]` entry before its expressions have values.
+    """A `[[launch]]` entry before evaluation.
 
     Attributes:
         kernel: C++ name expression, such as "relu<BLOCK, ITEMS>".
         args: tensor names and number expressions, as written.
-        when: None when it is always launched.
+        when: the condition for this launch; None means always.
     """
 
     kernel: str
@@ -119,7 +119,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True)
 class Numerics:
-    """What the kernel declares about its arithmetic; the problem decides what is allowed."""
+    """The kernel's declaration about its arithmetic; the problem decides what is allowed."""
 
     accumulate: str = ""
     deterministic: bool = True
@@ -128,7 +128,7 @@ class Numerics:
 
 @dataclass(frozen=True)
 class PlanText:
-    """The whole comment. `lines` maps (section, index, key) to a line of the kernel file."""
+    """The whole plan. `lines` maps (section, index, key) to a line of the kernel file."""
 
     idea: str
     lets: tuple[Let, ...]

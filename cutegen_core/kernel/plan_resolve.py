@@ -1,9 +1,9 @@
-"""A plan's expressions given their values for one workload, and checked against what hardware can launch.
+"""Evaluate a plan's expressions for one workload and check the result against the device's limits.
 
-1. Parameters are completed and checked (`complete_params`), `[let]` is evaluated in order.
-2. Scratch, the launches whose `when` holds and the tensor maps these use become plain numbers.
-3. Threads, grid, cluster and shared memory are compared with the device, tensor maps with the rules of the descriptor
-   (`tensor_map_rules`); the message carries both numbers.
+1. Complete and check the parameters (`complete_params`); evaluate `[let]` in order.
+2. Evaluate the scratch buffers, the launches whose `when` is true, and the tensor maps that these launches use.
+3. Compare threads, grid, cluster and shared memory with the device, and tensor maps with the rules of descriptors
+   (`tensor_map_rules`); each message states the value and the limit.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
-from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, nearest
+from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, suggest_name
 from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located, Parameter, PlanText, TensorMapSpec
-from cutegen_core.kernel.tensor_map_rules import broken_rule
+from cutegen_core.kernel.tensor_map_rules import find_broken_rule
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import (
     Argument,
@@ -41,11 +41,11 @@ TENSOR_MAP_ARCH = 90
 
 
 class DeviceNumbers(Protocol):
-    """What a plan may ask about the target (`device.Device` has it).
+    """The properties of the device that a plan may use (`machine.device.Device` has them).
 
     Attributes:
-        arch: "sm_90a"; an expression sees the number, 90.
-        smem_max: shared memory one block can have, in bytes.
+        arch: such as "sm_90a"; expressions see the number 90.
+        smem_max: most shared memory of one block, in bytes.
     """
 
     @property
@@ -68,49 +68,49 @@ class _Context:
 
 
 def complete_params(params: tuple[Parameter, ...], chosen: Mapping[str, Number]) -> dict[str, Number]:
-    """Defaults overlaid with `chosen`. Raises KernelFileError for a name the file does not declare or a wrong kind."""
+    """Return `chosen` completed with the defaults. Raise KernelFileError for an undeclared name or a wrong type."""
     known = {p.name: p for p in params}
     for name, value in chosen.items():
         if name not in known:
-            raise KernelFileError(f"there is no parameter '{name}' in this file{nearest(name, known)}")
+            raise KernelFileError(f"there is no parameter '{name}' in this file{suggest_name(name, known)}")
         if isinstance(value, float) and not isinstance(known[name].default, float):
             raise KernelFileError(f"parameter {name} is a whole number; {value} is not", known[name].line)
     return {p.name: chosen.get(p.name, p.default) for p in params}
 
 
 def check_where(where: Iterable[Located], values: Mapping[str, Number], device: DeviceNumbers) -> None:
-    """Raises KernelFileError naming the first condition these parameters break."""
+    """Raise KernelFileError for the first condition that these parameters break."""
     scope = Scope(numbers={**values, **_device_numbers(device)})
     for condition in where:
-        if not _value(condition, scope, "where"):
+        if not _evaluate(condition, scope, "where"):
             shown = ", ".join(f"{n} = {scope.numbers[n]}" for n in sorted(condition.expression.names))
             raise KernelFileError(
                 f'the parameters break where = "{condition.expression.text}" ({shown})', condition.line
             )
 
 
-def resolve(
+def resolve_plan(
     plan: PlanText, signature: Signature, device: DeviceNumbers, params: Mapping[str, Number], workload: str = ""
 ) -> LaunchPlan:
-    """The launches and scratch of one workload.
+    """Resolve the launches, scratch buffers and tensor maps of one workload.
 
     Args:
-        workload: only for messages.
+        workload: name used in messages only.
 
     Raises:
-        KernelFileError: unknown name, non-integer size, or a limit of the device, with the line and the numbers.
+        KernelFileError: an unknown name, a non-integer size or an exceeded limit; with the line and the numbers.
     """
     try:
         values = complete_params(plan.params, params)
         check_where(plan.where, values, device)
-        context = _context(plan, signature, device, values)
-        scratch = tuple(_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
-        context = _with_scratch(context, scratch)
-        found = [_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
+        context = _make_context(plan, signature, device, values)
+        scratch = tuple(_resolve_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
+        context = _add_scratch(context, scratch)
+        found = [_resolve_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
         if not found and not context.outputs_empty:
             raise KernelFileError("no [[launch]] applies: every 'when' is false", plan.launches[0].line)
         launches = tuple(launch for launch in found if launch is not None)
-        return LaunchPlan(launches, scratch, _tensor_maps(launches, context))
+        return LaunchPlan(launches, scratch, _resolve_tensor_maps(launches, context))
     except KernelFileError as error:
         if not workload:
             raise
@@ -124,7 +124,9 @@ def _device_numbers(device: DeviceNumbers) -> dict[str, Number]:
     return dict(zip(DEVICE_NAMES, numbers, strict=True))
 
 
-def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values: Mapping[str, Number]) -> _Context:
+def _make_context(
+    plan: PlanText, signature: Signature, device: DeviceNumbers, values: Mapping[str, Number]
+) -> _Context:
     tensors: dict[str, TensorFacts] = {t.name: t for t in signature.tensors}
     own = [(p.name, p.line) for p in plan.params] + [(let.name, let.value.line) for let in plan.lets]
     for name, line in own + [(m.name, m.line_of("name")) for m in plan.tensor_maps]:
@@ -132,7 +134,7 @@ def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values
             raise KernelFileError(f"'{name}' is a name of the problem's signature; give it another name here", line)
     numbers = {**signature.scalars, **values, **_device_numbers(device)}
     for let in plan.lets:
-        numbers[let.name] = _value(let.value, Scope(tensors, numbers), f"let {let.name}")
+        numbers[let.name] = _evaluate(let.value, Scope(tensors, numbers), f"let {let.name}")
     return _Context(
         scope=Scope(tensors, numbers),
         dtypes={t.name: t.dtype for t in signature.tensors},
@@ -142,66 +144,66 @@ def _context(plan: PlanText, signature: Signature, device: DeviceNumbers, values
     )
 
 
-def _with_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
+def _add_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
     tensors = {**context.scope.tensors, **{s.name: TensorSpec(s.name, s.dtype, s.shape) for s in scratch}}
     dtypes = {**context.dtypes, **{s.name: s.dtype for s in scratch}}
     return replace(context, scope=Scope(tensors, context.scope.numbers), dtypes=dtypes)
 
 
-def _scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
+def _resolve_scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
     if name in scope.tensors:
         raise KernelFileError(f"scratch '{name}' is a tensor of the problem already; give it another name", line)
-    extents = tuple(_integer(e, scope, f"shape of scratch {name}") for e in shape)
+    extents = tuple(_evaluate_integer(e, scope, f"shape of scratch {name}") for e in shape)
     if min(extents, default=0) < 0:
         raise KernelFileError(f"scratch {name} has a negative extent: {extents}", line)
     size = TensorSpec(name, dtype, extents).nbytes
     if size > MAX_SCRATCH_BYTES:
         raise KernelFileError(
-            f"scratch {name} needs {_size_text(size)} (at most {_size_text(MAX_SCRATCH_BYTES)})", line
+            f"scratch {name} needs {_format_size(size)} (at most {_format_size(MAX_SCRATCH_BYTES)})", line
         )
     return Scratch(name, dtype, extents, zero)
 
 
 def _applies(spec: LaunchSpec, context: _Context) -> bool:
-    return spec.when is None or bool(_value(spec.when, context.scope, "when"))
+    return spec.when is None or bool(_evaluate(spec.when, context.scope, "when"))
 
 
-def _launch(spec: LaunchSpec, context: _Context) -> Launch | None:
-    """None when the grid is empty because there is nothing to write."""
-    grid, block = _dim3(spec.grid, context.scope, "grid"), _dim3(spec.block, context.scope, "block")
-    cluster = _dim3(spec.cluster, context.scope, "cluster") if spec.cluster else (1, 1, 1)
-    smem = _integer(spec.smem, context.scope, "smem") if spec.smem else 0
+def _resolve_launch(spec: LaunchSpec, context: _Context) -> Launch | None:
+    """Resolve one launch; None if its grid is empty because there is nothing to write."""
+    grid, block = _resolve_dim3(spec.grid, context.scope, "grid"), _resolve_dim3(spec.block, context.scope, "block")
+    cluster = _resolve_dim3(spec.cluster, context.scope, "cluster") if spec.cluster else (1, 1, 1)
+    smem = _evaluate_integer(spec.smem, context.scope, "smem") if spec.smem else 0
     if prod(grid) == 0 and min(grid) == 0 and context.outputs_empty:
         return None
     _check_grid(grid, spec)
     _check_block(block, spec)
     _check_cluster(cluster, grid, spec)
     _check_smem(smem, spec, context.device)
-    args = tuple(_argument(a, context) for a in spec.args)
+    args = tuple(_resolve_argument(a, context) for a in spec.args)
     return Launch(spec.kernel, grid, block, smem, args, cluster, spec.cooperative, spec.line)
 
 
-def _argument(located: Located, context: _Context) -> Argument:
+def _resolve_argument(located: Located, context: _Context) -> Argument:
     tree, text = located.expression.tree, located.expression.text
     if isinstance(tree, ast.Name) and tree.id in context.tensor_maps:
         return TensorMapArgument(tree.id)
     if isinstance(tree, ast.Name) and tree.id in context.dtypes and tree.id not in context.scope.numbers:
         return TensorArgument(tree.id, context.dtypes[tree.id])
-    return ScalarArgument(_value(located, context.scope, f"argument '{text}'"), text)
+    return ScalarArgument(_evaluate(located, context.scope, f"argument '{text}'"), text)
 
 
-def _tensor_maps(launches: Iterable[Launch], context: _Context) -> tuple[TensorMap, ...]:
-    """The tensor maps these launches use. The others may not fit this workload: that is what `when` is for."""
+def _resolve_tensor_maps(launches: Iterable[Launch], context: _Context) -> tuple[TensorMap, ...]:
+    """Resolve the tensor maps these launches use. Other tensor maps may be invalid for this workload."""
     used = {a.name for launch in launches for a in launch.args if isinstance(a, TensorMapArgument)}
-    return tuple(_tensor_map(spec, context) for name, spec in context.tensor_maps.items() if name in used)
+    return tuple(_resolve_tensor_map(spec, context) for name, spec in context.tensor_maps.items() if name in used)
 
 
-def _tensor_map(spec: TensorMapSpec, context: _Context) -> TensorMap:
+def _resolve_tensor_map(spec: TensorMapSpec, context: _Context) -> TensorMap:
     if _device_numbers(context.device)["arch"] < TENSOR_MAP_ARCH:
         text = f"tensor map {spec.name}: {context.device.arch} has no tensor maps, they begin with sm_90"
         raise KernelFileError(f"{text}; load through CuTe copies, or give the launch a 'when'", spec.line)
     if spec.tensor not in context.dtypes:
-        known = nearest(spec.tensor, context.dtypes)
+        known = suggest_name(spec.tensor, context.dtypes)
         raise KernelFileError(
             f"tensor map {spec.name}: there is no tensor '{spec.tensor}'{known}", spec.line_of("tensor")
         )
@@ -209,37 +211,37 @@ def _tensor_map(spec: TensorMapSpec, context: _Context) -> TensorMap:
 
     def numbers(key: str, located: tuple[Located, ...] | None, otherwise: tuple[int, ...]) -> tuple[int, ...]:
         what = f"{key} of tensor map {spec.name}"
-        return otherwise if located is None else tuple(_integer(e, context.scope, what) for e in located)
+        return otherwise if located is None else tuple(_evaluate_integer(e, context.scope, what) for e in located)
 
     dims = numbers("dims", spec.dims, tuple(reversed(tensor.shape)))
     dense = tuple(prod(dims[: i + 1]) for i in range(len(dims) - 1))
     made = TensorMap(
         name=spec.name, tensor=spec.tensor, dtype=dtype, dims=dims,
-        offset_bytes=_integer(spec.offset, context.scope, "offset") * tensor.itemsize if spec.offset else 0,
+        offset_bytes=_evaluate_integer(spec.offset, context.scope, "offset") * tensor.itemsize if spec.offset else 0,
         strides_bytes=tuple(s * tensor.itemsize for s in numbers("strides", spec.strides, dense)),
         box=numbers("box", spec.box, ()), element_strides=(1,) * len(dims), swizzle=spec.swizzle,
         interleave=spec.interleave, l2_promotion=spec.l2_promotion, oob_fill=spec.oob_fill, line=spec.line,
     )  # fmt: skip
-    if broken := broken_rule(made, tensor.numel, context.device.smem_max):
+    if broken := find_broken_rule(made, tensor.numel, context.device.smem_max):
         raise KernelFileError(f"tensor map {spec.name}: {broken.message}", spec.line_of(broken.key))
     return made
 
 
-def _dim3(located: tuple[Located, ...], scope: Scope, what: str) -> Dim3:
-    x, y, z = (*(_integer(e, scope, what) for e in located), 1, 1, 1)[:3]
+def _resolve_dim3(located: tuple[Located, ...], scope: Scope, what: str) -> Dim3:
+    x, y, z = (*(_evaluate_integer(e, scope, what) for e in located), 1, 1, 1)[:3]
     return x, y, z
 
 
-def _value(located: Located, scope: Scope, what: str) -> Number:
+def _evaluate(located: Located, scope: Scope, what: str) -> Number:
     try:
         return located.expression.evaluate(scope)
     except ExpressionError as error:
         raise KernelFileError(f"{what}: {error}", located.line) from error
 
 
-def _integer(located: Located, scope: Scope, what: str) -> int:
+def _evaluate_integer(located: Located, scope: Scope, what: str) -> int:
     try:
-        return located.expression.integer(scope)
+        return located.expression.evaluate_integer(scope)
     except ExpressionError as error:
         raise KernelFileError(f"{what}: {error}", located.line) from error
 
@@ -288,12 +290,12 @@ def _check_smem(smem: int, spec: LaunchSpec, device: DeviceNumbers) -> None:
     if smem > device.smem_max:
         line = spec.smem.line if spec.smem else spec.line
         raise KernelFileError(
-            f"{spec.function}: a block asks for {smem} bytes of shared memory ({_size_text(smem)}); "
-            f"{device.arch} allows {device.smem_max} ({_size_text(device.smem_max)})", line
+            f"{spec.function}: a block asks for {smem} bytes of shared memory ({_format_size(smem)}); "
+            f"{device.arch} allows {device.smem_max} ({_format_size(device.smem_max)})", line
         )  # fmt: skip
 
 
-def _size_text(size: int) -> str:
+def _format_size(size: int) -> str:
     if size < 1 << 20:
         return f"{size / (1 << 10):.1f} KiB"
     return f"{size / (1 << 20):.1f} MiB" if size < 1 << 30 else f"{size / (1 << 30):.1f} GiB"

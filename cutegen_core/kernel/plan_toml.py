@@ -1,6 +1,7 @@
-"""TOML whose every complaint names a line: `KeyLines` finds where each key stands, as tomllib keeps no lines.
+"""Read the TOML of a plan so that every error names a line.
 
-Below it, what all sections of a plan are read with: tables, names, and expressions, which are only checked for form.
+1. `KeyLines` finds the line of each key, because tomllib keeps no lines.
+2. The functions below read tables, names and expressions for all sections; expressions are parsed, not evaluated.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cutegen_core.kernel.expressions import FUNCTIONS, ExpressionError, nearest, parse_expression
+from cutegen_core.kernel.expressions import FUNCTIONS, ExpressionError, parse_expression, suggest_name
 from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
 from cutegen_core.records.errors import KernelFileError
 
@@ -30,7 +31,7 @@ _MAX_NAME = 64
 
 
 class KeyLines:
-    """Lines of headers and keys, found by looking at line starts; tomllib keeps none."""
+    """Line numbers of headers and keys, found at the start of each line."""
 
     _HEADER = re.compile(r"\s*(\[\[?)\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(#.*)?$")
     _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
@@ -50,7 +51,7 @@ class KeyLines:
                 self.lines.setdefault((section, index, key[1]), number)
 
     def at(self, section: str, index: int = 0, key: str = "") -> int:
-        """The line of a key; of its section, or of a top-level key of that name, when it has none of its own."""
+        """Return the line of a key, or else of its section, or of a top-level key of that name."""
         for place in ((section, index, key), (section, index, ""), ("", 0, section), ("", 0, key)):
             if place in self.lines:
                 return self.lines[place]
@@ -58,20 +59,20 @@ class KeyLines:
 
 
 def load_toml(toml: str, where: KeyLines) -> dict[str, Any]:
-    """The comment's tables. Raises KernelFileError, like everything below."""
+    """Parse the comment's tables. Raise KernelFileError if malformed, as do all functions below."""
     try:
         return tomllib.loads(toml.replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
-        line = where.first_line + (int(found[1]) - 1 if found else _readable_lines(toml))
+        line = where.first_line + (int(found[1]) - 1 if found else _count_valid_lines(toml))
         reason = re.sub(r"\s*\(at [^)]*\)$", "", str(error))
         raise KernelFileError(f"the plan is not valid TOML: {reason}", line) from error
     except ValueError as error:  # an impossible date, an integer of thousands of digits
         raise KernelFileError(f"the plan is not valid TOML: {error}", where.first_line) from error
 
 
-def _readable_lines(toml: str) -> int:
-    """How many leading lines are valid TOML: an unclosed string or list begins on the line after them."""
+def _count_valid_lines(toml: str) -> int:
+    """Count the leading lines that are valid TOML: an unclosed string or list begins on the next line."""
     lines = toml.split("\n")[:500]
     for count in range(len(lines) - 1, 0, -1):
         with contextlib.suppress(ValueError, RecursionError):
@@ -80,16 +81,16 @@ def _readable_lines(toml: str) -> int:
     return 0
 
 
-def table_of(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str, Any]:
-    """The section [name]; empty where there is none."""
+def read_table(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str, Any]:
+    """Return the section [name]; empty if there is none."""
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise KernelFileError(f"[{name}] must be one table, written [{name}]", where.at(name))
     return table
 
 
-def tables_of(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[str, Any]]:
-    """The sections [[name]]."""
+def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[str, Any]]:
+    """Return the sections [[name]]."""
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
@@ -102,17 +103,17 @@ def tables_of(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[
 def check_keys(
     table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], what: str, at: Mapping[str, int]
 ) -> None:
-    """Refuses what is not known, and what is needed and missing."""
+    """Refuse an unknown key and a missing required key."""
     for key in table:
         if key not in known:
-            raise KernelFileError(f"unknown key '{key}' in {what}{nearest(key, known)}", at[key])
+            raise KernelFileError(f"unknown key '{key}' in {what}{suggest_name(key, known)}", at[key])
     for key in needed:
         if key not in table:
             raise KernelFileError(f"{what} has no '{key}'", at[""])
 
 
-def expression(value: object, line: int, what: str) -> Located:
-    """A number or an expression in quotes."""
+def read_expression(value: object, line: int, what: str) -> Located:
+    """Read a number, or an expression in quotes."""
     if isinstance(value, int | float):
         value = repr(value)
     if not isinstance(value, str):
@@ -123,17 +124,17 @@ def expression(value: object, line: int, what: str) -> Located:
         raise KernelFileError(f"{what}: {error}", line) from error
 
 
-def expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
-    """A list of at most so many expressions."""
+def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
+    """Read a list of at most `most` expressions."""
     if not isinstance(value, list):
         raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
     if len(value) > most:
         raise KernelFileError(f"{what} has {len(value)} entries (at most {most})", line)
-    return tuple(expression(v, line, what) for v in value)
+    return tuple(read_expression(v, line, what) for v in value)
 
 
 def check_name(name: str, kind: str, line: int) -> None:
-    """Raises KernelFileError unless `name` can be both a name of expressions and a C++ identifier."""
+    """Raise KernelFileError unless `name` is a valid name in expressions and a valid C++ identifier."""
     if len(name) > _MAX_NAME:
         raise KernelFileError(
             f"the name of a {kind} has {len(name)} characters; at most {_MAX_NAME} are possible", line

@@ -1,8 +1,8 @@
-"""Refuses what a kernel file may not contain, before a compiler sees it, each with the line and what to do instead.
+"""Find forbidden code in a kernel file before a compiler sees it, each with its line and what to write instead.
 
-1. `code_only` blanks comments and string contents but keeps every line and column.
-2. `screen` looks for host code, launches, foreign includes and doors to the host compiler.
-This is courtesy, not a wall: the sandbox around the compilers and the runner is what keeps a hostile file in.
+1. `blank_comments` blanks comments and string contents but keeps every line and column.
+2. `screen` looks for host code, launches, foreign includes and constructs that only a host compiler understands.
+Screening gives early, clear messages; the security boundary is the sandbox around the compilers and the runner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.records.trial import Diagnostic
 
 
-class _Rule(NamedTuple):
+class _Ban(NamedTuple):
     pattern: re.Pattern[str]
     message: str
 
@@ -51,7 +51,7 @@ _UNWATCHED = (
 _COPIED_TENSOR_MAP = r"[(,]\s*(?:const\s+)?(?:cute\s*::\s*)?(?:TmaDescriptor|CUtensorMap)\s+(?:const\s+)?\w+\s*(?=[,)])"
 
 _CODE_RULES = tuple(
-    _Rule(re.compile(pattern), message)
+    _Ban(re.compile(pattern), message)
     for pattern, message in (
         (r'extern\s*""', 'extern "C" hides the parameter types: remove it, kernels need their C++ names'),
         (r"<<<", f"kernels are not launched here: {_PLAN_LAUNCHES}"),
@@ -69,11 +69,11 @@ _CODE_RULES = tuple(
     )
 )
 _TEXT_RULES = (
-    _Rule(re.compile(r"\?\?[=/'()!<>-]"), "a trigraph: some compilers read '{}' as another character"),
-    _Rule(re.compile(r"no_sanitize|disable_sanitizer"), "'{}' is not allowed: it switches off what watches memory"),
-    _Rule(re.compile(r"\\[ \t]+(?=\r?\n)"), "blanks behind a backslash: some compilers join this line with the next"),
+    _Ban(re.compile(r"\?\?[=/'()!<>-]"), "a trigraph: some compilers read '{}' as another character"),
+    _Ban(re.compile(r"no_sanitize|disable_sanitizer"), "'{}' is not allowed: it switches off what watches memory"),
+    _Ban(re.compile(r"\\[ \t]+(?=\r?\n)"), "blanks behind a backslash: some compilers join this line with the next"),
 )
-"""Looked for in comments and strings, too: what hides code does it there."""
+"""Searched in comments and strings too, because these constructs hide code there."""
 _PASTING = re.compile(r"##|%:%:")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)\b(?!n?def)", re.MULTILINE)
 _PRAGMA_OPERATOR = re.compile(r"\b_Pragma\b|\b__pragma\b")
@@ -90,8 +90,8 @@ _HOST_DIRECTIVE = re.compile(
 )
 
 
-def code_only(text: str) -> str:
-    """`text` with comments blanked and string literals emptied; same length, same lines."""
+def blank_comments(text: str) -> str:
+    """Return `text` with comments blanked and string literals emptied; length and line breaks stay the same."""
 
     def blank(match: re.Match[str]) -> str:
         token = match[0]
@@ -105,25 +105,26 @@ def code_only(text: str) -> str:
 
 
 def screen(kernel: KernelFile) -> tuple[Diagnostic, ...]:
-    """What must not be in the code below the plan; empty when there is nothing. Lines are those of the file."""
-    code = code_only(kernel.body)
+    """Return an error for each forbidden construct in the code below the plan, with its line in the file."""
+    code = blank_comments(kernel.body)
     found = [
-        *_rule_hits(_CODE_RULES, code), *_rule_hits(_TEXT_RULES, kernel.body), *_include_hits(kernel.body, code),
-        *_assembly_hits(kernel.body, code), *_pragma_hits(kernel.body, code), *_pasted_hits(code),
+        *_find_forbidden(_CODE_RULES, code), *_find_forbidden(_TEXT_RULES, kernel.body),
+        *_find_includes(kernel.body, code), *_find_assembly(kernel.body, code),
+        *_find_pragmas(kernel.body, code), *_find_pasting(code),
     ]  # fmt: skip
     lines = [(kernel.body_line + code.count("\n", 0, position), message) for position, message in sorted(found)]
     return tuple(Diagnostic(line, "error", message, "screening") for line, message in dict.fromkeys(lines))
 
 
-def _rule_hits(rules: Sequence[_Rule], text: str) -> Iterator[tuple[int, str]]:
+def _find_forbidden(rules: Sequence[_Ban], text: str) -> Iterator[tuple[int, str]]:
     for rule in rules:
         for match in rule.pattern.finditer(text):
             yield match.start(), rule.message.replace("{}", match[0])
 
 
-def _include_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
+def _find_includes(body: str, code: str) -> Iterator[tuple[int, str]]:
     for match in _INCLUDE.finditer(code):
-        # The blanked text decides where an include is, the original what it names.
+        # Find the include in the blanked text, where comments cannot hide one; read its name in the original.
         named = body[match.start(1) : match.end(1)].split("//")[0].split("/*")[0].strip()
         if ".." in named or not _ALLOWED_INCLUDE.fullmatch(named):
             yield (
@@ -132,7 +133,7 @@ def _include_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
             )
 
 
-def _assembly_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
+def _find_assembly(body: str, code: str) -> Iterator[tuple[int, str]]:
     for match in _ASSEMBLY.finditer(code):
         end = code.find(";", match.end())
         directive = _HOST_DIRECTIVE.search(body, match.end(), end if end > 0 else len(body))
@@ -140,14 +141,14 @@ def _assembly_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
             yield match.start(), f"inline assembly must be PTX; '{directive[0]}' is a directive of the host assembler"
 
 
-def _pasted_hits(code: str) -> Iterator[tuple[int, str]]:
-    """A condition may not ask for a name that never stands in the file."""
+def _find_pasting(code: str) -> Iterator[tuple[int, str]]:
+    """Refuse `#if` in a file that pastes tokens: its condition could test a name that the file never spells out."""
     if _PASTING.search(code):
         for match in _CONDITION.finditer(code):
             yield match.start(), "#if in a file that pastes tokens with ## could ask for any name: write the names out"
 
 
-def _pragma_hits(body: str, code: str) -> Iterator[tuple[int, str]]:
+def _find_pragmas(body: str, code: str) -> Iterator[tuple[int, str]]:
     for match in _PRAGMA_OPERATOR.finditer(code):
         if not _UNROLL.match(body, match.end()):
             yield match.start(), 'the only pragma an operator may hold is _Pragma("unroll")'

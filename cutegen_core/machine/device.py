@@ -1,8 +1,8 @@
-"""The device a candidate is compiled for: the present GPU, or a known one to stand in for its limits.
+"""Choose the device a candidate is compiled for: the present GPU, or a known GPU whose limits are used instead.
 
-The driver is asked in a process of its own, which ends: a CUDA context is memory on the GPU, and a broken driver must
-not take the workbench with it. Limits of the table: CUDA C++ Programming Guide, "Compute Capabilities"; SM counts and
-L2 sizes are those of the named product.
+A short-lived child process queries the driver: a CUDA context occupies GPU memory, and a broken driver must not crash
+the workbench. Source of the limits in the table: CUDA C++ Programming Guide, "Compute Capabilities"; SM counts and L2
+sizes are those of the named product.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ DEFAULT_ARCH = "sm_90a"
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU's numbers.
+    """The limits of one GPU.
 
     Attributes:
-        arch: what is compiled for, "sm_90a".
-        smem_max: shared memory one block can have when it asks for it (opt-in), in bytes.
+        arch: the architecture kernels are compiled for, "sm_90a".
+        smem_max: most shared memory one block can request (opt-in), in bytes.
         smem_sm_bytes: shared memory of one SM.
         regs_per_sm: 32-bit registers of one SM.
-        present: it is in this machine; otherwise the numbers are the table's.
+        present: whether the GPU is in this machine; if not, the numbers come from the table.
         uuid: "GPU-...", as nvidia-smi names it; "" unless present.
-        driver: newest CUDA version its driver serves, "13.0"; "" unless present.
+        driver: newest CUDA version its driver supports, "13.0"; "" unless present.
     """
 
     name: str
@@ -63,11 +63,11 @@ _KNOWN = (
 KNOWN: Mapping[str, Device] = {device.arch: device for device in _KNOWN}
 
 
-def target(arch: str | None = None) -> Device:
-    """The device to compile for: the present GPU, unless another `arch` is asked for; without a GPU, sm_90a's numbers.
+def choose_device(arch: str | None = None) -> Device:
+    """Return the device to compile for: the present GPU unless `arch` names another; without a GPU, the H100 (sm_90a).
 
     Raises:
-        UsageError: `arch` is not known.
+        UsageError: `arch` is unknown.
     """
     if arch is not None and arch not in KNOWN:
         raise UsageError(f"{arch} is not a known architecture; choose one of {', '.join(KNOWN)}.")
@@ -79,7 +79,7 @@ def target(arch: str | None = None) -> Device:
 
 @functools.cache
 def detect() -> Device | None:
-    """The first GPU of this machine, None when there is no driver, no GPU, or none of a known architecture."""
+    """Return the first GPU of this machine, or None without a driver or a GPU of a known architecture."""
     asked = subprocess.run(
         [sys.executable, "-m", "cutegen_core.machine.device"], capture_output=True, text=True, timeout=60, check=False
     )
@@ -88,7 +88,7 @@ def detect() -> Device | None:
     return Device(**json.loads(asked.stdout))
 
 
-# -- the process that asks: https://docs.nvidia.com/cuda/cuda-driver-api/, cuDeviceGetAttribute -----------------------
+# -- the child process; attribute numbers: https://docs.nvidia.com/cuda/cuda-driver-api/, cuDeviceGetAttribute --------
 
 _ATTRIBUTES = {
     "sm_count": 16, "smem_max": 97, "smem_sm_bytes": 81, "regs_per_sm": 82, "threads_per_sm": 39,
@@ -97,7 +97,7 @@ _ATTRIBUTES = {
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 
 
-def _ask_driver() -> Device | None:
+def _query_driver() -> Device | None:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -126,5 +126,5 @@ def _ask_driver() -> Device | None:
 
 
 if __name__ == "__main__":
-    answer = _ask_driver()
+    answer = _query_driver()
     print(json.dumps(asdict(answer)) if answer else "none")

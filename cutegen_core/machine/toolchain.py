@@ -1,7 +1,7 @@
-"""Where the compilers and headers are: always inside their PyPI wheels, found by explicit path, never by search path.
+"""Find the compilers and headers: always inside their PyPI wheels and by explicit path, never by search path.
 
-So an installed CUDA toolkit, or the NVRTC that some torch builds bring along, can neither be picked up by mistake nor
-clash: what was tested is what runs.
+An installed CUDA toolkit, or the NVRTC that some torch builds bring along, is therefore never used by mistake: the
+versions that run are the versions that were tested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHEELS: Mapping[str, str] = {
     "nvidia-cuda-nvdisasm": "nvidia-cuda-nvdisasm>=13.2,<14",
     "ziglang": "ziglang>=0.17,<0.18",
 }
-"""Wheel name -> what pip is to be told when it is missing."""
+"""Wheel name -> requirement to pass to pip when the wheel is missing."""
 
 _TESTED: Mapping[str, str] = {
     "nvidia-cuda-nvrtc": "13.0.",
@@ -36,22 +36,22 @@ _TESTED: Mapping[str, str] = {
 _CUDA = "nvidia/cu13"
 
 
-def nvrtc_library() -> Path:
-    """The NVRTC of the wheel; loaded in the compile server only."""
+def find_nvrtc() -> Path:
+    """Return the NVRTC library of the wheel; only the compile server loads it."""
     return _find("nvidia-cuda-nvrtc", f"{_CUDA}/lib/libnvrtc.so.13")
 
 
-def nvrtc_builtins() -> Path:
-    """What NVRTC opens by bare name as it compiles: loaded first, by path, so that the right one is found."""
-    library = nvrtc_library()
+def find_nvrtc_builtins() -> Path:
+    """Return the builtins library. NVRTC opens it by bare name, so load it by path first to get the matching one."""
+    library = find_nvrtc()
     found = sorted(library.parent.glob("libnvrtc-builtins.so.13.*"))
     if not found:
-        raise MachineError(_missing("nvidia-cuda-nvrtc", library.parent / "libnvrtc-builtins.so.13.*"))
+        raise MachineError(_missing_text("nvidia-cuda-nvrtc", library.parent / "libnvrtc-builtins.so.13.*"))
     return found[-1]
 
 
-def include_dirs() -> tuple[Path, ...]:
-    """CUTLASS, CUDA and CCCL headers, in this order; the only folders a candidate may include from."""
+def find_include_dirs() -> tuple[Path, ...]:
+    """Return the folders of the CUTLASS, CUDA and CCCL headers, in this order; candidates include from these only."""
     return (
         _find("nvidia-cutlass", "cutlass_library/source/include/cute/tensor.hpp").parent.parent,
         _find("nvidia-cuda-runtime", f"{_CUDA}/include/cuda_fp16.h").parent,
@@ -59,29 +59,29 @@ def include_dirs() -> tuple[Path, ...]:
     )
 
 
-def zig() -> list[str]:
-    """The command that starts zig; add "c++" for its clang."""
+def find_zig() -> list[str]:
+    """Return the command that starts zig; append "c++" for its clang."""
     return [str(_find("ziglang", "ziglang/zig"))]
 
 
-def nvdisasm() -> Path:
-    """The disassembler of cubins."""
+def find_nvdisasm() -> Path:
+    """Return the path of nvdisasm, the disassembler of cubins."""
     return _find("nvidia-cuda-nvdisasm", f"{_CUDA}/bin/nvdisasm")
 
 
 @functools.cache
-def versions() -> Mapping[str, str]:
-    """Version of every wheel of the toolchain, "" for a missing one."""
+def installed_versions() -> Mapping[str, str]:
+    """Return the version of every wheel of the toolchain, "" for a missing one."""
     return {wheel: installed_version(wheel) for wheel in WHEELS}
 
 
 def is_tested(wheel: str) -> bool:
-    """Whether the installed version is one the workbench was tested with."""
-    return versions()[wheel].startswith(_TESTED[wheel])
+    """Tell whether the workbench was tested with the installed version."""
+    return installed_versions()[wheel].startswith(_TESTED[wheel])
 
 
 def installed_version(wheel: str) -> str:
-    """Version of an installed distribution, "" when there is none; imports nothing of it."""
+    """Return the version of an installed distribution, or ""; reads metadata only and imports nothing."""
     try:
         return metadata.version(wheel)
     except metadata.PackageNotFoundError:
@@ -93,12 +93,12 @@ def _find(wheel: str, inside: str) -> Path:
     try:
         path = Path(str(metadata.distribution(wheel).locate_file(inside)))
     except metadata.PackageNotFoundError as error:
-        raise MachineError(_missing(wheel, None)) from error
+        raise MachineError(_missing_text(wheel, None)) from error
     if not path.exists():
-        raise MachineError(_missing(wheel, path))
+        raise MachineError(_missing_text(wheel, path))
     return path.resolve()
 
 
-def _missing(wheel: str, path: Path | None) -> str:
+def _missing_text(wheel: str, path: Path | None) -> str:
     what = f"{path} is missing from the package {wheel}" if path else f"the package {wheel} is not installed"
     return f'{what}. Repair it with: python -m pip install --force-reinstall --no-deps "{WHEELS[wheel]}"'

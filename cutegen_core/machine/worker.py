@@ -1,10 +1,10 @@
-"""A child process that answers JSON requests on a private pair of pipes.
+"""Run a child process that answers JSON requests on a private pair of pipes.
 
 1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
-2. One JSON object a line goes each way on two inherited descriptors; stdout and stderr go to a capped log, so whatever
-   runs inside can print without forging an answer.
-3. Where asked for, a Unix socket beside them carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
-4. A request past its limit kills the whole process group; the next request starts a fresh child.
+2. Requests and answers are JSON objects, one per line, on two inherited descriptors. stdout and stderr go to a log
+   file, so code inside the child can print without forging an answer.
+3. On request, a Unix socket also carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
+4. When a request exceeds its time limit, the whole process group is killed; the next request starts a fresh child.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Message = dict[str, Any]
 _PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
 _LOG_TAIL_BYTES = 4000
 _DEATH_S = 10.0
-"""A child whose pipe has closed is about to end; one that lives on beyond this is killed."""
+"""Seconds a child may live on after it closed its pipe; then it is killed."""
 
 
 def child_environment(private_home: Path) -> dict[str, str]:
-    """The environment of every child: an allow-list, so no key of the user's ever reaches one."""
+    """Return the environment of every child: an allow-list, so that API keys never reach a child."""
     kept = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
     return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 class Worker:
-    """One child process; started by the first request, restarted after it was killed or died.
+    """One child process, started by the first request and restarted after it died or was killed.
 
     Attributes:
-        descriptors: our end of the socket for file descriptors, None where it was not asked for or nothing runs.
+        descriptors: the parent's end of the socket for file descriptors; None if not requested or no child runs.
     """
 
     def __init__(self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False) -> None:
@@ -56,10 +56,10 @@ class Worker:
         self._pending = b""
 
     def request(self, payload: Mapping[str, Any], timeout_s: float) -> Message:
-        """Sends one request and waits for its answer.
+        """Send one request and wait for its answer.
 
         Raises:
-            WorkerLimitError: no answer within `timeout_s`; the child and its children are killed.
+            WorkerLimitError: no answer within `timeout_s`; the child and its children were killed.
             MachineError: the child died without an answer, or closed its pipe and was killed.
         """
         if self._process is None or self._process.poll() is not None:
@@ -72,10 +72,10 @@ class Worker:
         return self._read_answer(timeout_s)
 
     def close(self) -> None:
-        """Ends the child and everything it started, and removes its private home."""
+        """End the child and every process it started; remove its private home."""
         if self._process is not None:
             _kill_group(self._process)
-            with contextlib.suppress(BrokenPipeError):  # of a request that was never read
+            with contextlib.suppress(BrokenPipeError):  # the child never read the last request
                 self._requests.close()
             os.close(self._answers)
             self._log.close()
@@ -126,7 +126,7 @@ class Worker:
 
     def _fail(self) -> None:
         assert self._process is not None
-        code = _exit_code(self._process)
+        code = _wait_for_exit(self._process)
         self._log.seek(max(0, self._log.tell() - _LOG_TAIL_BYTES))
         tail = self._log.read().decode(errors="replace").strip()
         self.close()
@@ -140,7 +140,7 @@ class Worker:
 
 
 def serve(handle: Callable[[Message], Message]) -> None:
-    """Child side: answers requests until the parent closes the pipe. `handle` turns its own errors into answers."""
+    """Answer requests until the parent closes the pipe (child side). `handle` turns its own errors into answers."""
     request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(",")[:2])
     for fd in (request_fd, answer_fd):
         os.set_inheritable(fd, False)
@@ -151,13 +151,13 @@ def serve(handle: Callable[[Message], Message]) -> None:
 
 
 def inherited_descriptors() -> socket.socket:
-    """Child side, before `serve`: the socket that carries file descriptors, of a worker started with one."""
+    """Return the socket that carries file descriptors, if the parent asked for one (child side, before `serve`)."""
     fd = int(os.environ["CUTEGEN_PIPES"].split(",")[2])
     os.set_inheritable(fd, False)
     return socket.socket(fileno=fd)
 
 
-def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+def _wait_for_exit(process: subprocess.Popen[bytes]) -> int | None:
     try:
         return process.wait(_DEATH_S)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Where the workbench keeps things: one folder, moved by `CUTEGEN_HOME`."""
+"""Locate the workspace: the one folder where the workbench keeps its data; `CUTEGEN_HOME` moves it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from cutegen_core.records.errors import StoreError
 
 
 def home() -> Path:
-    """The workspace folder, created on first use; StoreError when it cannot be."""
+    """Return the workspace folder, created on first use; StoreError if that fails."""
     configured = os.environ.get("CUTEGEN_HOME")
     path = Path(configured).expanduser() if configured else Path.home() / ".local" / "share" / "cutegen"
-    return _created(path.absolute())
+    return _create_folder(path.absolute())
 
 
 def cache_dir(name: str) -> Path:
-    """A folder for things that can be made again: builds, headers, compiled cubins."""
-    # Resolved: precompiled headers name absolute paths, and the folder may be reached through a link.
-    return _created(home() / "cache" / name).resolve()
+    """Return a folder for data that can be rebuilt: builds, headers, compiled cubins."""
+    # Resolve links: precompiled headers contain absolute paths.
+    return _create_folder(home() / "cache" / name).resolve()
 
 
-def _created(path: Path) -> Path:
+def _create_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_core.judge.reference import Limits, ask, start_worker
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
@@ -53,7 +53,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeEncodeError as error:
-        raise ProblemError(f"{visible(str(path))}: its name is not UTF-8 text; rename it.") from error
+        raise ProblemError(f"{show_hidden(str(path))}: its name is not UTF-8 text; rename it.") from error
     except UnicodeDecodeError as error:
         raise ProblemError(f"{path}: not UTF-8 text (byte {error.start}).") from error
 

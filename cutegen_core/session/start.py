@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from cutegen_core.machine.device import Device, target
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.records.decision import Autonomy, Decision, Gate
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings
@@ -34,7 +34,7 @@ def create(
     Args:
         executor: "gpu", or "cpu" for the emulator; the GPU where there is one that `arch` fits, unless given.
     """
-    device = target(arch)
+    device = choose_device(arch)
     settings = SessionSettings(
         problem=store.put_record(problem),
         problem_name=problem.name,

@@ -24,7 +24,7 @@ from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile
-from cutegen_core.machine.device import Device, target
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.trial import Trial
@@ -76,7 +76,7 @@ class Bench:
 
     def __init__(self, executor: str, cubins: Path | None = None) -> None:
         self.executor: Executor = GpuExecutor() if executor == "gpu" else CpuExecutor()
-        self.device: Device = target(None) if executor == "gpu" else target(ARCH)
+        self.device: Device = choose_device(None) if executor == "gpu" else choose_device(ARCH)
         self.compiler = Compiler(self.device.arch)
         self._compiler = Cubins(self.compiler, cubins) if cubins else self.compiler
         self._limits = self.compiler.limits

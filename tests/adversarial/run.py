@@ -154,14 +154,14 @@ def conditions(executor: str) -> Mapping[str, Any]:
     if executor == "gpu":
         from dataclasses import asdict
 
-        from cutegen_core.machine.device import target
+        from cutegen_core.machine.device import choose_device
 
-        machine["device"] = asdict(target(None))
+        machine["device"] = asdict(choose_device(None))
     return machine
 
 
 def _versions() -> Iterator[tuple[str, str]]:
-    yield from sorted(toolchain.versions().items())
+    yield from sorted(toolchain.installed_versions().items())
 
 
 def compile_only(folder: Path, jobs: int) -> None:

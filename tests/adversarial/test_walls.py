@@ -20,7 +20,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import workspace
 from cutegen_core.machine.sandbox import sandbox
-from cutegen_core.machine.sandbox.sandbox import Level
+from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.propose.prompting.feedback import evidence
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import ProblemError
@@ -76,27 +76,27 @@ def test_it_is_the_filter_that_stops_them(answers: Mapping[bool, Mapping[str, st
     assert answers[True][call] == "done"
 
 
-@pytest.fixture(scope="module", params=list(Level))
-def level(request: pytest.FixtureRequest) -> Iterator[Level]:
+@pytest.fixture(scope="module", params=list(SandboxLevel))
+def level(request: pytest.FixtureRequest) -> Iterator[SandboxLevel]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
-        if request.param is not Level.LANDLOCK_SECCOMP:
-            patch.setenv(sandbox.MAX_LEVEL_VARIABLE, request.param.value)
-        sandbox.available.cache_clear()
-        if sandbox.available() is not request.param:
+        patch.delenv(MAX_LEVEL_VARIABLE, raising=False)
+        if request.param is not SandboxLevel.LANDLOCK_SECCOMP:
+            patch.setenv(MAX_LEVEL_VARIABLE, request.param.value)
+        sandbox.probe_level.cache_clear()
+        if sandbox.probe_level() is not request.param:
             pytest.skip(f"this kernel has no {request.param}")
         yield request.param
-    sandbox.available.cache_clear()
+    sandbox.probe_level.cache_clear()
 
 
 @pytest.fixture(scope="module")
-def bench(level: Level) -> Iterator[Bench]:
+def bench(level: SandboxLevel) -> Iterator[Bench]:
     """Compilers, executor and reference worker, all started at that level."""
     with Bench("cpu") as made:
         yield made
 
 
-def test_the_level_is_shown(level: Level) -> None:
+def test_the_level_is_shown(level: SandboxLevel) -> None:
     assert f"sandbox: {level})" in CpuExecutor().describe()
 
 
@@ -122,14 +122,14 @@ DOORS = {
 PRIVATE_FILE = "open('/etc/passwd').read()"
 
 
-def test_a_reference_is_kept_from_network_programs_and_processes(level: Level, bench: Bench) -> None:
+def test_a_reference_is_kept_from_network_programs_and_processes(level: SandboxLevel, bench: Bench) -> None:
     """A private file is closed where Landlock is, which alone knows about files."""
     said = {name: _tried(bench, door) for name, door in {**DOORS, "a private file": PRIVATE_FILE}.items()}
-    if level is Level.NONE:
+    if level is SandboxLevel.NONE:
         assert said["socket"] == "done"
         return
     assert all("not permitted" in said[name] for name in DOORS), said
-    assert ("denied" in said["a private file"]) == (level is Level.LANDLOCK_SECCOMP), said
+    assert ("denied" in said["a private file"]) == (level is SandboxLevel.LANDLOCK_SECCOMP), said
 
 
 def _tried(bench: Bench, door: str) -> str:
@@ -168,9 +168,9 @@ def test_nothing_of_a_private_file_reaches_trial_or_prompt(bench: Bench, tmp_pat
 
 def test_the_sandbox_of_the_emulators_compiler_alone_hides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scan switched off: what is left is Landlock. NVRTC's is in `tests/execute/compiler/test_compilation.py`."""
-    monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
-    sandbox.available.cache_clear()
-    if sandbox.available() is not Level.LANDLOCK_SECCOMP:
+    monkeypatch.delenv(MAX_LEVEL_VARIABLE, raising=False)
+    sandbox.probe_level.cache_clear()
+    if sandbox.probe_level() is not SandboxLevel.LANDLOCK_SECCOMP:
         pytest.skip("this kernel has no Landlock")
     secret = tmp_path / "secret.h"
     secret.write_text(f"this is {CANARY} and not C++\n")

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.event import SessionState as State
@@ -113,12 +113,12 @@ def _as_told(number: int, place: str) -> str:
     """What is to be read there. A field holds what it will send, so nothing in it is replaced."""
     text = placed(number, place)
     if place == "mark":  # marks are shown as words
-        return visible(lowered(text))
+        return show_hidden(lowered(text))
     if place in FIELDS:
         return text
     if place in ("sass", "header"):  # lines of a disassembly end at every separator
         text = " ".join(text.replace('"', "" if place == "header" else '"').splitlines())
-    return visible(text.replace("\r", "") if place in SOURCES else text)
+    return show_hidden(text.replace("\r", "") if place in SOURCES else text)
 
 
 def _bare(text: str) -> str:
@@ -222,7 +222,7 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     choose(page, "Chart", "registers")
     hovered = hover(page)
     numbered = {int(re.findall(r"\d+", text)[0]): _bare(text) for text in hovered}
-    ideas = {i + 1: _bare(visible(placed(i, "idea")[:60])) for i in stories.ALL}
+    ideas = {i + 1: _bare(show_hidden(placed(i, "idea")[:60])) for i in stories.ALL}
     wrong = {number: text for number, text in numbered.items() if ideas.get(number, "") not in text}
     assert not wrong
     assert len(numbered) > len(STRINGS) // 3
@@ -292,12 +292,12 @@ def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_pat
     page.goto(f"{server.url}/problems?path={quote(str(tmp_path))}")
     expect(page.get_by_role("button", name="half")).to_be_visible()
     shown = _bare(str(page.evaluate(_TEXTS)))
-    assert [name for name in [*names, "half \udcff"] if _bare(visible(name)) not in shown] == []
+    assert [name for name in [*names, "half \udcff"] if _bare(show_hidden(name)) not in shown] == []
     page.get_by_role("button", name="half").click()
     expect(page.locator(".cg-note")).to_contain_text("its name is not UTF-8 text; rename it")
     watched.is_clean()
     file = server.home / "models.toml"
-    plain = [i for i in stories.ALL if visible(STRINGS[i]) == STRINGS[i] and "\n" not in STRINGS[i]]
+    plain = [i for i in stories.ALL if show_hidden(STRINGS[i]) == STRINGS[i] and "\n" not in STRINGS[i]]
     settings = [ModelSettings(placed(i, "called"), "http://127.0.0.1:9/v1", placed(i, "model")) for i in plain]
     model_settings.write(Models(tuple(settings)), file)
     try:

@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.doctor import gpu, report
-from cutegen_core.doctor.report import State
+from cutegen_core.doctor.check import CheckState, SystemCheck
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.execute.cuda import lock
 from cutegen_core.execute.nvidia import nvidia_tools, profiling
 from cutegen_core.machine import device, toolchain
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.performance import Peaks
@@ -27,14 +28,14 @@ def home(monkeypatch, tmp_path):
     return tmp_path
 
 
-def named(name: str) -> report.Check:
-    return next(check for check in report.doctor() if check.name == name)
+def named(name: str) -> SystemCheck:
+    return next(check for check in report.run_checks() if check.name == name)
 
 
 def test_this_machine_has_all_that_is_needed(home):
-    checks = report.doctor()
-    assert [c for c in checks if c.state is State.MISSING] == []
-    assert all(c.fix for c in checks if c.state is not State.OK)
+    checks = report.run_checks()
+    assert [c for c in checks if c.state is CheckState.MISSING] == []
+    assert all(c.fix for c in checks if c.state is not CheckState.OK)
     found = {c.name: c.detail for c in checks}
     assert "nvidia-cutlass 4.2.0" in found["Compilers and headers"]
     assert "libnvrtc.so.13" in found["PyTorch"]
@@ -42,35 +43,37 @@ def test_this_machine_has_all_that_is_needed(home):
 
 
 def test_it_is_fast_and_imports_no_torch(home):
-    code = "import sys; from cutegen_core.doctor.report import doctor; doctor(); assert 'torch' not in sys.modules"
+    code = (
+        "import sys; from cutegen_core.doctor.report import run_checks; run_checks(); assert 'torch' not in sys.modules"
+    )
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", code], check=True)
     assert time.monotonic() - started < 4  # about 0.3 s on an idle machine
 
 
 def test_a_missing_package_names_the_pip_line(home, monkeypatch):
-    versions = dict(toolchain.versions()) | {"nvidia-cutlass": ""}
-    monkeypatch.setattr(toolchain, "versions", lambda: versions)
+    versions = dict(toolchain.installed_versions()) | {"nvidia-cutlass": ""}
+    monkeypatch.setattr(toolchain, "installed_versions", lambda: versions)
     check = named("Compilers and headers")
-    assert (check.state, check.fix) == (State.MISSING, 'python -m pip install "nvidia-cutlass==4.2.0.0"')
+    assert (check.state, check.fix) == (CheckState.MISSING, 'python -m pip install "nvidia-cutlass==4.2.0.0"')
 
 
 def test_an_untested_version_is_a_warning(home, monkeypatch):
-    versions = dict(toolchain.versions()) | {"ziglang": "0.16.0"}
-    monkeypatch.setattr(toolchain, "versions", lambda: versions)
+    versions = dict(toolchain.installed_versions()) | {"ziglang": "0.16.0"}
+    monkeypatch.setattr(toolchain, "installed_versions", lambda: versions)
     check = named("Compilers and headers")
-    assert (check.state, check.fix) == (State.WARNING, 'python -m pip install "ziglang>=0.17,<0.18"')
+    assert (check.state, check.fix) == (CheckState.WARNING, 'python -m pip install "ziglang>=0.17,<0.18"')
 
 
 def test_a_weaker_sandbox_is_a_warning(home, monkeypatch):
-    monkeypatch.setenv(sandbox.MAX_LEVEL_VARIABLE, "none")
-    sandbox.available.cache_clear()
+    monkeypatch.setenv(MAX_LEVEL_VARIABLE, "none")
+    sandbox.probe_level.cache_clear()
     try:
         check = named("Sandbox")
     finally:
         monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE)
-        sandbox.available.cache_clear()
-    assert check.state is State.WARNING
+        sandbox.probe_level.cache_clear()
+    assert check.state is CheckState.WARNING
     assert "only resource limits" in check.detail
     assert "landlock" in check.fix
 
@@ -88,8 +91,8 @@ H200 = replace(device.KNOWN["sm_90a"], name="NVIDIA H200", present=True, uuid="G
 def test_every_gap_of_a_gpu_machine_has_its_fix(home, monkeypatch, tmp_path):
     monkeypatch.setattr(nvidia_tools, "_USUAL", ())
     monkeypatch.setenv("PATH", str(tmp_path))
-    checks = {name: report._guarded(name, check) for name, check in gpu.checks(H200)}
-    assert all(c.fix for c in checks.values() if c.state is not State.OK)
+    checks = {name: report._run_check(name, check) for name, check in gpu.list_checks(H200)}
+    assert all(c.fix for c in checks.values() if c.state is not CheckState.OK)
     assert "developer.nvidia.com/nsight-compute" in checks["Nsight Compute"].fix
     assert "CUDA Toolkit" in checks["compute-sanitizer"].fix
     assert "cutegen doctor --measure" in checks["Measured peaks"].fix
@@ -97,8 +100,8 @@ def test_every_gap_of_a_gpu_machine_has_its_fix(home, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(device.detect() is not None, reason="this machine's driver answers")
 def test_a_driver_that_does_not_answer_is_said(home):
-    check = report._guarded("GPU now", dict(gpu.checks(H200))["GPU now"])
-    assert check.state is State.MISSING
+    check = report._run_check("GPU now", dict(gpu.list_checks(H200))["GPU now"])
+    assert check.state is CheckState.MISSING
     assert "NVIDIA driver did not answer nvmlInit" in check.detail
     with pytest.raises(MachineError, match="no GPU in this machine"):
         report.measure()
@@ -107,8 +110,8 @@ def test_a_driver_that_does_not_answer_is_said(home):
 @pytest.mark.skipif("+cpu" not in toolchain.installed_version("torch"), reason="torch with CUDA")
 @pytest.mark.parametrize(("driver", "wheel"), [("13.0", "cu130"), ("12.8", "cu128"), ("12.4", "cu126")])
 def test_a_torch_without_cuda_is_repaired_for_this_driver(driver, wheel):
-    check = gpu.torch_cuda(replace(H200, driver=driver))
-    assert check.state is State.WARNING
+    check = gpu.check_torch_cuda(replace(H200, driver=driver))
+    assert check.state is CheckState.WARNING
     assert check.fix.endswith(f"torch --index-url https://download.pytorch.org/whl/{wheel}")
 
 
@@ -120,20 +123,20 @@ def test_counters_for_administrators_only_name_the_remedy(monkeypatch, tmp_path)
     monkeypatch.setattr(profiling, "PARAMETERS", params)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     params.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
-    check = gpu.profiler()
-    assert check.state is State.WARNING
+    check = gpu.check_profiler()
+    assert check.state is CheckState.WARNING
     assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
     params.write_text("RmProfilingAdminOnly: 0\n")
-    assert gpu.profiler().state is State.OK
+    assert gpu.check_profiler().state is CheckState.OK
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     params.write_text("RmProfilingAdminOnly: 1\n")
-    assert gpu.profiler().state is State.OK
+    assert gpu.check_profiler().state is CheckState.OK
 
 
 def test_who_holds_the_gpu_is_named():
-    assert "free" in gpu.device_lock(H200).detail
+    assert "free" in gpu.check_lock(H200).detail
     with lock.held(H200.uuid, "timing relu"):
-        detail = gpu.device_lock(H200).detail
+        detail = gpu.check_lock(H200).detail
     assert f"process {os.getpid()}" in detail
     assert "timing relu" in detail
     lock.path(H200.uuid).unlink()
@@ -145,8 +148,8 @@ def test_peaks_are_kept_per_device_and_a_broken_record_is_measured_again(home):
     peaks._path(H200).write_text(as_json.dump(found))
     assert peaks.load(H200) == found
     assert peaks.load(replace(H200, uuid="GPU-another")) is None
-    check = gpu.measured_peaks(H200)
-    assert check.state is State.OK
+    check = gpu.check_peaks(H200)
+    assert check.state is CheckState.OK
     assert "copy 4.20 TB/s" in check.detail
     assert "3 days ago" in check.detail
     peaks._path(H200).write_text("{}")

@@ -8,7 +8,7 @@ from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
@@ -40,7 +40,7 @@ def evaluator(tmp_path_factory):
     problem = Problem("single", "single", SINGLE, "here", (SMALL, LARGE, OWN))
     compiler = Compiler("sm_90a")
     with Reference(problem, tmp_path_factory.mktemp("single")) as reference:
-        yield Evaluator(problem, reference, CpuExecutor(), compiler, target("sm_90a"), keep=lambda _: "kept")
+        yield Evaluator(problem, reference, CpuExecutor(), compiler, choose_device("sm_90a"), keep=lambda _: "kept")
     compiler.close()
 
 

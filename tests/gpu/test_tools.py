@@ -180,7 +180,7 @@ def test_the_profiler_can_be_tried_out():
 
 
 def test_the_doctor_speaks_of_this_gpu():
-    checks = {c.name: c for c in report.doctor()}
+    checks = {c.name: c for c in report.run_checks()}
     assert detect().name in checks["GPU"].detail
     assert "MHz" in checks["GPU now"].detail
     for check in checks.values():

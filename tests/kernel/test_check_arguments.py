@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.kernel.check_arguments import check_arguments, parameter_types
+from cutegen_core.kernel.check_arguments import check_arguments, parse_parameters
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
 from cutegen_core.records.trial import KernelResources
 
@@ -78,7 +78,7 @@ def test_writing_to_an_input_is_warned_about() -> None:
 
 
 def test_types_with_commas_and_parentheses_are_one_parameter() -> None:
-    types = parameter_types(
+    types = parse_parameters(
         "void k<256, cute::Layout<cute::tuple<int, int>, cute::C<1>>>(float const*, Pair<int, (bool)1>, long)"
     )
     assert [t.base for t in types] == ["float", "Pair<int, (bool)1>", "long"]

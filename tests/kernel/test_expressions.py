@@ -100,7 +100,7 @@ def test_refusals(text: str, message: str) -> None:
 
 def test_a_size_must_be_whole() -> None:
     with pytest.raises(ExpressionError, match="a whole number is needed"):
-        parse_expression("eps * 2").integer(SCOPE)
+        parse_expression("eps * 2").evaluate_integer(SCOPE)
 
 
 def test_names_and_equality() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.kernel.kernel_file import parse
-from cutegen_core.kernel.screening import code_only, screen
+from cutegen_core.kernel.screening import blank_comments, screen
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import ScalarArgument, TensorArgument
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -90,7 +90,7 @@ def test_reads_every_section() -> None:
 
 
 def test_program_keeps_the_files_lines() -> None:
-    program = parse(RELU).program({"BLOCK": 512})
+    program = parse(RELU).to_cpp({"BLOCK": 512})
     head, _, body = program.partition("#line ")
     assert head == "constexpr int BLOCK = 512;\nconstexpr int ITEMS = 4;\n"
     number, rest = int(body.split()[0]), body.split("\n", 1)[1]
@@ -101,7 +101,7 @@ def test_program_keeps_the_files_lines() -> None:
 
 def test_parameter_kinds_become_cpp_types() -> None:
     before = "[params]\nA = 3\nB = 2.5\nC = true\nD = 5000000000\n"
-    program = parse(minimal(before=before)).program()
+    program = parse(minimal(before=before)).to_cpp()
     assert "constexpr int A = 3;" in program
     assert "constexpr float B = 2.5f;" in program
     assert "constexpr bool C = true;" in program
@@ -266,9 +266,9 @@ def test_names_of_the_signature_are_not_hidden() -> None:
 def test_parameters_chosen_from_outside_are_checked() -> None:
     kernel = parse(RELU)
     with pytest.raises(KernelFileError, match="no parameter 'BLOK' in this file; did you mean 'BLOCK'"):
-        kernel.program({"BLOK": 1})
+        kernel.to_cpp({"BLOK": 1})
     with pytest.raises(KernelFileError, match="parameter BLOCK is a whole number"):
-        kernel.program({"BLOCK": 1.5})
+        kernel.to_cpp({"BLOCK": 1.5})
 
 
 def test_huge_scratch_is_refused() -> None:
@@ -318,5 +318,5 @@ __host__ __device__ int f() { return 1'000'000; }
 __global__ void k() { char const* s = "k<<<1>>>()"; asm volatile("mov.u32 %0, %%laneid;" : "=r"(x)); }
 """
     assert screen(parse(minimal(code=code))) == ()
-    assert len(code_only(code)) == len(code)
-    assert code_only(code).count("\n") == code.count("\n")
+    assert len(blank_comments(code)) == len(code)
+    assert blank_comments(code).count("\n") == code.count("\n")

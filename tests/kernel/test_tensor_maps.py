@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from cutegen_core.kernel.check_arguments import check_arguments, parameter_types
+from cutegen_core.kernel.check_arguments import check_arguments, parse_parameters
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.kernel.screening import screen
-from cutegen_core.kernel.tensor_map_rules import broken_rule
+from cutegen_core.kernel.tensor_map_rules import find_broken_rule
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.problems import library
 from cutegen_core.records.errors import KernelFileError
@@ -144,7 +144,7 @@ def test_older_architectures_have_no_tensor_maps() -> None:
 
 def test_modes_have_their_rules_too() -> None:
     base = TensorMap("m", "x", "int32", 0, (8, 4, 4), (32, 128), (8, 2, 2), (1, 1, 1))
-    assert broken_rule(base, 128, 1 << 16) is None
+    assert find_broken_rule(base, 128, 1 << 16) is None
     for changed, key, message in (
         (replace(base, oob_fill="nan"), "oob_fill", "needs floating-point elements, x holds int32"),
         (replace(base, interleave="32B"), "swizzle", "interleave 32B needs swizzle 32B, not none"),
@@ -152,7 +152,7 @@ def test_modes_have_their_rules_too() -> None:
         (replace(base, dims=(8,) * 6, strides_bytes=(32,) * 5, box=(8,) * 6), "dims", "x has 6 dimensions"),
         (replace(base, box=(8, 256, 256), dims=(8, 4, 4)), "box", "box (8, 256, 256) is 2097152 bytes"),
     ):
-        broken = broken_rule(changed, 128, 1 << 16)
+        broken = find_broken_rule(changed, 128, 1 << 16)
         assert broken is not None
         assert (broken.key, message in broken.message) == (key, True), broken
 
@@ -187,7 +187,7 @@ def test_a_copied_tensor_map_is_refused_before_the_compiler() -> None:
 
 def bundle() -> Bundle:
     kernel = parse(GOOD)
-    types = parameter_types("k(cute::TmaDescriptor, cute::TmaDescriptor, void*)")
+    types = parse_parameters("k(cute::TmaDescriptor, cute::TmaDescriptor, void*)")
     problem = library.load("relu")
     return Bundle(
         "k", problem, kernel, kernel.defaults(), problem.workloads[0], signature(), {"k": types}, "sm_90a", "c" * 64,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.machine.sandbox import sandbox
-from cutegen_core.machine.sandbox.sandbox import Level, Policy
+from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, Policy, SandboxLevel
 from cutegen_core.records.errors import MachineError
 
-LEVELS = [Level.LANDLOCK_SECCOMP, Level.SECCOMP, Level.NONE]
+LEVELS = [SandboxLevel.LANDLOCK_SECCOMP, SandboxLevel.SECCOMP, SandboxLevel.NONE]
 PYTHON = Path(sys.executable).resolve()
 PYTHON_HOME = Path(sys.base_prefix).resolve()
 
@@ -24,15 +24,15 @@ enforced = pytest.mark.parametrize("level", LEVELS[:2], indirect=True)
 
 @pytest.fixture(params=LEVELS)
 def level(request, monkeypatch):
-    if request.param is Level.LANDLOCK_SECCOMP:
-        monkeypatch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
+    if request.param is SandboxLevel.LANDLOCK_SECCOMP:
+        monkeypatch.delenv(MAX_LEVEL_VARIABLE, raising=False)
     else:
-        monkeypatch.setenv(sandbox.MAX_LEVEL_VARIABLE, request.param.value)
-    sandbox.available.cache_clear()
-    if sandbox.available() is not request.param:
+        monkeypatch.setenv(MAX_LEVEL_VARIABLE, request.param.value)
+    sandbox.probe_level.cache_clear()
+    if sandbox.probe_level() is not request.param:
         pytest.skip(f"this kernel has no {request.param}")
     yield request.param
-    sandbox.available.cache_clear()
+    sandbox.probe_level.cache_clear()
 
 
 def policy(folder: Path, **changes) -> Policy:
@@ -68,7 +68,7 @@ def test_private_files_are_closed_where_landlock_is(level, tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     answer = attempt(f"print(open({str(secret)!r}).read())", inside)
-    assert ("canary" in answer) == (level is not Level.LANDLOCK_SECCOMP)
+    assert ("canary" in answer) == (level is not SandboxLevel.LANDLOCK_SECCOMP)
 
 
 def test_own_folder_is_open_at_every_level(level, tmp_path):
@@ -113,7 +113,7 @@ def test_threads_start_and_children_only_where_allowed(level, tmp_path):
 
 def test_only_granted_programs_run(level, tmp_path):
     other = "import os; os.execv('/bin/true', ['true'])"
-    assert (run_python(other, tmp_path, processes=True).returncode == 0) == (level is not Level.LANDLOCK_SECCOMP)
+    assert (run_python(other, tmp_path, processes=True).returncode == 0) == (level is not SandboxLevel.LANDLOCK_SECCOMP)
     assert run_python(other, tmp_path, execute=(Path("/bin/true").resolve(),), processes=True).returncode == 0
 
 
@@ -153,8 +153,9 @@ def test_no_core_dumps_and_no_new_privileges(level, tmp_path):
 def test_a_sealed_process_can_open_nothing(level):
     code = """
         from pathlib import Path
-        from cutegen_core.machine.sandbox import sandbox
-        sandbox.apply(sandbox.Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
+        from cutegen_core.machine.sandbox import confine
+        from cutegen_core.machine.sandbox.policy import Policy
+        confine.apply(Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
         try:
             open("/dev/null")
         except PermissionError:
@@ -167,16 +168,17 @@ def test_a_sealed_process_can_open_nothing(level):
 def test_other_threads_are_refused_and_a_wrong_level_is_named(monkeypatch):
     code = """
         import threading, time
-        from cutegen_core.machine.sandbox import sandbox
+        from cutegen_core.machine.sandbox import confine
+        from cutegen_core.machine.sandbox.policy import Policy
         threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
-        sandbox.apply(sandbox.Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
+        confine.apply(Policy(read=(), write=(), memory_bytes=1 << 30, cpu_seconds=5, file_bytes=0))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=os.environ)
     assert "before other threads start" in done.stderr
-    monkeypatch.setenv(sandbox.MAX_LEVEL_VARIABLE, "some")
-    sandbox.available.cache_clear()
+    monkeypatch.setenv(MAX_LEVEL_VARIABLE, "some")
+    sandbox.probe_level.cache_clear()
     with pytest.raises(MachineError, match="'some' is not a level"):
-        sandbox.available()
+        sandbox.probe_level()
 
 
 def test_missing_tools_and_paths_are_the_machines_fault(tmp_path):
@@ -184,7 +186,7 @@ def test_missing_tools_and_paths_are_the_machines_fault(tmp_path):
         sandbox.run(
             ["/no/such/tool"], policy(tmp_path), cwd=tmp_path, env={}, timeout_s=5, output_limit_bytes=1000
         )  # fmt: skip
-    if sandbox.available() is Level.LANDLOCK_SECCOMP:
+    if sandbox.probe_level() is SandboxLevel.LANDLOCK_SECCOMP:
         with pytest.raises(MachineError, match="cannot grant /no/such/folder"):
             run_python("pass", tmp_path, read=(Path("/no/such/folder"),))
 

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutegen_core.machine.visible_text import escaped, visible
+from cutegen_core.machine.visible_text import escape_html, show_hidden
 from tests.hostile_strings import STRINGS, SURROGATE
 
 HIDING = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -17,24 +17,25 @@ DRAWN = set(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0
 
 @given(st.text(st.characters()) | st.sampled_from((*STRINGS, SURROGATE)))
 def test_no_character_hides(text: str) -> None:
-    shown = visible(text)
+    shown = show_hidden(text)
     assert not {c for c in shown if unicodedata.category(c) in HIDING} - {"\n", "\t"} - DRAWN
-    assert visible(shown) == shown
+    assert show_hidden(shown) == shown
     shown.encode()
 
 
 def test_every_hidden_character_has_a_stand_in() -> None:
     hidden = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) in HIDING and c not in "\n\t"]
-    assert {c for c in hidden if visible(c) == c} == DRAWN
+    assert {c for c in hidden if show_hidden(c) == c} == DRAWN
 
 
 def test_stand_ins_name_what_they_stand_for() -> None:
-    assert visible("a\x1b[31m\r\nb\tc\rd") == "a⟨ESC⟩[31m\nb\tc⟨CR⟩d"
+    assert show_hidden("a\x1b[31m\r\nb\tc\rd") == "a⟨ESC⟩[31m\nb\tc⟨CR⟩d"
     assert (
-        visible("\u202e \u200b \x7f \x85 \ud83d \U000e0041") == "⟨U+202E⟩ ⟨U+200B⟩ ⟨U+007F⟩ ⟨U+0085⟩ ⟨U+D83D⟩ ⟨U+E0041⟩"
+        show_hidden("\u202e \u200b \x7f \x85 \ud83d \U000e0041")
+        == "⟨U+202E⟩ ⟨U+200B⟩ ⟨U+007F⟩ ⟨U+0085⟩ ⟨U+D83D⟩ ⟨U+E0041⟩"
     )
-    assert visible("naïve 日本 مرحبا ⚠️ 🏳") == "naïve 日本 مرحبا ⚠️ 🏳"
+    assert show_hidden("naïve 日本 مرحبا ⚠️ 🏳") == "naïve 日本 مرحبا ⚠️ 🏳"
 
 
 def test_text_for_html() -> None:
-    assert escaped("<a title=\"'\x00'\">&amp;") == "&lt;a title=&quot;&#x27;⟨NUL⟩&#x27;&quot;&gt;&amp;amp;"
+    assert escape_html("<a title=\"'\x00'\">&amp;") == "&lt;a title=&quot;&#x27;⟨NUL⟩&#x27;&quot;&gt;&amp;amp;"

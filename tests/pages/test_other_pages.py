@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.cli import main
-from cutegen_core.machine.device import detect, target
+from cutegen_core.machine.device import choose_device, detect
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from pages.components.problems import new_session
@@ -84,7 +84,7 @@ def test_where_a_session_would_run_is_said_of_the_chosen_target(store: Store) ->
     page = framed()
     page.selectbox(key="new-arch-any").select("sm_80").run()
     assert "Runs on the CPU emulator: kernels are tested, not timed." in shown(page)
-    here = replace(target("sm_80"), name="A100 of this machine", present=True)
+    here = replace(choose_device("sm_80"), name="A100 of this machine", present=True)
     assert new_session.runs_on(here).startswith("Runs on this machine's GPU (A100 of this machine): ")
 
 
@@ -117,7 +117,7 @@ def test_after_a_measurement_the_doctor_looks_again(
     if detect() is not None:
         pytest.skip("would measure the GPU of this machine")
     doctor.look_again()
-    monkeypatch.setattr(doctor, "detect", lambda: replace(target("sm_90a"), present=True))
+    monkeypatch.setattr(doctor, "detect", lambda: replace(choose_device("sm_90a"), present=True))
     page = found(framed("setup"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "elsewhere"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.evaluate.stages.watch import Quiet, Watch
-from cutegen_core.machine.device import Device, target
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
 from cutegen_core.records.candidate import Author, Candidate, content_key
@@ -46,7 +46,7 @@ class ScriptedEvaluator:
     """Plays `evaluate.port.CandidateEvaluator`; `tried` lists the sources it was given, in order."""
 
     problem: Problem
-    device: Device = field(default_factory=lambda: target("sm_90a"))
+    device: Device = field(default_factory=lambda: choose_device("sm_90a"))
     measures_speed: bool = False
     can_profile: bool = False
     peaks: Peaks | None = None

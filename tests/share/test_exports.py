@@ -211,7 +211,7 @@ def test_expressions_in_cpp_and_python_mean_the_same(tmp_path):
         f"int main() {{\n  X x; std::int64_t n = 5, m = 3; (void)m;\n{lines}}}\n"
     )
     own = shutil.which("c++")  # zig builds its C++ library first, which takes minutes
-    compiler = [own] if own else [*toolchain.zig(), "c++"]
+    compiler = [own] if own else [*toolchain.find_zig(), "c++"]
     subprocess.run([*compiler, "-std=c++17", "-w", "-o", "t", "t.cpp"], cwd=tmp_path, check=True)
     printed = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=True).stdout.split()
     for (expression, want), got in zip(wanted, printed, strict=True):

@@ -84,7 +84,9 @@ class Compiler:
         self.arch = arch
         self.limits = limits or Limits()
         self._cache = cache or cache_dir("compile")
-        self._fingerprint = repr((_FORMAT, arch, compile_server.options(arch), _prelude_key(), toolchain.versions()))
+        self._fingerprint = repr(
+            (_FORMAT, arch, compile_server.options(arch), _prelude_key(), toolchain.installed_versions())
+        )
         self._server = Worker(
             "cutegen_core.execute.compiler.compile_server",
             [arch, str(cache_dir("prelude"))],
@@ -107,7 +109,7 @@ class Compiler:
         refused = check_includes(kernel.body, kernel.body_line, compile_server.include_dirs())
         if refused:
             return _failed(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
-        program, names = kernel.program(params), kernel.kernel_names()
+        program, names = kernel.to_cpp(params), kernel.kernel_names()
         entry = self._cache / content_key("\0".join((self._fingerprint, program, *names, *_launch_lines(kernel))))
         result = _load(entry)
         if result is None:

@@ -31,7 +31,8 @@ from typing import Any
 
 from cutegen_core.execute.compiler import nvrtc
 from cutegen_core.machine import toolchain
-from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox import confine, sandbox
+from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
 from cutegen_core.machine.worker import Message, serve
 from cutegen_core.records.errors import MachineError
 
@@ -63,7 +64,7 @@ class Limits:
 
 def include_dirs() -> tuple[Path, ...]:
     """The only folders a candidate may include from; the prelude's own come first."""
-    return (PRELUDE, PRELUDE / "std", *toolchain.include_dirs())
+    return (PRELUDE, PRELUDE / "std", *toolchain.find_include_dirs())
 
 
 def options(arch: str) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ class Server:
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
         self._options = options(arch)
-        self._nvrtc = nvrtc.Nvrtc(toolchain.nvrtc_library(), toolchain.nvrtc_builtins())
+        self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
 
     def handle(self, request: Message) -> Message:
@@ -127,7 +128,7 @@ class Server:
             os.environ["TMPDIR"] = str(temporary)
             os.chdir(temporary)
             _close_all_but(writing)
-            level = sandbox.apply(self._policy(limits, temporary))
+            level = confine.apply(self._policy(limits, temporary))
             precompiled = () if _TENSOR_CORES.search(program) else (f"-use-pch={self._pch}",)
             done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, [*self._options, *precompiled], names)
             _send(writing, done, level, limits.log_bytes)
@@ -137,9 +138,9 @@ class Server:
             sys.stderr.flush()
             os._exit(1)
 
-    def _policy(self, limits: Limits, temporary: Path) -> sandbox.Policy:
-        return sandbox.Policy(
-            read=(PRELUDE, *toolchain.include_dirs(), self._pch),
+    def _policy(self, limits: Limits, temporary: Path) -> Policy:
+        return Policy(
+            read=(PRELUDE, *toolchain.find_include_dirs(), self._pch),
             write=(temporary,),
             memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
             cpu_seconds=int(limits.seconds) + 1,
@@ -147,7 +148,7 @@ class Server:
         )
 
 
-def _send(fd: int, done: nvrtc.Compiled, level: sandbox.Level, log_bytes: int) -> None:
+def _send(fd: int, done: nvrtc.Compiled, level: SandboxLevel, log_bytes: int) -> None:
     log = done.log.encode()
     head: dict[str, Any] = {
         "code": done.code,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import Policy
 from cutegen_core.records.errors import MachineError, WorkerLimitError
 
 _TIMEOUT_S = 60.0
@@ -69,10 +70,14 @@ def disassemble(cubin: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="cutegen-") as folder:
         path = Path(folder) / "candidate.cubin"
         path.write_bytes(cubin)
-        policy = sandbox.Policy(
-            read=(path,), write=(), memory_bytes=_MEMORY_BYTES, cpu_seconds=int(_TIMEOUT_S), file_bytes=0
-        )
-        command = [str(toolchain.nvdisasm()), "--print-code", "--print-line-info-inline", "--no-dataflow", str(path)]
+        policy = Policy(read=(path,), write=(), memory_bytes=_MEMORY_BYTES, cpu_seconds=int(_TIMEOUT_S), file_bytes=0)
+        command = [
+            str(toolchain.find_nvdisasm()),
+            "--print-code",
+            "--print-line-info-inline",
+            "--no-dataflow",
+            str(path),
+        ]
         done = sandbox.run(
             command, policy, cwd=Path(folder), env={}, timeout_s=_TIMEOUT_S, output_limit_bytes=_MOST_SASS_BYTES
         )
@@ -116,7 +121,7 @@ def _sections(sass: str) -> Iterator[tuple[str, str]]:
 
 
 def _shortened(sass: str) -> str:
-    for folder in sorted(toolchain.include_dirs(), key=lambda f: -len(str(f))):
+    for folder in sorted(toolchain.find_include_dirs(), key=lambda f: -len(str(f))):
         sass = sass.replace(f'"{folder}/', '"')
     sass = re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
     return _PLACES.sub(_place, sass)

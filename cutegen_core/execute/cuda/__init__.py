@@ -9,7 +9,7 @@ front, no expected value is ever in its context, and the context's end takes eve
 
 Walls, tried out on an H200 (driver 580, CUDA 13.0, Linux 6.18) as root and as nobody. The driver needs files until its
 context stands: below Landlock it starts only where its devices (with ioctl), /dev/null, /dev/shm and /proc/self may be
-written. After that it needs none: under the strictest system-call filter (`sandbox.seal`: no file, socket, program or
+written. After that it needs none: under the strictest system-call filter (`confine.seal`: no file, socket, program or
 other process) modules load, kernels of every kind launch and print, and memory of other processes is imported. So a
 runner is sealed before it knows its candidate, and Landlock would have nothing left to deny. Not limited: the address
 space (the driver reserves hundreds of gigabytes of it), and what a kernel does inside its own context.

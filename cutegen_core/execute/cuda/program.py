@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from cutegen_core.execute.port import Built
-from cutegen_core.kernel.check_arguments import parameter_types
+from cutegen_core.kernel.check_arguments import parse_parameters
 from cutegen_core.records.launch import Argument, Dim3, Launch, LaunchPlan, ScalarArgument, TensorArgument, TensorMap
 from cutegen_core.records.problem import ITEMSIZE
 
@@ -140,7 +140,7 @@ def program_of(built: Built, plan: LaunchPlan) -> Program:
 
 
 def _joined(launch: Launch, function: Function) -> Step:
-    types = parameter_types(function.signature)
+    types = parse_parameters(function.signature)
     floating = [types[i].base in _FLOATING if i < len(types) else False for i in range(len(launch.args))]
     return Step(
         kernel=launch.kernel,

@@ -1,7 +1,7 @@
 """The process that runs one candidate, over memory somebody else owns; torch-free. `runner_process` starts it.
 
 1. Before the candidate is known: driver, context, stream, what measuring needs. Then it shuts itself in
-   (`sandbox.seal`: no file, socket or program can be opened any more; importing memory and loading modules need none).
+   (`confine.seal`: no file, socket or program can be opened any more; importing memory and loading modules need none).
 2. `load`: imports a program's buffer sets, inputs read-only, outputs read-write, each ending at unmapped addresses,
    and allocates the scratch.
 3. `run`, `measure`: load the module afresh, so that no global variable outlives a phase, launch, and ask the stream
@@ -30,7 +30,7 @@ from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.shared_memory import SharedMemory
 from cutegen_core.execute.cuda.wire import Channel, Message, end_with
-from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox import confine
 from cutegen_core.records.errors import MachineError
 
 _LOG_BYTES = 1 << 20
@@ -126,7 +126,7 @@ def main() -> None:
         stream = driver.create_stream()
         runner = Runner(stream, SharedMemory(gpu), Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
         driver.finish(stream, time.monotonic() + 10.0)
-        channel.send({"sandbox": sandbox.seal(_LOG_BYTES)})
+        channel.send({"sandbox": confine.seal(_LOG_BYTES)})
     except MachineError as error:
         channel.send({"machine_error": str(error)})
         return

@@ -19,6 +19,7 @@ from cutegen_core.execute.port import Built
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import Policy
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Diagnostic, Status
 
@@ -53,7 +54,7 @@ def build(
     started = time.monotonic()
     names = kernel.kernel_names()
     try:
-        source = translate(kernel.program(params), names, toolchain.include_dirs())
+        source = translate(kernel.to_cpp(params), names, toolchain.find_include_dirs())
     except SourceError as error:
         return _failed(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
     folder = cache / "builds" / _key(installed, source, checked)
@@ -117,8 +118,13 @@ def _check_prelude(log: str, installed: Installation) -> None:
 
 
 def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float) -> sandbox.Completed:
-    reads = (installed.headers, runtime_sources(), *installed.compiler.reads, *(p for p in toolchain.include_dirs()))
-    policy = sandbox.Policy(
+    reads = (
+        installed.headers,
+        runtime_sources(),
+        *installed.compiler.reads,
+        *(p for p in toolchain.find_include_dirs()),
+    )
+    policy = Policy(
         read=tuple(dict.fromkeys(reads)), write=(scratch,), memory_bytes=_MEMORY_BYTES,
         cpu_seconds=math.ceil(timeout_s), file_bytes=_FILE_BYTES,
     )  # fmt: skip

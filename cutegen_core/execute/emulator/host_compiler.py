@@ -93,7 +93,7 @@ def environment(cache: Path) -> Mapping[str, str]:
 
 
 def _zig() -> HostCompiler:
-    zig = Path(toolchain.zig()[0])
+    zig = Path(toolchain.find_zig()[0])
     library = zig.parent / "lib"
     system = [word for name in _ZIG_INCLUDES for word in ("-isystem", str(library / name))]
     defines = [f"-D{name}" for name in _LIBCXX]

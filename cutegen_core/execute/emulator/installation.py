@@ -58,10 +58,10 @@ def install(cache: Path, progress: Progress) -> Installation:
     """
     compiler = host_compiler.find()
     # A precompiled prelude names its headers by absolute path: a moved workspace or program builds its own.
-    known = repr((compiler, sorted(toolchain.versions().items()), cache.absolute(), runtime_sources()))
+    known = repr((compiler, sorted(toolchain.installed_versions().items()), cache.absolute(), runtime_sources()))
     headers = cache / f"headers-{_digest(known, _header_sources())}"
     runner = cache / f"runner-{_digest(known, _runner_sources())}"
-    includes = (headers / "overlay", *dict.fromkeys(toolchain.include_dirs()), *_cccl())
+    includes = (headers / "overlay", *dict.fromkeys(toolchain.find_include_dirs()), *_cccl())
     flags = tuple(word for path in includes for word in ("-isystem", str(path)))
     _make(headers, cache, _header_edges(compiler, flags), progress, "header overlay and preludes (once, half a minute)")
     _make(runner, cache, _runner_edges(compiler), progress, "runner (once, a few seconds)")
@@ -84,7 +84,7 @@ def _runner_sources() -> list[Path]:
 
 
 def _cccl() -> tuple[Path, ...]:
-    return tuple(d / "cccl" for d in toolchain.include_dirs() if (d / "cccl").is_dir())
+    return tuple(d / "cccl" for d in toolchain.find_include_dirs() if (d / "cccl").is_dir())
 
 
 def _digest(known: str, sources: Sequence[Path]) -> str:
@@ -129,7 +129,7 @@ def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[
         sys.executable,
         "-m",
         "cutegen_core.execute.emulator.overlay",
-        *map(str, toolchain.include_dirs()[:2]),
+        *map(str, toolchain.find_include_dirs()[:2]),
         "overlay",
     ]
     edges = [_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]

@@ -23,6 +23,7 @@ from cutegen_core.execute.emulator.symbolise import Symboliser
 from cutegen_core.execute.port import Executed, Execution
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.launch import Argument, Launch, TensorArgument, TensorMap, TensorMapArgument
 from cutegen_core.records.problem import ITEMSIZE
@@ -111,7 +112,7 @@ def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
     yield f"timeout_ms {int(execution.timeout_s * 1000)}"
     yield f"workers {len(os.sched_getaffinity(0))}"
     yield f"poison {execution.poison}"
-    yield f"open_walls {int(sandbox.available() is sandbox.Level.NONE)}"
+    yield f"open_walls {int(sandbox.probe_level() is SandboxLevel.NONE)}"
     numbers: dict[str, int] = {}
     for role, name, size, item, zero, path in _buffers(execution):
         numbers[name] = len(numbers)

@@ -71,4 +71,4 @@ class CpuExecutor:
 
     def describe(self) -> str:
         """What runs the kernels and under which sandbox level."""
-        return f"CPU emulator ({self.prepare().compiler.version}; sandbox: {sandbox.available()})"
+        return f"CPU emulator ({self.prepare().compiler.version}; sandbox: {sandbox.probe_level()})"

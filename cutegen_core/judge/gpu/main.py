@@ -20,8 +20,8 @@ import sysconfig
 from pathlib import Path
 
 from cutegen_core import PACKAGE
-from cutegen_core.machine.sandbox import landlock, sandbox, syscall_filter
-from cutegen_core.machine.sandbox.sandbox import MAX_LEVEL_VARIABLE, Level
+from cutegen_core.machine.sandbox import confine, landlock, syscall_filter
+from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.machine.worker import inherited_descriptors, serve
 
 OWNER, COMPILER = "owner", "compiler"
@@ -44,21 +44,21 @@ def main() -> None:
     serve(handler.handle)
 
 
-def shut_in(home: Path, *, programs: bool) -> Level:
+def shut_in(home: Path, *, programs: bool) -> SandboxLevel:
     """Narrows this process, whose driver threads run already; returns what is enforced."""
     asked = os.environ.get(MAX_LEVEL_VARIABLE, "")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sandbox.give_up_privileges()
+    confine.give_up_privileges()
     files = not asked and landlock.enter(
         read=_existing([*_READ, *_python()]),
         write=_existing([str(home), "/proc/self", "/dev/shm"]),
         devices=_existing(["/dev"]),
         execute=_existing([*_EXECUTE, *_python()]) if programs else (),
     )
-    calls = asked != Level.NONE and syscall_filter.install(
+    calls = asked != SandboxLevel.NONE and syscall_filter.install(
         files="write" if files else "read", processes=programs, may_exec=programs
     )
-    return Level.NONE if not calls else Level.LANDLOCK_SECCOMP if files else Level.SECCOMP
+    return SandboxLevel.NONE if not calls else SandboxLevel.LANDLOCK_SECCOMP if files else SandboxLevel.SECCOMP
 
 
 def _keep_compilers_home(home: Path) -> None:

@@ -23,7 +23,8 @@ from typing import NoReturn
 
 from cutegen_core import PACKAGE
 from cutegen_core.machine.sandbox import syscall_filter
-from cutegen_core.machine.sandbox.sandbox import Level, Policy, apply
+from cutegen_core.machine.sandbox.confine import apply
+from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
 from cutegen_core.machine.worker import Message, serve
 
 _CPU_SECONDS = 24 * 3600
@@ -53,10 +54,10 @@ def main() -> None:
     if forks:
         # torch imports 800 more modules at its first fake tensor (1 s): once here instead of in every child
         handle({"operation": "graph", "source": _WARM_UP, "origin": "warm-up"})
-    serve(_forked(handle, filtered=level is not Level.NONE) if forks else handle)
+    serve(_forked(handle, filtered=level is not SandboxLevel.NONE) if forks else handle)
 
 
-def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> Level:
+def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> SandboxLevel:
     """Narrows this process; the worker's private home stays writable for torch's temporary files."""
     home = Path(os.environ["HOME"])
     return apply(

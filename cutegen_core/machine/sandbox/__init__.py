@@ -1,1 +1,1 @@
-"""Shut a child process in: file system rules (Landlock), a system-call filter and resource limits."""
+"""Confine a child process: file system rules (Landlock), a system-call filter and resource limits."""

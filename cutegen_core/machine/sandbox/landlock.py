@@ -1,6 +1,7 @@
-"""Landlock: a process gives up, for good, every file it was not granted.
+"""Restrict the calling process with Landlock to the files it is granted; this cannot be undone.
 
-The kernel's numbers: include/uapi/linux/landlock.h; a right an older kernel does not know stays unrestricted there.
+Source of the numbers: the Linux kernel's include/uapi/linux/landlock.h. A right that an older kernel does not know
+stays unrestricted on that kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LIBC.syscall.restype = ctypes.c_long
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _FS_EXECUTE, _FS_WRITE_FILE, _FS_READ_FILE, _FS_READ_DIR, _FS_TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _FS_RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
-"""How many of the file rights' bits a kernel of that ABI knows; the last entry holds for newer ones."""
+"""Number of file rights known by a kernel of ABI 0, 1, 2, ...; the last entry holds for newer ABIs."""
 _FS_IOCTL = 1 << 15
 _FS_FILE_RIGHTS = _FS_EXECUTE | _FS_WRITE_FILE | _FS_READ_FILE | _FS_TRUNCATE | _FS_IOCTL
 _FS_DEVICES = 1 << 6 | 1 << 11 | _FS_IOCTL
@@ -36,10 +37,10 @@ class _PathBeneath(ctypes.Structure):
 def enter(
     *, read: Sequence[Path], write: Sequence[Path], execute: Sequence[Path], devices: Sequence[Path] = ()
 ) -> bool:
-    """Leaves the calling thread these files, and no TCP; False when this kernel has no Landlock.
+    """Restrict the calling thread to these files and deny TCP; return False if this kernel has no Landlock.
 
     Args:
-        devices: may be read, written and controlled (ioctl), as a driver's library does.
+        devices: device files to read, write and control (ioctl), as a driver's library does.
 
     Raises:
         MachineError: a path is missing, or the kernel refuses.
@@ -80,6 +81,6 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def check(result: int, what: str) -> None:
-    """Raises MachineError when a system call failed."""
+    """Raise MachineError if a system call failed."""
     if result < 0:
         raise MachineError(f"the sandbox could not be set up: {what}: {os.strerror(ctypes.get_errno())}.")

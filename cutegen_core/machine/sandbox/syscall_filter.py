@@ -1,7 +1,7 @@
-"""The seccomp filter of the sandbox: which system calls a process keeps (x86-64 Linux).
+"""Install the sandbox's seccomp filter, which decides the system calls a process may make (x86-64 Linux).
 
-A denied call fails with EPERM, as if the user lacked the right; calls newer than this table, and those whose arguments
-a filter cannot see (`clone3`, `openat2`, io_uring), fail with ENOSYS, so that the C library takes the older way.
+A denied call fails with EPERM, as if the user lacked the right. Calls newer than this table, and calls whose arguments
+a filter cannot inspect (`clone3`, `openat2`, io_uring), fail with ENOSYS, so that the C library uses the older calls.
 Numbers: arch/x86/entry/syscalls/syscall_64.tbl; filter format: https://docs.kernel.org/userspace-api/seccomp_filter.html.
 """
 
@@ -26,7 +26,7 @@ _OTHER_PROCESSES = {
     "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_send_signal": 424,
     "pidfd_open": 434, "pidfd_getfd": 438, "process_madvise": 440, "process_mrelease": 448, "migrate_pages": 256,
     "move_pages": 279, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
-    "setpgid": 109, "setsid": 112,  # nobody leaves the group that will be killed
+    "setpgid": 109, "setsid": 112,  # every child stays in the process group that is killed at the end
 }  # fmt: skip
 _KERNEL = {
     "personality": 135, "pivot_root": 155, "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165,
@@ -63,16 +63,16 @@ _SET_MODE_FILTER, _TSYNC, _SECCOMP = 1, 1, 317
 
 
 def install(*, files: FileAccess, processes: bool, may_exec: bool) -> bool:
-    """Filters the calling process from now on; False when this kernel or processor has no seccomp filters.
+    """Filter the calling process from now on; return False if this kernel or processor has no seccomp filters.
 
     Args:
-        files: "none": nothing can be opened; "read": nothing opened for writing, nothing renamed or deleted.
-        processes: children may be started (never in new namespaces).
-        may_exec: the process may become another program.
+        files: "none": no file can be opened; "read": files can be read, but not written, renamed or deleted.
+        processes: whether it may start children (never in new namespaces).
+        may_exec: whether it may execute another program.
     """
     if platform.machine() != "x86_64":
         return False
-    code = program(files=files, processes=processes, may_exec=may_exec)
+    code = build_filter(files=files, processes=processes, may_exec=may_exec)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -84,10 +84,10 @@ def install(*, files: FileAccess, processes: bool, may_exec: bool) -> bool:
     raise MachineError(f"the system-call filter was refused: {os.strerror(problem)}.")
 
 
-def program(*, files: FileAccess, processes: bool, may_exec: bool) -> bytes:
-    """The filter as an array of `struct sock_filter`, for `install` or for a program that filters itself."""
-    code = _Code()
-    code.architecture()
+def build_filter(*, files: FileAccess, processes: bool, may_exec: bool) -> bytes:
+    """Return the filter as an array of `struct sock_filter`, for `install` or for a program that filters itself."""
+    code = _FilterBuilder()
+    code.require_architecture()
     code.deny((*_NETWORK.values(), *_OTHER_PROCESSES.values(), *_KERNEL.values()))
     code.deny((_CLONE3, _OPENAT2, *_IO_URING), errno.ENOSYS)
     code.deny_argument_bits(_CLONE, 0, _CLONE_NAMESPACES)
@@ -107,18 +107,18 @@ def program(*, files: FileAccess, processes: bool, may_exec: bool) -> bytes:
     return code.finish()
 
 
-class _Code:
-    """Assembles the filter; the number of the call is in the accumulator between two checks."""
+class _FilterBuilder:
+    """Assembler of the filter. Between two checks the accumulator holds the number of the system call."""
 
     def __init__(self) -> None:
         self._instructions = bytearray()
 
-    def architecture(self) -> None:
+    def require_architecture(self) -> None:
         self._emit(_LOAD, _ARCHITECTURE)
         self._emit(_JUMP_EQUAL, _AUDIT_ARCH_X86_64, 1, 0)
         self._emit(_RETURN, _KILL_PROCESS)
         self._emit(_LOAD, _NUMBER)
-        self._emit(_JUMP_GREATER_EQUAL, _NEWEST_KNOWN + 1, 0, 1)  # the x32 calls lie above too
+        self._emit(_JUMP_GREATER_EQUAL, _NEWEST_KNOWN + 1, 0, 1)  # x32 calls are numbered above too
         self._emit(_RETURN, _ERRNO | errno.ENOSYS)
 
     def deny(self, calls: Iterable[int], error: int = errno.EPERM) -> None:

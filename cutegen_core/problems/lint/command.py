@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutegen_core.judge.reference import start_worker
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import linting
@@ -54,7 +54,7 @@ def lint(arguments: argparse.Namespace) -> int:
 
 def _linted(problem: Problem, worker: Worker) -> Linted:
     try:
-        return Linted(problem.name, linting.lint(problem, target(None), worker=worker), "")
+        return Linted(problem.name, linting.lint(problem, choose_device(None), worker=worker), "")
     except ProblemError as error:
         return Linted(problem.name, (), str(error))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from cutegen_core.kernel.screening import code_only
+from cutegen_core.kernel.screening import blank_comments
 
 _FEATURES: Mapping[str, str] = {
     "Tensor": r"\bmake_tensor\b",
@@ -27,6 +27,6 @@ _FEATURES: Mapping[str, str] = {
 
 def cute_features(source: str) -> Mapping[str, int]:
     """Return feature -> number of uses; unused features are left out."""
-    code = code_only(source)
+    code = blank_comments(source)
     counts = {name: len(re.findall(pattern, code)) for name, pattern in _FEATURES.items()}
     return {name: count for name, count in counts.items() if count}

@@ -16,7 +16,7 @@ from pathlib import Path
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
-from cutegen_core.kernel.check_arguments import ParameterType, parameter_types
+from cutegen_core.kernel.check_arguments import ParameterType, parse_parameters
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.kernel.plan_records import LaunchSpec
@@ -136,7 +136,7 @@ def build(
         params={**kernel.defaults(), **(params or {})},
         workload=workload,
         signature=signature or _signature(problem, workload),
-        types={k.kernel: parameter_types(k.signature) for k in kernels or _compiled(kernel, arch)},
+        types={k.kernel: parse_parameters(k.signature) for k in kernels or _compiled(kernel, arch)},
         arch=arch,
         candidate=candidate,
         origin=one_line(origin),

@@ -135,7 +135,7 @@ def nvcc_flags(arch: str) -> tuple[str, ...]:
 
 def device_code(bundle: Bundle) -> str:
     """Includes, parameters and the candidate's own C++, to be compiled by nvcc."""
-    constants = bundle.kernel.program(bundle.params).partition("#line ")[0]
+    constants = bundle.kernel.to_cpp(bundle.params).partition("#line ")[0]
     body = bundle.kernel.body.replace("\r\n", "\n").strip("\n")
     parameters = f"// The plan's parameters.\n{constants}\n" if constants else ""
     return f"{PROLOGUE}\n{parameters}// The kernel.\n{body}\n"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import Policy
 from cutegen_core.machine.worker import child_environment
 from cutegen_core.records.errors import UsageError
 from cutegen_core.share.exports.host_cpp import nvcc_flags
@@ -48,7 +49,15 @@ def check(source: str, arch: str) -> Check:
         folder = Path(name)
         (folder / "kernel.cu").write_text(source, encoding="utf-8")
         done = sandbox.run(
-            [str(nvcc), *nvcc_flags(arch), f"-I{toolchain.include_dirs()[0]}", "-c", "kernel.cu", "-o", "kernel.o"],
+            [
+                str(nvcc),
+                *nvcc_flags(arch),
+                f"-I{toolchain.find_include_dirs()[0]}",
+                "-c",
+                "kernel.cu",
+                "-o",
+                "kernel.o",
+            ],
             _policy(nvcc, folder),
             cwd=folder,
             env={**child_environment(folder), "PATH": f"{nvcc.parent}:/usr/bin:/bin"},
@@ -61,11 +70,11 @@ def check(source: str, arch: str) -> Check:
     return Check(True, f"compiled with nvcc for {arch} in {done.seconds:.0f} s")
 
 
-def _policy(nvcc: Path, folder: Path) -> sandbox.Policy:
+def _policy(nvcc: Path, folder: Path) -> Policy:
     toolkit = nvcc.parent.parent
     programs = tuple(p for p in (toolkit, Path("/usr"), Path("/bin"), Path("/etc/alternatives")) if p.exists())
-    return sandbox.Policy(
-        read=(toolkit, toolchain.include_dirs()[0]),
+    return Policy(
+        read=(toolkit, toolchain.find_include_dirs()[0]),
         write=(folder,),
         execute=programs,
         memory_bytes=16 << 30,

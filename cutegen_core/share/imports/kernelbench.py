@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
@@ -138,7 +138,7 @@ def _said(metadata: object) -> str:
 
 
 def _session(store: Store, folder: Path, level: int, problem: int, steps: list[ImportedStep]) -> str:
-    origin = f"imported from {visible(folder.name)} (KernelBench run)"
+    origin = f"imported from {show_hidden(folder.name)} (KernelBench run)"
     name = f"kernelbench_level{level}_problem{problem}"
     title = f"KernelBench level {level} problem {problem}"
     return build_session(store, Problem(name, title, "", origin, ()), origin, title, steps)

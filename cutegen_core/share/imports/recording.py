@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records import as_json, older
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import StoreError
@@ -59,7 +59,7 @@ def _store(store: Store, path: Path, blobs: dict[str, bytes], events: list[Recor
     first = events[0].event if events else None
     if not isinstance(first, SessionCreated):
         raise StoreError(f"{path.name} does not begin with a session")
-    settings = replace(first.settings, origin=f"imported from {visible(path.name)}")
+    settings = replace(first.settings, origin=f"imported from {show_hidden(path.name)}")
     events[0] = replace(events[0], event=SessionCreated(settings))
     state = fold(events)
     note = f"{len(events)} events, {len(blobs)} texts"

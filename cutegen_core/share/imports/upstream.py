@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
@@ -224,7 +224,7 @@ def _session(store: Store, path: Path, nodes: Sequence[Node], steps: Sequence[Im
     first = next((n for n in nodes if n.fields), nodes[0])
     ref = first.fields.get("ref")
     name = Path(_problem_name(first, path)).stem
-    origin = f"imported from {visible(path.name)} (upstream CuTeGen)"
+    origin = f"imported from {show_hidden(path.name)} (upstream CuTeGen)"
     problem = Problem(name, name.replace("_", " "), ref if isinstance(ref, str) else "", origin, ())
     baseline = _latency(first.fields.get("ref_time") or {}, [])
     title = f"{problem.title}, upstream CuTeGen" + (f", reference {baseline:.4g} ms" if baseline else "")

@@ -9,7 +9,7 @@ from typing import Literal
 import jinja2
 from markupsafe import Markup
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.share.slides import svg
 from cutegen_core.share.slides.slides import OpeningSlide, ResultSlide, Slide, StepSlide
 
@@ -19,7 +19,7 @@ Pane = Literal["change", "kernel", "speed"]
 
 def _shown(value: object) -> object:
     """Text with what would not show made visible; markup and numbers as they are."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return show_hidden(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 
 STYLE = (Path(__file__).parent / "templates" / "chart.css").read_text(encoding="utf-8")
 
@@ -32,20 +32,20 @@ class Picture(NamedTuple):
         """For a page that takes no SVG in its HTML: an image, which brings its own style and cannot run anything."""
         data = base64.b64encode(self._svg(f"<style>{STYLE}</style>").encode()).decode()
         return Markup('<img class="pr-picture" alt="{}" src="data:image/svg+xml;base64,{}">').format(
-            visible(self.label), data
+            show_hidden(self.label), data
         )
 
     def _svg(self, style: str) -> Markup:
         opening = (
             '<svg xmlns="http://www.w3.org/2000/svg" class="pr-picture" role="img" aria-label="{}" viewBox="0 0 {} {}">'
         )
-        return Markup(opening).format(visible(self.label), self.width, self.height) + Markup(
+        return Markup(opening).format(show_hidden(self.label), self.width, self.height) + Markup(
             f"{style}{self.body}</svg>"
         )
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: Anchor = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(visible(words))}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(show_hidden(words))}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

@@ -12,7 +12,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import CudaLexer, PythonLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
-from cutegen_core.machine.visible_text import escaped
+from cutegen_core.machine.visible_text import escape_html
 from cutegen_core.views.code_text.sass_lexer import NvidiaSassLexer
 
 Language = Literal["cuda", "sass", "python"]
@@ -80,7 +80,7 @@ def _span(kind: str, value: str, word: bool) -> str:
     if not value:
         return ""
     names = " ".join(filter(None, (f"p-{kind}" if kind else "", "cg-w" if word else "")))
-    return f'<span class="{names}">{escaped(value)}</span>' if names else escaped(value)
+    return f'<span class="{names}">{escape_html(value)}</span>' if names else escape_html(value)
 
 
 @lru_cache(maxsize=256)

@@ -71,7 +71,7 @@ def render(title: str, expression: str, before: tuple[str, ...], access: Access)
 
 @st.cache_data(show_spinner=False, max_entries=64)
 def _evaluated(expression: str, before: tuple[str, ...]) -> tuple[Picture, ...]:
-    return evaluate(_executor(), device.target(), expression, before)
+    return evaluate(_executor(), device.choose_device(), expression, before)
 
 
 @st.cache_resource(show_spinner=False)

@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> Found:
     """Compute the numbers of a draft, as far as they are known now."""
-    target = device.target(view.state.settings.arch or None)
+    target = device.choose_device(view.state.settings.arch or None)
     asked = shapes(view.problem)
     if not asked.done():
         return Found(view.problem, target, waiting=True)

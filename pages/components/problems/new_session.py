@@ -8,7 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.machine.device import KNOWN, Device, target
+from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS
@@ -49,10 +49,10 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
             format_func=_gate_words.__getitem__, key=f"new-gates-{name}",
         )  # fmt: skip
         arch = st.selectbox(
-            "Compile for", list(KNOWN), index=list(KNOWN).index(target().arch), key=f"new-arch-{name}", width=150
+            "Compile for", list(KNOWN), index=list(KNOWN).index(choose_device().arch), key=f"new-arch-{name}", width=150
         )
         pressed = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
-    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(target(arch))}")
+    quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(choose_device(arch))}")
     if pressed:
         ordered = tuple(gate for gate in GATES if gate in gates)
         places.go_to_session(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from cutegen_core.machine.device import Device, target
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
 from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
@@ -50,7 +50,7 @@ def render_lint(problem: Problem, mend: Mend) -> str:
     """Draw the findings and the button to lint; return the error of the reference, "" when there is none."""
     if not problem.workloads:
         return ""
-    device = target()
+    device = choose_device()
     run = _runs().get(_key(problem, device))
     if run and not run.future.done():
         heading("Lint")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from cutegen_core.machine.visible_text import visible
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.trial import Trial
 
 _EDITED = " (the line was edited since)"
@@ -25,13 +25,13 @@ def marks_of(trial: Trial | None) -> tuple[Mark, ...]:
     if trial is None:
         return ()
     found = [
-        Mark(said.line, _severity(said.severity), said.tool, visible(said.message))
+        Mark(said.line, _severity(said.severity), said.tool, show_hidden(said.message))
         for said in trial.diagnostics
         if said.line
     ]
     for verdict in trial.correctness.verdicts if trial.correctness else ():
         found += [
-            Mark(said.line, "error", "checker", visible(f"{said.kind}: {said.message}"))
+            Mark(said.line, "error", "checker", show_hidden(f"{said.kind}: {said.message}"))
             for said in verdict.findings
             if said.line
         ]

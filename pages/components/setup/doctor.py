@@ -13,8 +13,8 @@ from pages.components.shared import ui_state
 from pages.components.shared.texts import Html, escaped, quiet, table, visible
 
 TITLE = "System check"
-_SHAPES = {core.State.OK: "✓", core.State.WARNING: "▲", core.State.MISSING: "✗"}
-_KINDS = {core.State.OK: "ok", core.State.WARNING: "warning", core.State.MISSING: "error"}
+_SHAPES = {core.CheckState.OK: "✓", core.CheckState.WARNING: "▲", core.CheckState.MISSING: "✗"}
+_KINDS = {core.CheckState.OK: "ok", core.CheckState.WARNING: "warning", core.CheckState.MISSING: "error"}
 POLL_S = 0.5
 _MEASURED = "doctor-measured"
 
@@ -54,9 +54,9 @@ def look_again() -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def _findings() -> Future[tuple[core.Check, ...]]:
+def _findings() -> Future[tuple[core.SystemCheck, ...]]:
     pool = ThreadPoolExecutor(1, thread_name_prefix="doctor")  # not `with`: leaving it would wait
-    future = pool.submit(core.doctor)
+    future = pool.submit(core.run_checks)
     pool.shutdown(wait=False)
     return future
 
@@ -68,7 +68,9 @@ def _table(only_what_matters: bool, drawn_waiting: bool) -> None:
         return
     if drawn_waiting:
         st.rerun()
-    shown = [c for c in findings.result() if not only_what_matters or c.state is not core.State.OK or c.name in _TOLD]
+    shown = [
+        c for c in findings.result() if not only_what_matters or c.state is not core.CheckState.OK or c.name in _TOLD
+    ]
     rows: list[tuple[object, ...]] = [(_state(c), _name(c), Html(_detail(c))) for c in shown]
     st.html(table(("", "", "result"), rows, numbers_from=9))
 
@@ -76,14 +78,14 @@ def _table(only_what_matters: bool, drawn_waiting: bool) -> None:
 _TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Measured peaks", "Sandbox")
 
 
-def _state(check: core.Check) -> Html:
+def _state(check: core.SystemCheck) -> Html:
     return Html(f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escaped(check.state)}</span>')
 
 
-def _name(check: core.Check) -> Html:
+def _name(check: core.SystemCheck) -> Html:
     return Html(f'<span class="cg-whole-words">{escaped(check.name)}</span>')
 
 
-def _detail(check: core.Check) -> str:
+def _detail(check: core.SystemCheck) -> str:
     fix = f'<div class="cg-fix">fix: <code>{escaped(check.fix)}</code></div>' if check.fix else ""
     return f"{escaped(check.detail)}{fix}"

@@ -1,7 +1,7 @@
 """Escape every text from kernels, logs, models and files on its way to the browser.
 
 Streamlit's own message boxes and most labels read Markdown; use `note` and `plain_label` instead. A text for an element
-that shows it unchanged (`st.text`, `st.code`, the options of a selectbox) goes through `visible`.
+that shows it unchanged (`st.text`, `st.code`, the options of a selectbox) goes through `show_hidden`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 
 import streamlit as st
 
-from cutegen_core.machine.visible_text import escaped, visible
+from cutegen_core.machine.visible_text import escape_html, show_hidden
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 # Where Streamlit changes plain text after the Markdown is read: bare addresses, arrows and dashes, its own icon.
@@ -32,48 +32,50 @@ _TITLES = {"error": "✗ Error", "warning": "▲ Warning", "info": "→ Note", "
 
 def plain_label(text: object) -> str:
     """Write a text as a widget's label in one line, which Streamlit would otherwise read as Markdown."""
-    line = " ".join(visible(str(text)).split())
+    line = " ".join(show_hidden(str(text)).split())
     return _PUNCTUATION.sub(r"\\\1", _REWRITTEN.sub(_BREAK, line))
 
 
 def tooltip(text: object) -> str:
     """Write a text for a `title` attribute."""
-    return html.escape(_LOOKS_CLOSING.sub(_BREAK, visible(str(text))), quote=True)
+    return html.escape(_LOOKS_CLOSING.sub(_BREAK, show_hidden(str(text))), quote=True)
 
 
 def in_chart(text: object) -> str:
     """Write a text for a label or hover of Plotly, which reads some HTML, few entities, and `%{x}` in templates."""
-    return html.escape(visible(str(text)), quote=False).replace("%", "&#37;")
+    return html.escape(show_hidden(str(text)), quote=False).replace("%", "&#37;")
 
 
 def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:
     """Draw a message box that shows the text unchanged."""
-    st.html(f'<div class="cg-note cg-{kind}" role="status"><b>{_TITLES[kind]}</b> <span>{escaped(text)}</span></div>')
+    st.html(
+        f'<div class="cg-note cg-{kind}" role="status"><b>{_TITLES[kind]}</b> <span>{escape_html(text)}</span></div>'
+    )
 
 
 def quiet(text: str) -> None:
     """Draw a line in small, grey type."""
-    st.html(f'<div class="cg-quiet">{escaped(text)}</div>')
+    st.html(f'<div class="cg-quiet">{escape_html(text)}</div>')
 
 
 def heading(text: str, *, is_code: bool = False) -> None:
     """Draw a section's small heading; code keeps its lower case."""
-    st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escaped(text)}</h2>')
+    st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escape_html(text)}</h2>')
 
 
 def scrolled(what: str) -> None:
     """Draw a stop for the Tab key in a scrolling region, visible while focused; the arrow keys scroll from it."""
-    st.html(f'<p class="cg-scrolled" tabindex="0">{escaped(what)}: arrow keys scroll</p>')
+    st.html(f'<p class="cg-scrolled" tabindex="0">{escape_html(what)}: arrow keys scroll</p>')
 
 
 def heard(text: str) -> None:
     """Describe the picture that follows, for screen readers."""
-    st.html(f'<p class="cg-heard">{escaped(text)}</p>')
+    st.html(f'<p class="cg-heard">{escape_html(text)}</p>')
 
 
 def chip(text: str, kind: str = "", title: str = "") -> str:
     """Write a small label as HTML; `kind` is a state or empty."""
-    return f'<span class="cg-chip cg-{escaped(kind)}" title="{tooltip(title)}">{escaped(text)}</span>'
+    return f'<span class="cg-chip cg-{escape_html(kind)}" title="{tooltip(title)}">{escape_html(text)}</span>'
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1, wide: str = "") -> str:
@@ -88,7 +90,7 @@ def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_fr
         for row in rows
     )
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    stop = f' tabindex="0" role="region" aria-label="{escaped(wide)}"' if wide else ""
+    stop = f' tabindex="0" role="region" aria-label="{escape_html(wide)}"' if wide else ""
     return f'<div class="cg-scroll"{stop}><table class="cg-table">{inner}</table></div>'
 
 
@@ -111,8 +113,8 @@ def _align(column: int, numbers_from: int) -> str:
 
 def _head(name: str, align: str) -> str:
     """Write a column's head; an empty corner heads nothing."""
-    return f'<th scope="col"{align}>{escaped(name)}</th>' if name else "<td></td>"
+    return f'<th scope="col"{align}>{escape_html(name)}</th>' if name else "<td></td>"
 
 
 def _cell(value: object) -> str:
-    return value if isinstance(value, Html) else escaped("" if value is None else value)
+    return value if isinstance(value, Html) else escape_html("" if value is None else value)

@@ -11,6 +11,7 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.compile_server import Limits
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.records.trial import Status
 from tests.places import ROOT
 
@@ -46,7 +47,7 @@ MEMORY_BOMB = "__device__ char bomb[1u << 31] = {1};"
 def workspace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTEGEN_HOME", str(tmp_path_factory.mktemp("home")))
-        patch.delenv(sandbox.MAX_LEVEL_VARIABLE, raising=False)
+        patch.delenv(MAX_LEVEL_VARIABLE, raising=False)
         yield
 
 
@@ -294,7 +295,7 @@ def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
 
 @pytest.mark.parametrize("way", reaching(Path("/x")))
 def test_a_private_file_is_hidden_by_the_sandbox_alone(compiler, secret, way, monkeypatch):
-    if sandbox.available() is not sandbox.Level.LANDLOCK_SECCOMP:
+    if sandbox.probe_level() is not SandboxLevel.LANDLOCK_SECCOMP:
         pytest.skip("this kernel has no Landlock")
     monkeypatch.setattr("cutegen_core.execute.compiler.compilation.check_includes", lambda *_: ())
     result = compiler.compile(parse(with_line(reaching(secret)[way])))

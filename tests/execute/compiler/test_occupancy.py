@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_core.execute.compiler.occupancy import occupancy
 from cutegen_core.machine import toolchain
-from cutegen_core.machine.device import KNOWN, Device, target
+from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.launch import Launch
 from cutegen_core.records.trial import KernelResources
@@ -57,10 +57,10 @@ def test_agrees_with_nvidias_calculator(tmp_path):
 
 
 def test_targets():
-    assert target("sm_80").arch == "sm_80"
-    assert target().arch in KNOWN
+    assert choose_device("sm_80").arch == "sm_80"
+    assert choose_device().arch in KNOWN
     with pytest.raises(UsageError, match="choose one of sm_80"):
-        target("sm_70")
+        choose_device("sm_70")
 
 
 def _cases(count: int) -> list[tuple[str, int, int, int, int]]:
@@ -74,10 +74,10 @@ def _cases(count: int) -> list[tuple[str, int, int, int, int]]:
 
 def _ask_nvidia(cases, folder: Path) -> list[int]:
     program = folder / "oracle"
-    header = next(d for d in toolchain.include_dirs() if (d / "cuda_occupancy.h").exists())
+    header = next(d for d in toolchain.find_include_dirs() if (d / "cuda_occupancy.h").exists())
     source = Path(__file__).with_name("occupancy_oracle.c")
     subprocess.run(
-        [*toolchain.zig(), "cc", "-O1", f"-I{header}", str(source), "-o", str(program)], check=True, timeout=240
+        [*toolchain.find_zig(), "cc", "-O1", f"-I{header}", str(source), "-o", str(program)], check=True, timeout=240
     )
     lines = []
     for arch, block, registers, fixed, dynamic in cases:

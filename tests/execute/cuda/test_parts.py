@@ -277,7 +277,7 @@ def test_faults_are_verdicts_that_say_what_to_do():
 
 SEALED = """
 import os, subprocess, sys, threading, time
-from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox import confine
 stop = threading.Event()
 said = []
 def work():  # a thread from before, as the driver's are
@@ -289,7 +289,7 @@ def work():  # a thread from before, as the driver's are
         said.append("denied")
 thread = threading.Thread(target=work)
 thread.start()
-level = sandbox.seal(1 << 20)
+level = confine.seal(1 << 20)
 stop.set()
 thread.join()
 for forbidden in (lambda: subprocess.run(["/bin/true"]), os.fork, lambda: os.kill(os.getppid(), 0)):

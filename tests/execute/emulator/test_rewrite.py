@@ -66,7 +66,7 @@ def test_what_is_not_ptx_is_refused(text: str) -> None:
 )
 def test_shared_declarations_are_understood(declaration: str, variables: list[str]) -> None:
     program = f'#line 7 "candidate.cu"\nvoid k() {{ int x = 0;\n{declaration}\n}}\n'
-    text = translate(program, ["k"], toolchain.include_dirs())
+    text = translate(program, ["k"], toolchain.find_include_dirs())
     for name in variables:
         assert f"emu_record_{name} " in text
     body = text[text.index("#line 7") :].split("#line 1")[0]
@@ -78,12 +78,12 @@ def test_shared_declarations_are_understood(declaration: str, variables: list[st
 )
 def test_shared_declarations_that_are_not_understood_are_refused_with_their_line(declaration: str) -> None:
     with pytest.raises(SourceError) as caught:
-        translate(f'#line 7 "candidate.cu"\nvoid k() {{\n{declaration}\n}}', ["k"], toolchain.include_dirs())
+        translate(f'#line 7 "candidate.cu"\nvoid k() {{\n{declaration}\n}}', ["k"], toolchain.find_include_dirs())
     assert caught.value.diagnostics[0].line == 8
 
 
 def test_headers_with_other_statements_stop_the_build(tmp_path: Path) -> None:
-    include = toolchain.include_dirs()[0]
+    include = toolchain.find_include_dirs()[0]
     changed = tmp_path / "include"
     for name in overlay.headers():
         (changed / name).parent.mkdir(parents=True, exist_ok=True)

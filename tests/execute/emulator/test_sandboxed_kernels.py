@@ -7,6 +7,7 @@ import pytest
 
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import Harness, kernel, one
 
@@ -69,7 +70,7 @@ def test_library_functions_do_not_exist_for_a_kernel(harness: Harness, name: str
 def test_a_system_call_out_of_the_runners_own_code_is_stopped(harness: Harness) -> None:
     """The way that is left: jump to the bytes of a `syscall` instruction inside the runner, which no filter of names
     can hide. `memcpy`'s address is legal to know; the search for the two bytes is what an attacker would do."""
-    if sandbox.available() is sandbox.Level.NONE:
+    if sandbox.probe_level() is SandboxLevel.NONE:
         pytest.skip("this machine offers no system call filter")
     statements = """
   unsigned char* code = reinterpret_cast<unsigned char*>(reinterpret_cast<unsigned long>(&expf) & ~0xffful);
@@ -96,4 +97,4 @@ def test_writing_code_into_data_does_not_execute(harness: Harness) -> None:
 def test_the_executor_says_what_runs_and_how_it_is_shut_in(executor: CpuExecutor) -> None:
     text = executor.describe()
     assert "emulator" in text
-    assert str(sandbox.available()) in text
+    assert str(sandbox.probe_level()) in text

@@ -9,7 +9,7 @@ import pytest
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel.kernel_file import parse
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
@@ -137,7 +137,7 @@ def request_for(worker, tmp_path_factory):
             workload = (problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads)[-1]
             reference = Reference(problem, tmp_path_factory.getbasetemp() / name, worker=worker)
             signature, graph = reference.signature(workload), reference.graph(workload)
-            known[name] = ProposalRequest(problem, signature, graph, target("sm_90a"), None)
+            known[name] = ProposalRequest(problem, signature, graph, choose_device("sm_90a"), None)
         return known[name]
 
     return get

@@ -14,7 +14,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.screening import screen
-from cutegen_core.machine.device import target
+from cutegen_core.machine.device import choose_device
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, Sweep
@@ -24,7 +24,7 @@ from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorS
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
 
-DEVICE = target("sm_90a")
+DEVICE = choose_device("sm_90a")
 
 
 @pytest.fixture(scope="module")
