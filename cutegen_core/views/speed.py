@@ -10,19 +10,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cutegen_core.records.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.costs import Delta
 
 GRAPH, COMPULSORY = "graph", "compulsory"
-MARK_WORDS: Mapping[str, str] = {
-    "NOT_TIMED": "no time was measured: the executor has no GPU, or the measurement was not possible",
-    "NOT_SANITIZED": "compute-sanitizer has not looked at it yet; it does before the kernel is accepted",
-    "UNSTABLE": "measured again in a fresh process its median moved by more than 2 %: do not build on this number",
-    "NO_FLOAT64": "the reference cannot run in float64: atol and rtol alone judged, against its own precision",
-    "CONFIRM": "more than 5 times faster than the strongest baseline: look at it yourself before it is promoted",
+MARK_WORDS: Mapping[Mark, str] = {
+    Mark.NOT_TIMED: "no time was measured: the executor has no GPU, or the measurement was not possible",
+    Mark.NOT_SANITIZED: "compute-sanitizer has not looked at it yet; it does before the kernel is accepted",
+    Mark.UNSTABLE: "measured again in a fresh process its median moved by more than 2 %: do not build on this number",
+    Mark.NO_FLOAT64: "the reference cannot run in float64: atol and rtol alone judged, against its own precision",
+    Mark.CONFIRM: "more than 5 times faster than the strongest baseline: look at it yourself before it is promoted",
 }
 """What each mark of a trial means, for the person."""
 
