@@ -8,14 +8,14 @@ from pathlib import Path
 import streamlit as st
 
 from cutegen_core.problems import library, saved
-from cutegen_core.problems.library import Entry, FolderListing
+from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.errors import ProblemError, UsageError
 from pages.components.access import access
 
 
 def known() -> FolderListing:
     """What has a name: problems saved in the workspace, then the built-in ones."""
-    return FolderListing((*own().entries, *library.built_in().entries))
+    return FolderListing((*own().entries, *library.list_built_in().entries))
 
 
 def own() -> FolderListing:
@@ -57,6 +57,6 @@ def _load(place: str, changed: tuple[tuple[bytes, int], ...]) -> FolderListing:
     if path.is_dir():
         return library.load_folder(path)
     try:
-        return FolderListing((Entry(path.stem, path, library.load(place)),))
+        return FolderListing((ProblemEntry(path.stem, path, library.load(place)),))
     except ProblemError as error:
-        return FolderListing((Entry(path.stem, path, None, str(error)),))
+        return FolderListing((ProblemEntry(path.stem, path, None, str(error)),))

@@ -47,7 +47,7 @@ def render_form(key: str, problem: Problem, take: Take) -> None:
         ):  # fmt: skip
             with column:
                 draw()
-    st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.with_another))
+    st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.add_test_workload))
     quiet(
         "emulator: small, tested everywhere. correctness: larger, tested too. benchmark: timed, on a GPU. "
         "An empty size is the file's own, shown in grey; a shape is typed as (3, 64)."
@@ -68,7 +68,7 @@ def _cells(key: str, workload: Workload, columns: Mapping[str, str], take: Take)
     """What draws each field of a row; `columns` are sizes and the file's own value of each."""
 
     def act(change: Callable[[Workload, str], Workload]) -> Callable[[str], None]:
-        return lambda typed: take(lambda now: edit.with_changed(now, workload.name, lambda w: change(w, typed)))
+        return lambda typed: take(lambda now: edit.change_workload(now, workload.name, lambda w: change(w, typed)))
 
     label = f"of workload {workload.name}"
     return (
@@ -101,9 +101,9 @@ def _drawing(workload: Workload, typed: str) -> Workload:
 def _sized(name: str, workload: Workload, typed: str) -> Workload:
     """The workload with the size as typed; an empty field leaves it to the file."""
     if name == _ALL_SIZES:
-        return replace(workload, sizes=edit.sizes_from(typed))
+        return replace(workload, sizes=edit.parse_sizes(typed))
     others = {size: value for size, value in workload.sizes.items() if size != name}
-    return replace(workload, sizes={**others, name: edit.size_from(name, typed)} if typed.strip() else others)
+    return replace(workload, sizes={**others, name: edit.parse_size(name, typed)} if typed.strip() else others)
 
 
 def _cell(workload: Workload, name: str) -> str:
@@ -138,7 +138,7 @@ def _taken_up(key: str, act: Callable[[str], None]) -> None:
 def _remove(key: str, name: str, take: Take) -> None:
     st.button(
         "✕", key=key, help=plain_label(f"Remove workload {name}"),
-        on_click=ui_state.noted(take, lambda now: edit.with_changed(now, name, lambda _: None)),
+        on_click=ui_state.noted(take, lambda now: edit.change_workload(now, name, lambda _: None)),
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
     """The problem with one number of a tolerance changed; no field states the tolerance as it is."""
     tolerance = problem.tolerance_for(dtype)
     if field:
-        value = edit.size_from(f"{dtype} {field}", typed)
+        value = edit.parse_size(f"{dtype} {field}", typed)
         if isinstance(value, tuple):
             raise ProblemError(f"{dtype} {field} is one number.")
         tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})

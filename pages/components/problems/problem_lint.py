@@ -16,7 +16,7 @@ import streamlit as st
 from cutegen_core.machine.device import Device, target
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import Finding, Severity
+from cutegen_core.problems.lint.rules import LintFinding, Severity
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload
 from pages.components.access import access
@@ -42,7 +42,7 @@ class Run:
 
     begun: float = field(default_factory=time.monotonic)
     stage: str = "waiting for another lint"
-    future: Future[tuple[Finding, ...]] = field(default_factory=Future)
+    future: Future[tuple[LintFinding, ...]] = field(default_factory=Future)
 
 
 def render_lint(problem: Problem, mend: Mend) -> str:
@@ -54,7 +54,7 @@ def render_lint(problem: Problem, mend: Mend) -> str:
     if run and not run.future.done():
         heading("Lint")
         st.fragment(_waiting, run_every=POLL_S)(run)
-        _findings(problem, linting.at_a_glance(problem), mend)
+        _findings(problem, linting.check_static(problem), mend)
         return ""
     if run is None:
         return _unlinted(problem, device, mend)
@@ -67,7 +67,7 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
             quiet("Runs the reference at a small size and looks at its graph, some seconds: would wrong kernels pass?")
-    found = linting.at_a_glance(problem)
+    found = linting.check_static(problem)
     if found:
         quiet(_UNSEEN)
     _findings(problem, found, mend)
@@ -93,7 +93,7 @@ def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
     return ""
 
 
-def _counted(found: tuple[Finding, ...]) -> str:
+def _counted(found: tuple[LintFinding, ...]) -> str:
     """ "1 error, 2 notes"."""
     numbers = {severity: sum(f.severity is severity for f in found) for severity in Severity}
     return ", ".join(f"{n} {word}{'s' * (n > 1)}" for word, n in numbers.items() if n) or "nothing found"
@@ -144,7 +144,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="lint")
 
 
-def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
+def _findings(problem: Problem, found: tuple[LintFinding, ...], mend: Mend) -> None:
     for number, finding in enumerate(found):
         words, kind = _SHAPES[finding.severity]
         title = f"{chip(words, kind)} <b>{escaped(finding.what)}</b>"
@@ -157,7 +157,7 @@ def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
             )  # fmt: skip
 
 
-def _offer(problem: Problem, finding: Finding) -> str:
+def _offer(problem: Problem, finding: LintFinding) -> str:
     """What the click does."""
-    changes = edit.changes(problem, replace(problem, workloads=finding.workloads))
+    changes = edit.list_changes(problem, replace(problem, workloads=finding.workloads))
     return plain_label(f"→ Do it: {', '.join(changes)}")
