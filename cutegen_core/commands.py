@@ -55,7 +55,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
         print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
     findings = run_checks()
     if arguments.json:
-        print_json([as_json.plain(finding) for finding in findings])
+        print_json([as_json.to_plain(finding) for finding in findings])
     for finding in () if arguments.json else findings:
         print(f"{finding.state:8} {finding.name:24} {finding.detail}")
         if finding.fix:
@@ -66,7 +66,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
 def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
-    listing = library.load_path(Path(arguments.path)) if arguments.path else library.known()
+    listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
     if arguments.json:
         print_json(
             {
@@ -93,7 +93,7 @@ def check(arguments: argparse.Namespace) -> int:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
         store, compiler = Store(), Compiler(device.arch)
         reference = Reference(problem, Path(scratch))
-        timer = stack.enter_context(Timer(reference, device)) if executor.times else None
+        timer = stack.enter_context(Timer(reference, device)) if executor.measures_speed else None
         for close in (store.close, compiler.close, reference.close, executor.close):
             stack.callback(close)
         evaluator = Evaluator(problem, reference, executor, compiler, device, store.put, timer)
@@ -103,7 +103,7 @@ def check(arguments: argparse.Namespace) -> int:
         except KernelFileError as error:
             trial = _unreadable(data, error)
     if arguments.json:
-        print_json(as_json.plain(trial))
+        print_json(as_json.to_plain(trial))
     else:
         print_trial(trial)
     return 0 if trial.passed else 1

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cutegen_core import views
-from cutegen_core.evaluate.stages.watch import Quiet
+from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.trial import Stage, StageResult, Trial
 from cutegen_core.trajectory.store import Store
 
 
-class Narrator(Quiet):
+class Narrator(SilentWatch):
     """Tells the stages of a trial on stderr as they happen."""
 
     def __init__(self, quiet: bool) -> None:
@@ -48,7 +48,7 @@ def print_trial(trial: Trial) -> None:
         print(f"  {', '.join(trial.marks)}")
 
 
-def problem_json(entry: library.Entry) -> Mapping[str, Any]:
+def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:
     if entry.problem is None:
         return {"name": entry.name, "path": str(entry.path), "error": entry.error}
     facts = {"name": entry.name, "path": entry.problem.origin}
@@ -71,7 +71,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
             "candidate": view.state.best,
             "idea": best.idea if best else "",
             "status": tried.status if tried else None,
-            "trial": as_json.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
+            "trial": as_json.to_plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
         }
         if view.state.best
         else None,

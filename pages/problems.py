@@ -15,7 +15,7 @@ from pages.components.problems.listing import known, load_path, own
 from pages.components.problems.new_session import render_new_session
 from pages.components.problems.problem_lint import render_lint
 from pages.components.shared import address, data, ui_state
-from pages.components.shared.texts import heading, note, quiet, visible
+from pages.components.shared.texts import heading, note, quiet, show_hidden
 
 store, may_edit = data.store(), access.role() is access.Role.OWNER
 path, is_new = address.get("path"), may_edit and bool(address.get("new"))
@@ -32,7 +32,7 @@ with choice:
     if may_edit:
         st.button("New problem", key="problem-new", shortcut="N", on_click=ui_state.noted(address.go, new="1"))
     listing = load_path(path) if path else known()
-    where = visible(Path(path).name or path) if path else "Problems"
+    where = show_hidden(Path(path).name or path) if path else "Problems"
     heading(f"{where} · {listing.loaded} of {listing.total} loaded")
     entry = problem_view.choose_entry(listing, 0 if path else own().total, partial(problem_draft.is_kept, store))
     if path:

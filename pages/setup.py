@@ -11,7 +11,7 @@ from cutegen_core.machine import device, workspace
 from pages.components.access import access, login
 from pages.components.setup import doctor, models
 from pages.components.shared import data
-from pages.components.shared.texts import heading, note, quiet, table, visible
+from pages.components.shared.texts import heading, note, quiet, show_hidden, table
 
 LOG_CHARACTERS = 20_000
 POLL_S = 2.0
@@ -49,9 +49,9 @@ with right:
     heading("Engine")
     render_engine()
     if st.toggle("Log", key="engine-log"):
-        st.code(visible(engine_log()) or "(empty)", language=None, wrap_lines=True, height=300)
+        st.code(show_hidden(engine_log()) or "(empty)", language=None, wrap_lines=True, height=300)
     heading("Compile target")
-    target = device.target()
+    target = device.choose_device()
     whose = "this machine's GPU" if target.present else "no GPU found: published limits"
     quiet(f"{target.arch} ({target.name}), {whose}")
     limits = f"{target.smem_max // 1024} KB shared memory per block, {target.regs_per_sm} registers per SM"

@@ -1,10 +1,10 @@
-"""A candidate taken through the stages: PATCH, COMPILE, TEST, BENCHMARK. The first failing stage ends the trial.
+"""Take a candidate through the stages PATCH, COMPILE, TEST and BENCHMARK. The first failing stage ends the trial.
 
-1. PATCH: the kernel file is parsed, its plan resolved for every workload, its limits checked.  (`evaluation.preparing`)
-2. COMPILE: NVRTC for the target and the executor's own builds, side by side; then the plan's arguments are checked.
-3. TEST: every small workload runs on the executor and is judged by the reference.                (`evaluation.testing`)
-4. BENCHMARK: the problem's own size, judged whole, then timed against baselines.                  (`evaluation.timing`)
-5. PROFILE: on request only (`Evaluator.profile`); a trial says so.
+1. PATCH: parse the kernel file, resolve its plan for every workload, check its limits. (`stages.preparing`)
+2. COMPILE: NVRTC for the target and the executor's own builds, in parallel; then check the plan's arguments.
+3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`)
+4. BENCHMARK: judge the problem's own size as a whole, then time it against baselines. (`stages.timing`)
+5. PROFILE: only on request (`Evaluator.profile`); the trial notes that.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages import preparing
-from cutegen_core.evaluate.stages.preparing import Compiled, Planned, Refused
-from cutegen_core.evaluate.stages.profiling import profiled
-from cutegen_core.evaluate.stages.testing import Testing
-from cutegen_core.evaluate.stages.timing import Contender, Timing
-from cutegen_core.evaluate.stages.watch import Failure, Quiet, Watch, pause
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.profiling import profile_candidate
+from cutegen_core.evaluate.stages.testing import CorrectnessStage
+from cutegen_core.evaluate.stages.timing import BenchmarkStage, BuiltKernel
+from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
@@ -33,6 +33,7 @@ from cutegen_core.records.problem import Problem, Signature, Workload
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
+    Mark,
     Resources,
     Stage,
     StageResult,
@@ -45,11 +46,11 @@ from cutegen_core.records.trial import (
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Everything a trial of one problem needs. Not for two trials at once: the reference worker is one process.
+    """Everything that a trial of one problem needs. Run one trial at a time: the reference worker is one process.
 
     Attributes:
         keep: stores a blob and returns its key (cubin and SASS).
-        timer: measures speed; None where nothing can be timed.
+        timer: measures speed; None if nothing can be timed.
         run_timeout_s: wall-clock limit of one run of the candidate on one workload.
     """
 
@@ -65,12 +66,12 @@ class Evaluator:
     @property
     def measures_speed(self) -> bool:
         """Whether its times say anything about speed."""
-        return self.executor.times
+        return self.executor.measures_speed
 
     @property
     def can_profile(self) -> bool:
-        """Whether `profile` has a chance."""
-        return self.executor.times
+        """Whether the executor runs on a GPU, which `profile` needs."""
+        return self.executor.measures_speed
 
     def signature(self, workload: Workload) -> Signature:
         """Return the tensors and numbers of the problem at this workload."""
@@ -82,18 +83,18 @@ class Evaluator:
 
     @property
     def peaks(self) -> Peaks | None:
-        """What the device was measured to do at best, None where that was not measured."""
-        return peaks.load(self.device) if self.executor.times else None
+        """Best rates measured on the device, None if they were not measured."""
+        return peaks.load(self.device) if self.executor.measures_speed else None
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
-        """Runs the profiler on a candidate that passed.
+        """Profile a candidate that passed.
 
         Raises:
             MachineError: there is no profiler, or it may not read the counters; the message says what to do.
         """
         if not self.can_profile:
             raise MachineError("profiling needs a GPU")
-        return profiled(
+        return profile_candidate(
             candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
         )
 
@@ -107,20 +108,20 @@ class Evaluator:
         best: Candidate | None = None,
         rough: bool = False,
     ) -> Trial:
-        """Takes the candidate through the stages.
+        """Take the candidate through the stages.
 
         Args:
             best: a kernel that passed, to be timed in turns with the candidate.
-            seed: of the inputs; use a fresh one unless replaying.
-            rough: only an order of candidates is wanted: no baselines, no second measurement.
-            thorough: look for memory errors and races, too, where the executor leaves that out of ordinary trials.
+            seed: of the inputs; use a fresh one except for a replay.
+            rough: measure only enough to rank candidates: no baselines, no second measurement.
+            thorough: also look for memory errors and races if the executor skips that in ordinary trials.
 
         Raises:
             MachineError: the machine failed; there is no verdict.
             StoppedError: `watch.stopped()` became true.
         """
         instrumented = self.executor.can_check and (thorough or self.executor.checks_every_trial)
-        run = _Run(self, candidate, seed, watch or Quiet(), instrumented, best, rough)
+        run = _Run(self, candidate, seed, watch or SilentWatch(), instrumented, best, rough)
         stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
         if self.timer:
             stages.append((Stage.BENCHMARK, run.benchmark))
@@ -151,13 +152,13 @@ class _Run:
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     log: str = ""
     resources: Resources | None = None
-    timing: Timing | None = None
+    timing: BenchmarkStage | None = None
 
-    planned: Planned = field(init=False)
-    compiled: Compiled = field(init=False)
+    planned: PlannedKernel = field(init=False)
+    compiled: CompiledCandidate = field(init=False)
 
-    def carry_out(self, stage: Stage, action: Callable[[], Failure | None]) -> Failure | None:
-        pause(self.watch)
+    def carry_out(self, stage: Stage, action: Callable[[], StageFailure | None]) -> StageFailure | None:
+        raise_if_stopped(self.watch)
         self.watch.started(stage)
         begun = time.monotonic()
         failure = action()
@@ -169,8 +170,8 @@ class _Run:
     def skip(self, stage: Stage, note: str) -> None:
         self._end(StageResult(stage, StageStatus.SKIPPED, 0.0, note))
 
-    def trial(self, failure: Failure | None) -> Trial:
-        """The finished record."""
+    def trial(self, failure: StageFailure | None) -> Trial:
+        """Return the finished record."""
         executor = self.evaluator.executor.name
         return Trial(
             candidate=self.candidate.key,
@@ -189,66 +190,68 @@ class _Run:
 
     # ---- stages
 
-    def patch(self) -> Failure | None:
+    def patch(self) -> StageFailure | None:
         evaluator = self.evaluator
-        planned = preparing.planned(self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device)
-        if isinstance(planned, Failure):
+        planned = preparing.plan_candidate(
+            self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device
+        )
+        if isinstance(planned, StageFailure):
             return planned
         self.planned = planned
         return None
 
-    def compile(self) -> Failure | None:
+    def compile(self) -> StageFailure | None:
         evaluator = self.evaluator
         self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.name} builds")
-        compiled = preparing.compiled(
+        compiled = preparing.compile_candidate(
             self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
         )
         self.diagnostics, self.resources = compiled.hints, compiled.resources
-        if isinstance(compiled, Refused):
+        if isinstance(compiled, CompileRefusal):
             self.log = compiled.log
             return compiled.failure
         self.compiled, self.log = compiled, compiled.machine.log
         return None
 
-    def test(self) -> Failure | None:
+    def test(self) -> StageFailure | None:
         evaluator = self.evaluator
-        testing = Testing(
+        testing = CorrectnessStage(
             evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
             self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts,
         )  # fmt: skip
         return testing.run()
 
-    def benchmark(self) -> Failure | None:
+    def benchmark(self) -> StageFailure | None:
         evaluator = self.evaluator
         assert evaluator.timer
-        self.timing = Timing(
-            evaluator.problem, evaluator.reference, evaluator.timer, Contender(self.planned, self.compiled.plain),
+        self.timing = BenchmarkStage(
+            evaluator.problem, evaluator.reference, evaluator.timer, BuiltKernel(self.planned, self.compiled.plain),
             self._best(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough, self.watch, self.verdicts,
         )  # fmt: skip
         return self.timing.run()
 
     # ---- small things
 
-    def _best(self) -> Contender | Untimed | None:
-        """The kernel to be timed beside the candidate, or why it cannot be although it passed before."""
+    def _best(self) -> BuiltKernel | Untimed | None:
+        """Return the kernel to time in turns with the candidate, or why it can no longer be built."""
         evaluator = self.evaluator
         if self.best is None:
             return None
-        again = preparing.built_again(
+        again = preparing.rebuild_candidate(
             self.best.source, evaluator.problem, evaluator.reference, evaluator.executor, evaluator.compiler,
             evaluator.device,
         )  # fmt: skip
-        if isinstance(again, Failure):
+        if isinstance(again, StageFailure):
             return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
-        return Contender(*again)
+        return BuiltKernel(*again)
 
-    def _marks(self) -> tuple[str, ...]:
-        marks = set() if self.timing else {"NOT_TIMED"}
+    def _marks(self) -> tuple[Mark, ...]:
+        marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}
         if not self.instrumented:
-            marks.add("NOT_SANITIZED")
+            marks.add(Mark.NOT_SANITIZED)
         if self._no_float64():
-            marks.add("NO_FLOAT64")
-        return tuple(sorted(marks | (self.timing.marks if self.timing else set())))
+            marks.add(Mark.NO_FLOAT64)
+        return tuple(sorted(marks))
 
     def _note(self, stage: Stage) -> str:
         if stage is Stage.BENCHMARK and self.timing:
@@ -258,7 +261,7 @@ class _Run:
         return "from cache" if stage is Stage.COMPILE and self.resources and self.resources.cached else ""
 
     def _no_float64(self) -> str:
-        """Why some output was judged without the reference in float64, "" where all were judged with it."""
+        """Return why an output was judged without the reference in float64, "" if all were judged with it."""
         return next((c.no_float64 for v in self.verdicts for c in v.comparisons if c.no_float64), "")
 
     def _end(self, result: StageResult) -> None:

@@ -1,9 +1,9 @@
-"""Problems by name or path: built-in ones, those saved in the workspace, any file or folder in KernelBench's shape.
+"""Find and load problems by name or path: built-in ones, saved ones, any file or folder in KernelBench's form.
 
-1. The file is parsed, never run (`problem_text`): what it says of itself are module-level literals.
-2. A file without WORKLOADS gets them derived from its sizes; each reduction is tried on fake tensors in the sandboxed
-   reference worker (`reduction`), which also finds out whether the file loads at all.
-3. What cannot be loaded or reduced raises ProblemError with the reason; a folder reports one entry per file.
+1. The file is parsed, never run (`read`): it describes itself in module-level literals.
+2. For a file without WORKLOADS, they are derived from its sizes; the sandboxed reference worker tries each reduction on
+   fake tensors (`reduction`), which also shows whether the file loads at all.
+3. A file that cannot be loaded or reduced raises ProblemError with the reason; a folder gives one entry per file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cutegen_core.judge.reference import Limits, ask, start_worker
+from cutegen_core.judge.reference import ReferenceLimits, ask, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -29,16 +29,16 @@ _LARGEST_FILE_BYTES = 1 << 20
 
 @cache
 def catalogue() -> tuple[Problem, ...]:
-    """The built-in problems, by name."""
+    """Return the built-in problems, by name."""
     files = sorted(p for p in _CATALOGUE.rglob("*.py") if p.name != "__init__.py")
     return tuple(read_problem(path, BUILT_IN) for path in files)
 
 
 def read_problem(path: Path, origin: str = "") -> Problem:
-    """The static part of a problem; `workloads` is empty when the file has no WORKLOADS.
+    """Read the static part of a problem; `workloads` is empty if the file has no WORKLOADS.
 
     Raises:
-        ProblemError: unreadable, not Python, not KernelBench's shape, or a malformed WORKLOADS, TOLERANCE, ALLOW.
+        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW.
     """
     found = read.read(_read(path), path.stem, str(path))
     return replace(found, origin=origin or found.origin)
@@ -59,11 +59,11 @@ def _read(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProblemEntry:
     """One file of a folder: a problem, or the reason why it is none.
 
     Attributes:
-        name: the file's stem; its path below the folder, without the ending, where another file has the same stem.
+        name: the file's stem; if another file has the same stem, its path below the folder without the ending.
     """
 
     name: str
@@ -74,9 +74,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class FolderListing:
-    """A folder's files, with how many of them loaded."""
+    """Files of a folder, loaded or not."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ProblemEntry, ...]
 
     @property
     def loaded(self) -> int:
@@ -88,23 +88,27 @@ class FolderListing:
 
 
 class Loader:
-    """Loads files; one sandboxed worker, which imports torch once, forks for every file that must be run.
+    """Loads files. One sandboxed worker imports torch once and forks for every file that must be run.
 
     Args:
         limits: for one file.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits(seconds=60.0)
+    def __init__(self, limits: ReferenceLimits | None = None) -> None:
+        self._limits = limits or ReferenceLimits(seconds=60.0)
         self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
         self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
 
     def load(self, path: Path) -> Problem:
-        """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
+        """Return the problem with its workloads.
+
+        Raises:
+            ProblemError: it has no workloads and none can be derived; the text gives the reason.
+        """
         return self.complete(read_problem(path.absolute()))
 
     def complete(self, problem: Problem) -> Problem:
-        """The problem with workloads of its own, or with those that were found for it."""
+        """Return the problem with its own workloads, or with derived ones if it has none."""
         if problem.workloads:
             return problem
         payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
@@ -123,7 +127,7 @@ class Loader:
 
 
 def load(name_or_path: str) -> Problem:
-    """A built-in or saved problem by name, or a file by path.
+    """Load a built-in or saved problem by name, or a file by path.
 
     Raises:
         UsageError: no such name and no such file.
@@ -142,7 +146,7 @@ def load(name_or_path: str) -> Problem:
 
 
 def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
-    """Every .py file below a folder, by path; files and folders beginning with "_" or "." are left out.
+    """Load every .py file below a folder, by path; skip files and folders that begin with "_" or ".".
 
     Args:
         progress: called with a line before each file.
@@ -159,46 +163,50 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
         for position, file in enumerate(files, 1):
             progress(f"{position} of {len(files)}: {file.name}")
             name = file.stem if stems[file.stem] == 1 else file.relative_to(path).with_suffix("").as_posix()
-            entries.append(_entry(loader, file, name))
+            entries.append(_load_entry(loader, file, name))
     return FolderListing(tuple(entries))
 
 
 def find(name_or_path: str) -> FolderListing:
-    """One problem by name, or the files of a path; what cannot be loaded says why."""
-    named = [entry for entry in known().entries if entry.name == name_or_path]
+    """Return one problem by name, or the files of a path; an entry that cannot be loaded gives the reason."""
+    named = [entry for entry in list_known().entries if entry.name == name_or_path]
     return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
 
 
 def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
-    """A file or a folder as a listing; UsageError when there is neither."""
+    """Return a file or a folder as a listing.
+
+    Raises:
+        UsageError: there is neither.
+    """
     if path.is_dir():
         return load_folder(path, progress)
     if not path.is_file():
         raise UsageError(f"{path} is neither a file nor a folder.")
     with Loader() as loader:
-        return FolderListing((_entry(loader, path, path.stem),))
+        return FolderListing((_load_entry(loader, path, path.stem),))
 
 
-def built_in() -> FolderListing:
-    """The catalogue as a listing."""
-    return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
+def list_built_in() -> FolderListing:
+    """Return the catalogue as a listing."""
+    return FolderListing(tuple(ProblemEntry(p.name, Path(p.origin), p) for p in catalogue()))
 
 
-def known() -> FolderListing:
-    """Everything that has a name: what was saved in the workspace, then the catalogue."""
-    return FolderListing((*own().entries, *built_in().entries))
+def list_known() -> FolderListing:
+    """Return all problems with a name: those saved in the workspace, then the catalogue."""
+    return FolderListing((*list_saved().entries, *list_built_in().entries))
 
 
-def own() -> FolderListing:
-    """What was saved in the workspace."""
+def list_saved() -> FolderListing:
+    """Return the problems saved in the workspace."""
     return load_folder(saved.folder()) if saved.folder().is_dir() else FolderListing(())
 
 
-def _entry(loader: Loader, path: Path, name: str) -> Entry:
+def _load_entry(loader: Loader, path: Path, name: str) -> ProblemEntry:
     try:
-        return Entry(name, path, loader.load(path))
+        return ProblemEntry(name, path, loader.load(path))
     except ProblemError as error:
-        return Entry(name, path, None, str(error))
+        return ProblemEntry(name, path, None, str(error))
 
 
 def _workload_from(data: Mapping[str, Any]) -> Workload:

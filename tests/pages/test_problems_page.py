@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.problems import library, saved
+from cutegen_core.problems.read import read as read_problem_text
 from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRole
 from cutegen_core.trajectory.store import Draft, Store
 from tests.pages.conftest import OpenPage, shown
@@ -72,7 +73,7 @@ def test_role_values_name_and_tolerance_are_fields_too(store: Store, open_page: 
     fill(page, f"{SOFTMAX}-tolerance-float32-rtol", "0.5")
     fill(page, f"{SOFTMAX}-tolerance-float32-error_multiple", "8")
     click(page, f"{SOFTMAX}-tolerance-add-float16")
-    read = library.problem_text.read(kept(store), "softmax", "softmax.py")
+    read = read_problem_text(kept(store), "softmax", "softmax.py")
     assert (read.workloads[0].name, read.workloads[0].role, read.workloads[0].values) == (
         "single", WorkloadRole.CORRECTNESS, Values.SPARSE,
     )  # fmt: skip
@@ -87,7 +88,7 @@ def test_workloads_are_added_and_removed(store: Store, open_page: OpenPage) -> N
     assert '"test 1": {"role": "emulator", "batch_size": 7, "dim": 1023}' in text_of(page), "sizes that no other has"
     click(page, f"{SOFTMAX}-0-remove")
     assert "workload one removed" in shown(page)
-    names = [w.name for w in library.problem_text.read(kept(store), "s", "s.py").workloads]
+    names = [w.name for w in read_problem_text(kept(store), "s", "s.py").workloads]
     assert names == ["narrow", "ragged", "tile", "tile+1", "large_mean", "large_scale", "medium", "test 1", "benchmark"]
 
 
@@ -238,7 +239,7 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
     fill(page, "problem:new-name", "loud")
     click(page, "problem-save")
     assert library.load("loud").workloads
-    assert "loud" in {e.name for e in library.known().entries}
+    assert "loud" in {e.name for e in library.list_known().entries}
 
 
 def wait_for(page: AppTest, done: Callable[[], bool]) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.watch import Quiet, Watch
+from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
@@ -23,9 +23,11 @@ from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
 from cutegen_core.records.problem import Problem, Signature, Workload
 from cutegen_core.records.trial import (
+    LAWS,
     Correctness,
     Diagnostic,
     KernelResources,
+    Mark,
     Resources,
     Stage,
     StageResult,
@@ -73,21 +75,18 @@ class ScriptedEvaluator:
         status = Status(_said(candidate.source, "accepted" if thorough else "status") or Status.PASSED)
         passed = status is Status.PASSED
         result = StageResult(Stage.TEST, StageStatus.PASSED if passed else StageStatus.FAILED, 0.0, "")
-        watch = watch or Quiet()
+        watch = watch or SilentWatch()
         watch.started(Stage.TEST)
         watch.ended(result)
-        marks = ("NOT_TIMED",) if passed else ()
-        return Trial(
-            candidate.key,
-            status,
-            (result,),
-            "cpu",
-            message="" if passed else "as scripted",
-            diagnostics=(Diagnostic(1, "error", "as scripted", "nvrtc"),),
-            correctness=Correctness("cpu", (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
-            resources=Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ()),
-            marks=marks,
-        )
+        evidence = {
+            "message": "as scripted",
+            "diagnostics": (Diagnostic(1, "error", "as scripted", "nvrtc"),),
+            "correctness": Correctness("cpu", (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
+            "resources": Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ()),
+            "marks": (Mark.NOT_TIMED,),
+        }
+        lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
+        return Trial(candidate.key, status, (result,), "cpu", **lawful)
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         raise AssertionError("not scripted")

@@ -6,14 +6,14 @@ import pytest
 
 from cutegen_core.evaluate import sweep
 from cutegen_core.evaluate.ablation import AblationTable
-from cutegen_core.evaluate.stages.watch import Quiet
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, Measured, Verdict
+from cutegen_core.evaluate.stages.watch import SilentWatch
+from cutegen_core.evaluate.timing.contest import ContestResult, Verdict
 from cutegen_core.printing import session_json
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import BEST, Untimed, Word
-from cutegen_core.records.trial import Stage, StageStatus, Status, Trial
+from cutegen_core.records.trial import Mark, Stage, StageStatus, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view, speed_rows
 from tests.places import DATA
@@ -60,21 +60,21 @@ def test_only_a_faster_kernel_becomes_the_best(desk):
     found = trial(desk.store, faster.steps[-2])
     assert found.performance.first.speedup(BEST).word is Word.FASTER
     assert next(r for r in found.stages if r.stage is Stage.BENCHMARK).status is StageStatus.PASSED
-    assert "NOT_TIMED" not in found.marks
+    assert Mark.NOT_TIMED not in found.marks
 
 
 class Busy(Clock):
     """The GPU is somebody else's."""
 
     def measure(self, contest, watch):
-        return Measured(not_timed="the GPU is busy", marks=(NOT_TIMED,))
+        return ContestResult(not_timed="the GPU is busy", marks=(Mark.NOT_TIMED,))
 
 
 class BusyForOne(Clock):
     """One of the workloads could not be timed."""
 
     def measure(self, contest, watch):
-        return replace(super().measure(contest, watch), marks=(NOT_TIMED,))
+        return replace(super().measure(contest, watch), marks=(Mark.NOT_TIMED,))
 
 
 class WithoutTheBest(Clock):
@@ -82,7 +82,9 @@ class WithoutTheBest(Clock):
 
     def measure(self, contest, watch):
         lacking = super().measure(replace(contest, best=None), watch).performance
-        return Measured(performance=replace(lacking, untimed=(Untimed(BEST, "cannot be built any more: no compiler"),)))
+        return ContestResult(
+            performance=replace(lacking, untimed=(Untimed(BEST, "cannot be built any more: no compiler"),))
+        )
 
 
 class Wrong(Clock):
@@ -91,7 +93,7 @@ class Wrong(Clock):
     status = Status.INCORRECT_NUMERICAL
 
     def measure(self, contest, watch):
-        return Measured(failure=Verdict(self.status, "1 of 8 elements are wrong"))
+        return ContestResult(failure=Verdict(self.status, "1 of 8 elements are wrong"))
 
 
 class StoppedBy(Clock):
@@ -125,7 +127,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     state = edited(desk, session, 50.5)
     untimed = state.steps[-2]
     assert (untimed.status, untimed.outcome, state.best) == (Status.PASSED, Outcome.KEPT, best)
-    assert "NOT_TIMED" in untimed.tried.marks
+    assert Mark.NOT_TIMED in untimed.tried.marks
     assert untimed.note == "not timed, and the best is (0.041 ms)"
     clock(Clock)
     state = edited(desk, session, 50.5)
@@ -235,7 +237,7 @@ def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(des
     state = edited(desk, session, 2.0)
     assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION)
     assert "look at the kernel" in state.gate.note
-    assert "CONFIRM" in state.step.tried.marks
+    assert Mark.CONFIRM in state.step.tried.marks
     state = desk.approve(session)
     assert state.steps[-2].outcome is Outcome.PROMOTED
 
@@ -251,14 +253,14 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
             return times[step.block[0]]
 
     clock = ByBlock(desk.executor)
-    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, SilentWatch())
     assert [row.latency_ms for row in table.rows] == [0.040, 0.041, 0.033]
     assert table.rows[table.chosen].params == {"BLOCK": 512}
     assert "default = 512" in source
     assert "measured latency" in table.decided_by
     assert not any(contest.baselines or contest.remeasure for contest in clock.contests)
     times[512] = 39.9
-    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, SilentWatch())
     assert (table.chosen, source) == (0, RELU)
 
 

@@ -1,13 +1,13 @@
-"""TEST: the candidate on every small workload, judged by the reference.
+"""TEST: run the candidate on every small workload; the reference judges the outputs.
 
-1. Inputs come from the reference worker, by seed.
-2. The smallest workloads run once with what finds memory errors and races, and are judged like any other run: a kernel
-   that notices the watching and does nothing must not come through.
-3. Each workload runs twice, over differently poisoned outputs and, where the executor has thread orders, in two of
-   them; the expected values come into being only after the first run. Both must agree bit for bit, or the kernel
-   declares that they need not and both are judged.
-4. A launch that none of these workloads makes is known only by what it does at the problem's own size; an executor
-   that does not run that says so.
+1. The reference worker generates the inputs from a seed.
+2. The smallest workloads run once with detection of memory errors and races. These runs are also judged, so that a
+   kernel which notices the instrumentation and does nothing fails.
+3. Each workload runs twice, over different poison in the outputs and, if the executor has thread orders, in two orders;
+   the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
+   declares itself nondeterministic; then both are judged.
+4. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
+   that size reports it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.preparing import Compiled, Planned
-from cutegen_core.evaluate.stages.watch import Failure, Watch, pause
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
+from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
@@ -30,47 +30,47 @@ NAN_POISON = 0xFF
 
 
 def other_poison(seed: int) -> int:
-    """Another fill byte, which a kernel cannot know beforehand: every float is a large finite number."""
+    """Return another fill byte, which a kernel cannot predict: every float is a large finite number."""
     return 0x41 + seed % 0x1E
 
 
 @dataclass
-class Testing:
+class CorrectnessStage:
     """The TEST stage of one trial.
 
     Attributes:
-        instrumented: also run what finds memory errors and races.
-        verdicts: one per run, in order; the last is the failed one when `run` returns a failure.
+        instrumented: also run the builds that detect memory errors and races.
+        verdicts: one per run, in order; the last one failed if `run` returns a failure.
     """
 
     problem: Problem
     reference: Reference
     executor: Executor
-    planned: Planned
-    compiled: Compiled
+    planned: PlannedKernel
+    compiled: CompiledCandidate
     seed: int
     instrumented: bool
     run_timeout_s: float
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
 
-    def run(self) -> Failure | None:
-        """Every workload, the instrumented runs of each before its plain ones."""
+    def run(self) -> StageFailure | None:
+        """Test every workload; its instrumented run comes before its plain ones."""
         scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.reference.scratch))
         try:
             with self.executor.open(self.compiled.plain) as execute:
                 for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS):
-                    failure = self._workload(workload, scratch, execute)
+                    failure = self._test_workload(workload, scratch, execute)
                     if failure:
                         return failure
-            return None if self.executor.times else self._never_launched()
+            return None if self.executor.measures_speed else self._find_untested_launch()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _workload(self, workload: Workload, scratch: Path, execute: Execute) -> Failure | None:
-        pause(self.watch)
+    def _test_workload(self, workload: Workload, scratch: Path, execute: Execute) -> StageFailure | None:
+        raise_if_stopped(self.watch)
         self.watch.say(f"workload {workload.name}")
-        inputs = self.reference.inputs(workload, self.seed)
+        inputs = self.reference.write_inputs(workload, self.seed)
         try:
             smallest = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
             failure = self._check(workload, inputs, scratch) if self.instrumented and smallest else None
@@ -79,20 +79,20 @@ class Testing:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> Failure | None:
+    def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> StageFailure | None:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
             ran, outputs = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
-            return Failure(ran.status, ran.message)
-        if not self.executor.ordered:  # a GPU's sanitizer keeps the outputs to itself
+            return StageFailure(ran.status, ran.message)
+        if not self.executor.ordered:  # compute-sanitizer does not return the outputs
             self._record(workload, "checked", "random", ran)
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
 
-    def _never_launched(self) -> Failure | None:
-        """A launch `when` keeps for the problem's own size, which this executor does not run."""
+    def _find_untested_launch(self) -> StageFailure | None:
+        """Return a failure if a launch occurs only at the problem's own size, which this executor does not run."""
         made = {
             launch.line
             for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
@@ -105,24 +105,26 @@ class Testing:
                         f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
                         f"{self.executor.name} executor does not run: nothing is known about it here"
                     )
-                    return Failure(Status.UNSUPPORTED, text)
+                    return StageFailure(Status.UNSUPPORTED, text)
         return None
 
     def _compare(
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
-    ) -> Failure | None:
+    ) -> StageFailure | None:
         plain = self.compiled.plain
         ran, first = self._execute(execute, plain, workload, inputs, scratch / "first", NAN_POISON, "forward")
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
-            return Failure(ran.status, ran.message)
+            return StageFailure(ran.status, ran.message)
         failure = self._judge(workload, "plain", "forward", ran, first)
         if failure:
             return failure
-        again, second = self._execute(execute, plain, workload, inputs, scratch / "second", self._other, "reverse")
+        again, second = self._execute(
+            execute, plain, workload, inputs, scratch / "second", self._second_poison, "reverse"
+        )
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
-            return Failure(again.status, again.message)
+            return StageFailure(again.status, again.message)
         if all(first[spec].read_bytes() == second[spec].read_bytes() for spec in first):
             self._record(workload, "plain", "reverse", again)
             return None
@@ -133,22 +135,22 @@ class Testing:
             "output buffer held before; if that is meant, declare `deterministic = false` under [numerics]"
         )
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
-        return Failure(Status.NONDETERMINISTIC, message)
+        return StageFailure(Status.NONDETERMINISTIC, message)
 
     @property
-    def _other(self) -> int:
+    def _second_poison(self) -> int:
         return other_poison(self.seed)
 
     def _judge(
         self, workload: Workload, mode: str, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
-    ) -> Failure | None:
-        poison = self._other if order == "reverse" else NAN_POISON
+    ) -> StageFailure | None:
+        poison = self._second_poison if order == "reverse" else NAN_POISON
         comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = f"workload {workload.name}: {wrong.sentence}" if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
         self._record(workload, mode, order, replace(ran, status=status, message=message), comparisons)
-        return Failure(status, message) if wrong else None
+        return StageFailure(status, message) if wrong else None
 
     def _execute(
         self,

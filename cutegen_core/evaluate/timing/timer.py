@@ -1,17 +1,17 @@
-"""The BENCHMARK stage on a GPU: one candidate on one workload, right at that size and timed beside its baselines.
+"""BENCHMARK on a GPU: judge one candidate at the size of one workload and time it in turns with baselines.
 
-1. The device's lock is taken; the wait is recorded.
-2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
-3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
-   compares the whole output: wrong, crashed or hung ends it here. So does memory that does not suffice for the
-   reference even when nobody else holds any; then nothing was judged at this size, and the answer says so.
+1. Take the device's lock; record the wait.
+2. The judge draws several buffer sets of fresh values on the GPU and passes their memory to the candidate's runner.
+3. The candidate runs on set 0 before any expected value exists. Then the judge computes the reference and compares the
+   whole output. A wrong result, a crash or a hang ends the measurement. So does a lack of memory for the reference even
+   when no other process holds any; then nothing was judged at this size, and the result says so.
 4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
-   loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its outputs are
-   verified at random positions that only the judge knows.
-5. Samples taken while the clocks were throttled by heat are dropped and counted.
-6. A fresh process measures the candidate again; more than 2 % apart and beyond the noise is UNSTABLE.
+   loaded module; before each sample the outputs are poisoned and the L2 is flushed. After each round of the candidate
+   the judge verifies its outputs at random positions that only the judge knows.
+5. Samples taken while heat throttled the clocks are dropped and counted.
+6. A fresh process measures the candidate again; a median more than 2 % apart and beyond the noise is UNSTABLE.
 
-Torch-free and without a CUDA context: the judge and the runners are processes of their own.
+This module needs no torch and no CUDA context: the judge and the runners are separate processes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from types import TracebackType
 
 from cutegen_core.evaluate.roofline.library_calls import library_call
 from cutegen_core.evaluate.timing import statistics
-from cutegen_core.evaluate.timing.contenders import Baseline, Contender, Dropped, Kernel, Standby
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, UNSTABLE, Contest, Measured, Verdict, Watcher
+from cutegen_core.evaluate.timing.contenders import BaselineContender, Contender, Dropped, KernelContender, RunnerPool
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Verdict, Watcher
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda import health, lock, nvml
 from cutegen_core.execute.cuda.nvml import Monitor
@@ -43,7 +43,7 @@ from cutegen_core.records.performance import (
     Untimed,
     WorkloadPerformance,
 )
-from cutegen_core.records.trial import Comparison, Status
+from cutegen_core.records.trial import Comparison, Mark, Status
 
 MOST_SETS = 28
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
@@ -53,8 +53,8 @@ class Timer:
     """Measures candidates of one problem on one device; keeps the judge process warm until `close`.
 
     Args:
-        reference: gives signature, graph and source of a workload; its worker is only asked, never timed.
-        device: a present one.
+        reference: gives signature, graph and source of a workload; its worker is never timed.
+        device: a device that is present.
 
     Raises:
         UsageError: the device is not in this machine.
@@ -67,16 +67,16 @@ class Timer:
         self.device = device
         self.judge = DeviceJudge(reference.problem, device.uuid)
         self.compiled = CompiledReference(reference.problem, device.uuid)
-        self.standby = Standby(device.uuid)
+        self.runner_pool = RunnerPool(device.uuid)
         self.compile_failures: dict[str, str] = {}
 
-    def measure(self, contest: Contest, watch: Watcher) -> Measured:
-        """Checks and times one candidate on one workload.
+    def measure(self, contest: Contest, watch: Watcher) -> ContestResult:
+        """Judge and time one candidate on one workload.
 
         Raises:
-            StoppedError: the person stopped it; between two rounds at the latest.
+            StoppedError: the user stopped it; raised between two rounds at the latest.
             ProblemError: the reference fails on this device.
-            MachineError: the device, the driver or a process of ours failed; there is no verdict.
+            MachineError: the device, the driver or one of our processes failed; there is no verdict.
         """
         begun = time.monotonic()
         watch.say(f"waiting for {self.device.name}")
@@ -85,17 +85,17 @@ class Timer:
             contextlib.ExitStack() as stack,
         ):
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
-        self.standby.fill(1 + (contest.best is not None) + contest.remeasure)
+        self.runner_pool.fill(1 + (contest.best is not None) + contest.remeasure)
         return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
-        """Starts the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
-        self.standby.fill(2)
+        """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
+        self.runner_pool.fill(2)
         self.judge.start()
 
     def close(self) -> None:
-        """Ends all processes and gives their memory back."""
-        self.standby.close()
+        """End all processes and free their memory."""
+        self.runner_pool.close()
         self.compiled.close()
         self.judge.close()
 
@@ -119,9 +119,9 @@ class _Measurement:
     comparisons: tuple[Comparison, ...] = ()
     executions: int = 0
 
-    def carry_out(self) -> Measured:
+    def carry_out(self) -> ContestResult:
         uuid = self.timer.device.uuid
-        candidate = self._kernel(CANDIDATE)  # starts while the judge draws
+        candidate = self._kernel(CANDIDATE)  # starts up while the judge draws
         best = self._kernel(BEST) if self.contest.best else None
         sets = self._prepare()
         if isinstance(sets, Unfit):
@@ -134,11 +134,11 @@ class _Measurement:
             if isinstance(judged, Unfit):
                 return self._not_judged(judged)
             candidate = judged
-            self.timer.standby.ready()
+            self.timer.runner_pool.wait_until_idle()
             series = self._series(sets, monitor)
-            series.untimed += self._unwanted()
+            series.untimed += self._find_library_call()
             self.watch.say("timing in turns")
-            series.run([candidate, *self._others(best, sets, series.untimed)])
+            series.run([candidate, *self._prepare_others(best, sets, series.untimed)])
             self._check_guards()
             candidate.close()
             again = self._remeasure(sets, monitor) if self.contest.remeasure else None
@@ -154,8 +154,8 @@ class _Measurement:
         judge, reference = self.timer.judge, self.timer.reference
         return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
 
-    def _check_first(self, candidate: Kernel, sets: Sets) -> Kernel | Unfit:
-        """The candidate, right at this size and ready to be timed; Dropped when it is not right."""
+    def _check_first(self, candidate: KernelContender, sets: Sets) -> KernelContender | Unfit:
+        """Return the candidate ready to be timed after judging its first run; raises Dropped if it is wrong."""
         self._pause()
         self.watch.say("first run at this size, then compared whole")
         candidate.load(self.contest.candidate, sets)
@@ -174,9 +174,11 @@ class _Measurement:
         fresh.load(self.contest.candidate, sets)
         return fresh
 
-    def _compare_alone(self, candidate: Kernel) -> tuple[Comparison, ...] | Unfit:
-        """Ends whoever else holds memory, the candidate with its scratch first: what it takes must not spare it the
-        comparison. What it wrote is the judge's."""
+    def _compare_alone(self, candidate: KernelContender) -> tuple[Comparison, ...] | Unfit:
+        """Compare again after freeing the memory that other processes hold, the candidate's scratch first.
+
+        A candidate must not avoid the comparison by its own use of memory. The judge owns its outputs, so they survive.
+        """
         self.watch.say("compared once more, with all memory left to the reference")
         candidate.close()
         self.timer.compiled.close()
@@ -188,9 +190,9 @@ class _Measurement:
         if wrong:
             raise Dropped(Status.INCORRECT_NUMERICAL, wrong.sentence)
 
-    def _not_judged(self, unfit: Unfit) -> Measured:
+    def _not_judged(self, unfit: Unfit) -> ContestResult:
         reason = f"not judged at its own size: {unfit.reason}"
-        return Measured(not_timed=reason, marks=(NOT_TIMED,), executions=self.executions)
+        return ContestResult(not_timed=reason, marks=(Mark.NOT_TIMED,), executions=self.executions)
 
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)
@@ -198,13 +200,13 @@ class _Measurement:
             raise Dropped(Status.INCORRECT_NUMERICAL, slip)
 
     def _check_guards(self) -> None:
-        damage = self.timer.judge.guards()
+        damage = self.timer.judge.check_guards()
         if damage:
             raise Dropped(Status.MEMORY_ERROR, damage)
 
     # ---- the others
 
-    def _others(self, best: Kernel | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
+    def _prepare_others(self, best: KernelContender | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
         others: list[Contender] = []
         if best is not None:
             assert self.contest.best is not None
@@ -214,28 +216,28 @@ class _Measurement:
             except Dropped as dropped:
                 untimed.append(Untimed(BEST, str(dropped)))
         if self.contest.baselines:
-            others.append(Baseline(EAGER, self.timer.judge))
-            others += self._compiled(sets, untimed)
+            others.append(BaselineContender(EAGER, self.timer.judge))
+            others += self._prepare_compiled(sets, untimed)
         return others
 
-    def _compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
+    def _prepare_compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
         source, failures = self._drawing().source, self.timer.compile_failures
         if source not in failures:
             self.watch.say("torch.compile compiles the reference, once")
             try:
-                return [self._adopted(sets)]
+                return [self._adopt_sets(sets)]
             except MachineError as error:
                 failures[source] = str(error)
         untimed.append(Untimed(COMPILED, failures[source]))
         return []
 
-    def _adopted(self, sets: Sets) -> Contender:
+    def _adopt_sets(self, sets: Sets) -> Contender:
         compiled = self.timer.compiled
         compiled.adopt(self._drawing(), self.timer.reference.signature(self.contest.workload), sets)
-        return Baseline(COMPILED, compiled)
+        return BaselineContender(COMPILED, compiled)
 
-    def _unwanted(self) -> list[Untimed]:
-        """The library call that eager is: it is not timed a second time."""
+    def _find_library_call(self) -> list[Untimed]:
+        """Return the library call that eager makes: it is not timed a second time."""
         name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
         return [Untimed(name, "is what eager calls: see eager")] if name else []
 
@@ -252,7 +254,9 @@ class _Measurement:
         fresh.close()
         return series.timings()[0]
 
-    def _record(self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None) -> Measured:
+    def _record(
+        self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None
+    ) -> ContestResult:
         timings = series.timings()
         for untimed in series.untimed:
             if untimed.contender == COMPILED:
@@ -269,7 +273,7 @@ class _Measurement:
         )
         unstable = again is not None and statistics.disagree(timings[0].median_us, again.median_us, noise)
         executions = self.executions + timings[0].n + (again.n if again else 0)
-        return Measured(performance, None, "", self.comparisons, (UNSTABLE,) if unstable else (), executions)
+        return ContestResult(performance, None, "", self.comparisons, (Mark.UNSTABLE,) if unstable else (), executions)
 
     def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
         period = monitor.since(self.begun)
@@ -287,17 +291,17 @@ class _Measurement:
             lock_wait_s=self.lock_wait_s,
         )
 
-    def _failed(self, dropped: Dropped) -> Measured:
-        self.stack.close()  # nothing of the candidate runs any more
+    def _failed(self, dropped: Dropped) -> ContestResult:
+        self.stack.close()  # ends all processes of the candidate
         if dropped.status in _FAULTS:
             health.check(self.timer.device.uuid)
         failure = Verdict(dropped.status, str(dropped))
-        return Measured(failure=failure, comparisons=self.comparisons, executions=self.executions)
+        return ContestResult(failure=failure, comparisons=self.comparisons, executions=self.executions)
 
     # ---- small things
 
-    def _kernel(self, name: str) -> Kernel:
-        kernel = Kernel(name, self.timer.standby.take())
+    def _kernel(self, name: str) -> KernelContender:
+        kernel = KernelContender(name, self.timer.runner_pool.take())
         self.stack.callback(kernel.close)
         return kernel
 

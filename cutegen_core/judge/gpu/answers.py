@@ -1,7 +1,7 @@
-"""Expected answers on the GPU: one set judged whole, the timed ones at random positions that nobody else knows.
+"""Judge outputs on the GPU: one set whole, the timed sets at random positions that no other process knows.
 
-The reference runs as in `expected` (as declared and on float64 copies, TF32 off). The error it makes itself is
-taken over all sets, which are as many seeds. Of a timed set only the values at the positions are kept.
+The reference runs as in `expected` (as declared and on float64 copies, TF32 off). Its own error is the largest over all
+sets, each of which has its own seed. For a timed set, only the values at the positions are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.gpu import comparison
-from cutegen_core.judge.gpu.comparison import Elements, Rule
+from cutegen_core.judge.gpu.comparison import Elements, OutputRule
 from cutegen_core.judge.gpu.sets import BufferSet
 from cutegen_core.judge.reference_process.expected import Expected, expect
 from cutegen_core.judge.reference_process.live import Live
@@ -26,7 +26,7 @@ _POSITIONS = 16384
 
 
 @dataclass(frozen=True)
-class Output:
+class JudgedOutput:
     """One output of the contract."""
 
     name: str
@@ -36,12 +36,12 @@ class Output:
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """What is kept of one output of one timed set.
+class _ExpectedSample:
+    """Expected values of one output of one timed set, at random positions.
 
     Attributes:
         positions: flat indices.
-        expected: at the positions; its `got` is empty.
+        want, declared: in float64 and at the declared precision, at the positions.
     """
 
     positions: torch.Tensor
@@ -51,7 +51,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class Slip:
-    """A timed output that was wrong where it was looked at."""
+    """A timed output that was wrong at some checked positions."""
 
     index: int
     output: str
@@ -62,11 +62,11 @@ class Slip:
 
 
 class Answers:
-    """Expected answers of all sets of one draw."""
+    """Expected outputs of all sets of one draw."""
 
-    def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[Output]) -> None:
+    def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[JudgedOutput]) -> None:
         self._live, self._sets, self._outputs = live, sets, outputs
-        self._samples: dict[tuple[int, str], _Sample] = {}
+        self._samples: dict[tuple[int, str], _ExpectedSample] = {}
         self._precision: dict[str, Precision] = {}
         self._no_float64 = ""
         self._device = next((t.device for t in live.tensors.values()), torch.device("cuda"))
@@ -74,24 +74,24 @@ class Answers:
         self._generator.manual_seed(secrets.randbits(62))
 
     def compare_first(self, poison: int) -> tuple[Comparison, ...]:
-        """Judges what a candidate wrote into set 0; every expected value comes into being only now.
+        """Judge set 0; every expected value is computed only now, after the candidate ran.
 
-        `no_float64` speaks of all sets: where float64 failed on one, that one's timed runs were judged without it.
+        `no_float64` covers all sets: if float64 failed on one set, that set's timed runs are judged without it.
         """
         for index in range(1, len(self._sets)):
-            for output, want, declared in self._expected(index):
-                self._samples[index, output.name] = self._sampled(want, declared)
+            for output, want, declared in self._expected_values(index):
+                self._samples[index, output.name] = self._sample(want, declared)
         found = [
             comparison.compare(
                 output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
             )
-            for output, want, declared in self._expected(0)
+            for output, want, declared in self._expected_values(0)
         ]
         torch.cuda.empty_cache()
         return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
 
-    def slips(self, timed: set[int]) -> list[Slip]:
-        """Which of these sets' outputs are wrong at the positions."""
+    def find_slips(self, timed: set[int]) -> list[Slip]:
+        """Return the outputs of these sets that are wrong at the kept positions."""
         found = []
         for (index, name), sample in self._samples.items():
             if index not in timed:
@@ -107,8 +107,8 @@ class Answers:
                 found.append(Slip(index, name, count, wrong.numel(), *values))
         return found
 
-    def _expected(self, index: int) -> Iterator[tuple[Output, torch.Tensor, torch.Tensor | None]]:
-        """Flat expected values of one set, output by output; the own error is noted on the way."""
+    def _expected_values(self, index: int) -> Iterator[tuple[JudgedOutput, torch.Tensor, torch.Tensor | None]]:
+        """Yield the flat expected values of one set per output; also record the reference's own error."""
         expected = self._run(self._sets[index])
         for position, output in enumerate(self._outputs):
             declared = expected.declared[position]
@@ -120,7 +120,7 @@ class Answers:
             exact = expected.exact[position]
             found = comparison.measure(exact, declared)
             known = self._precision.get(output.name)
-            self._precision[output.name] = known.joined(found) if known else found
+            self._precision[output.name] = known.merge(found) if known else found
             yield output, _flat(exact), _flat(declared)
 
     def _run(self, one: BufferSet) -> Expected:
@@ -129,29 +129,31 @@ class Answers:
         self._no_float64 = self._no_float64 or expected.why
         return expected
 
-    def _sampled(self, want: torch.Tensor, declared: torch.Tensor | None) -> _Sample:
+    def _sample(self, want: torch.Tensor, declared: torch.Tensor | None) -> _ExpectedSample:
         count = min(_POSITIONS, want.numel())
         positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
-        return _Sample(positions, want[positions], None if declared is None else declared[positions])
+        return _ExpectedSample(positions, want[positions], None if declared is None else declared[positions])
 
-    def _elements(self, output: Output, index: int, want: torch.Tensor, declared: torch.Tensor | None) -> Elements:
+    def _elements(
+        self, output: JudgedOutput, index: int, want: torch.Tensor, declared: torch.Tensor | None
+    ) -> Elements:
         return Elements(_flat(self._sets[index].tensors[output.name]), want, declared)
 
-    def _rule(self, output: Output) -> Rule:
-        return Rule(output.dtype, output.tolerance, self._precision.get(output.name))
+    def _rule(self, output: JudgedOutput) -> OutputRule:
+        return OutputRule(output.dtype, output.tolerance, self._precision.get(output.name))
 
 
-def outputs_of(plain: Sequence[Mapping[str, object]]) -> tuple[Output, ...]:
-    """Reads what the client wrote."""
+def parse_outputs(plain: Sequence[Mapping[str, object]]) -> tuple[JudgedOutput, ...]:
+    """Read the outputs from the client's JSON."""
     return tuple(
-        Output(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
+        JudgedOutput(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
         for o in plain
     )
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Bools as bytes: a byte that is neither 0 nor 1 is no bool."""
+    """Return the flat tensor, bools as bytes: a byte that is neither 0 nor 1 is no bool."""
     flat = tensor.reshape(-1)
     return flat.view(torch.uint8) if flat.dtype is torch.bool else flat

@@ -1,7 +1,8 @@
-"""The judge on the GPU from outside: clients of its two processes; torch-free, without a CUDA context.
+"""Clients of the two judge processes on the GPU; this module needs no torch and no CUDA context.
 
-`DeviceJudge` owns the buffer sets and judges; its descriptors are kept here and handed to every runner. `Compiler`
-times torch.compile over the same inputs. Both live as long as a problem is worked on, and start again when they died.
+`DeviceJudge` owns the buffer sets and judges; it keeps their descriptors and passes them to every runner.
+`CompiledReference` times torch.compile on the same inputs. Both live as long as the user works on a problem, and
+restart after a crash.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _GRACE_S = 10.0
 
 @dataclass(frozen=True)
 class Drawing:
-    """Which values the sets hold.
+    """Origin of the values in the sets.
 
     Attributes:
         source: the reference with the workload's sizes in place.
@@ -40,7 +41,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Sets:
-    """What the judge has prepared.
+    """Buffer sets that the judge has prepared.
 
     Attributes:
         shared: the tensors of each set, as runners map them; set 0 is for the warm-up and the first comparison.
@@ -57,28 +58,28 @@ class Sets:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why this GPU's memory does not suffice: for the sets, or for the reference beside them."""
+    """The reason why this GPU's memory is too small for the sets, or for the reference beside them."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Round:
-    """One round of a baseline: device time in µs of each set asked for, or why there is none."""
+class BaselineRound:
+    """One round of a baseline: device time in µs per requested set, or the reason why there is none."""
 
     us: tuple[float, ...] = ()
     method: str = ""
     untimed: str = ""
 
 
-class Measures(Protocol):
-    """What can time a baseline."""
+class BaselineTimer(Protocol):
+    """Times a baseline."""
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round: ...
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound: ...
 
 
 class _Client:
-    """What both processes have in common."""
+    """Common part of both clients."""
 
     def __init__(self, problem: Problem, uuid: str, role: str, name: str) -> None:
         self.problem = problem
@@ -87,13 +88,13 @@ class _Client:
         self.sandbox = ""
 
     def start(self) -> None:
-        """Imports torch and makes the context now instead of at the first request; 4-10 s."""
+        """Import torch and create the context now instead of at the first request; takes 4-10 s."""
         if not self.pid:
             hello = self._worker.request({"operation": "hello"}, START_S)
             self.pid, self.sandbox = hello["pid"], hello["sandbox"]
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
-        """One round over the sets; a baseline that fails or takes too long is an answer."""
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound:
+        """Measure one round over the sets; a baseline that fails or takes too long is also an answer."""
         request = {
             "operation": "measure", "order": list(order), "warm_runs": warm_runs, "seconds": seconds,
             "allow": list(self.problem.allow),
@@ -101,23 +102,27 @@ class _Client:
         try:
             answer = self._ask(request, seconds + _GRACE_S)
         except WorkerLimitError:
-            return Round(untimed=f"took longer than {seconds:g} s")
-        return Round(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
+            return BaselineRound(untimed=f"took longer than {seconds:g} s")
+        return BaselineRound(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
 
     def close(self) -> None:
-        """Ends the process; its memory on the GPU goes back once no descriptor is open."""
+        """End the process; its GPU memory is freed once no descriptor is open."""
         self.pid = 0
         self._worker.close()
 
-    def _drawn(self, drawing: Drawing, specs: Sequence[TensorSpec]) -> Message:
+    def _describe(self, drawing: Drawing, specs: Sequence[TensorSpec]) -> Message:
         return {
             "source": drawing.source, "origin": self.problem.origin, "values": drawing.values.value,
             "seed": drawing.seed, "specs": [asdict(spec) for spec in specs],
         }  # fmt: skip
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> Message:
-        """An answer. Memory that runs out is the machine's fault: the process has given up its sets, and ends."""
-        answer = self._ask_for_memory(request, seconds)
+        """Return the answer.
+
+        Raises:
+            MachineError: memory ran out; the process has lost its sets, so it is ended.
+        """
+        answer = self._ask_or_unfit(request, seconds)
         if isinstance(answer, Unfit):
             self.close()
             raise MachineError(
@@ -126,8 +131,8 @@ class _Client:
             )
         return answer
 
-    def _ask_for_memory(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
-        """An answer, or that the memory does not suffice for it."""
+    def _ask_or_unfit(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
+        """Return the answer, or Unfit if there is too little memory for it."""
         self.start()
         try:
             answer = self._worker.request(request, seconds)
@@ -137,7 +142,7 @@ class _Client:
         if "problem" in answer:
             raise ProblemError(answer["problem"])
         if "machine" in answer:
-            self.close()  # a failed context stays failed
+            self.close()  # a failed CUDA context cannot recover
             raise MachineError(answer["machine"])
         return Unfit(answer["unfit"]) if "unfit" in answer else answer
 
@@ -148,7 +153,7 @@ class _Client:
 
 
 class DeviceJudge(_Client):
-    """Owner of the buffer sets of one problem. ProblemError for the file's fault, MachineError for ours."""
+    """Owner of the buffer sets of one problem. A fault of the file raises ProblemError, one of ours MachineError."""
 
     def __init__(self, problem: Problem, uuid: str) -> None:
         super().__init__(problem, uuid, "owner", "the judge on the GPU")
@@ -157,29 +162,29 @@ class DeviceJudge(_Client):
         self._source = ""
 
     def prepare(self, drawing: Drawing, signature: Signature, sets: int) -> Sets | Unfit:
-        """Fresh values in up to `sets` timed buffer sets and one more; outputs poisoned.
+        """Draw fresh values into up to `sets` timed buffer sets and one more; fill outputs with poison.
 
         Descriptors stay valid until another workload is prepared or the judge is closed.
         """
         specs = signature.tensors
         if (self._source, self._specs) != (drawing.source, specs):
-            self._forget()  # first: memory stays taken while a descriptor is open
-        request = {"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}
-        answer = self._ask_for_memory(request, _PREPARE_S)
+            self._forget()  # first, since an open descriptor keeps memory allocated
+        request = {"operation": "prepare", "sets": sets, **self._describe(drawing, specs)}
+        answer = self._ask_or_unfit(request, _PREPARE_S)
         if isinstance(answer, Unfit):
             self._forget()
             return answer
         if not answer["kept"]:
             self._forget()
         if not self._sets.shared:
-            self._export(answer["sets"], answer["flushed_bytes"], specs)
+            self._receive_sets(answer["sets"], answer["flushed_bytes"], specs)
             self._source, self._specs = drawing.source, specs
         return self._sets
 
     def compare(self) -> tuple[Comparison, ...] | Unfit:
-        """Judges set 0 whole. Expected values come into being only now: the candidate must have run.
+        """Judge set 0 whole. The candidate must have run before: the expected values are computed only now.
 
-        Where memory runs out, the sets and what is in them stay: it can be asked again.
+        If memory runs out, the sets keep their content, so that the comparison can be repeated.
         """
         outputs = [
             {
@@ -191,11 +196,11 @@ class DeviceJudge(_Client):
             for s in self._specs
             if s.role is TensorRole.OUTPUT
         ]
-        answer = self._ask_for_memory({"operation": "compare", "outputs": outputs}, _COMPARE_S)
+        answer = self._ask_or_unfit({"operation": "compare", "outputs": outputs}, _COMPARE_S)
         return answer if isinstance(answer, Unfit) else tuple(comparison_from(c) for c in answer["comparisons"])
 
     def check(self, timed: Sequence[int]) -> str:
-        """Looks at random positions of these sets' outputs; what is wrong there in one line, "" when nothing is."""
+        """Check these sets' outputs at random positions; return the first error in one line, or ""."""
         slips = self._ask({"operation": "check", "timed": list(timed)}, _QUICK_S)["slips"]
         if not slips:
             return ""
@@ -206,8 +211,8 @@ class DeviceJudge(_Client):
             f"elements looked at of {where}, such as {first['got']:.7g} for {first['want']:.7g}"
         )
 
-    def guards(self) -> str:
-        """Guard bytes around any tensor that somebody wrote over, in one line; "" when all are intact."""
+    def check_guards(self) -> str:
+        """Check the guard bytes around all tensors; describe damage in one line, or return "" if all are intact."""
         damage = self._ask({"operation": "guards"}, _QUICK_S)["damage"]
         if not damage:
             return ""
@@ -218,12 +223,12 @@ class DeviceJudge(_Client):
         self._forget()
         super().close()
 
-    def _export(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
-        """Takes descriptors of so many sets; `_sets` holds those that came, whatever happens on the way."""
+    def _receive_sets(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
+        """Receive the descriptors of `count` sets; `_sets` holds those received, even after an error."""
         for index in range(count):
-            self._sets = Sets((*self._sets.shared, self._exported(index, specs)), flushed_bytes)
+            self._sets = Sets((*self._sets.shared, self._receive_set(index, specs)), flushed_bytes)
 
-    def _exported(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
+    def _receive_set(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
         answer = self._ask({"operation": "export", "set": index}, _QUICK_S)
         _, fds, _, _ = socket.recv_fds(self._socket, 1, len(specs), socket.MSG_CMSG_CLOEXEC)
         return tuple(
@@ -246,7 +251,7 @@ class CompiledReference(_Client):
         self._adopted: Sets | None = None
 
     def adopt(self, drawing: Drawing, signature: Signature, sets: Sets) -> None:
-        """Maps the inputs; nothing to do when the sets are those of the last time, drawn anew."""
+        """Map the inputs; does nothing if the sets are the previous ones with new values."""
         self.start()
         if sets is self._adopted:
             return
@@ -254,15 +259,15 @@ class CompiledReference(_Client):
         specs = signature.tensors
         for index, shared in enumerate(sets.shared):
             socket.send_fds(self._socket, [b"."], [each.fd for each in shared])
-            self._ask({"operation": "adopt", "set": index, **self._drawn(drawing, specs)}, _PREPARE_S)
+            self._ask({"operation": "adopt", "set": index, **self._describe(drawing, specs)}, _PREPARE_S)
         self._adopted = sets
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
-        """As for any baseline; since nothing else depends on this process, its death only leaves it untimed."""
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound:
+        """Measure one round; if the process dies, the baseline only stays untimed, since nothing else depends on it."""
         try:
             return super().measure(order, warm_runs, seconds)
         except MachineError as error:
-            return Round(untimed=str(error))
+            return BaselineRound(untimed=str(error))
 
     def close(self) -> None:
         self._adopted = None

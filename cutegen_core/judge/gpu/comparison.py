@@ -1,8 +1,7 @@
-"""`correctness`'s rule on the GPU: the same formula, in chunks, for outputs of gigabytes.
+"""Apply `correctness`'s rule on the GPU: the same formula, in chunks, for outputs of gigabytes.
 
-What is allowed per element, and what a NaN or an Inf means, is written down in `correctness`; the tests hold both
-against each other. A wrong output is described by that module's own words, on as much of it as the CPU looks at
-quickly.
+`correctness` documents the allowed error per element and the handling of NaN and Inf; the tests compare both
+implementations. That module also describes a wrong output, from a part small enough for the CPU.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import EPSILON, Answer, Precision
+from cutegen_core.judge.correctness import EPSILON, OutputValues, Precision
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -25,12 +24,12 @@ _FIRST = 8
 
 @dataclass(frozen=True)
 class Elements:
-    """Some elements of one output, flat, four times.
+    """Some elements of one output, flat.
 
     Attributes:
-        got: what the kernel wrote.
+        got: the kernel's values.
         want: the reference in float64 (integers: as that run gave them).
-        declared: the reference at the declared precision; None when `want` could only be computed there.
+        declared: the reference at the declared precision; None if `want` is only available there.
     """
 
     got: torch.Tensor
@@ -38,12 +37,13 @@ class Elements:
     declared: torch.Tensor | None
 
     def part(self, where: slice | torch.Tensor) -> Elements:
+        """Return the elements at these positions."""
         return Elements(self.got[where], self.want[where], None if self.declared is None else self.declared[where])
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What an output of one dtype is judged by; `precision` None: not measured."""
+class OutputRule:
+    """Tolerance and precision that judge an output of one dtype; `precision` is None if it was not measured."""
 
     dtype: str
     tolerance: Tolerance
@@ -52,7 +52,7 @@ class Rule:
 
 @dataclass
 class _Sums:
-    """Added up over chunks."""
+    """Sums over chunks."""
 
     wrong: int = 0
     max_abs_error: float = 0.0
@@ -63,7 +63,7 @@ class _Sums:
 
 
 def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
-    """`correctness.measure`: the reference's own error and scale."""
+    """Measure the reference's own error and scale, as `correctness.measure` does."""
     own = scale = 0.0
     for at in range(0, want.numel(), _CHUNK):
         exact, rounded = (t.reshape(-1)[at : at + _CHUNK].double() for t in (want, declared))
@@ -72,13 +72,13 @@ def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
     return Precision(own, scale)
 
 
-def wrong(elements: Elements, rule: Rule) -> torch.Tensor:
-    """Which elements are wrong."""
+def wrong(elements: Elements, rule: OutputRule) -> torch.Tensor:
+    """Return a mask of the wrong elements."""
     return ratio(elements, rule) > 1.0
 
 
-def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
-    """Error divided by what is allowed; infinite where a NaN or Inf, or an integer, is not what it must be."""
+def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
+    """Return error / allowed error; infinite where a NaN, an Inf or an integer is not the expected one."""
     got, want, declared = elements.got, elements.want, elements.declared
     if rule.dtype not in EPSILON:
         same = got == want
@@ -98,11 +98,11 @@ def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
     return torch.where(special, _zero_or_inf(same), quotient)
 
 
-def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule, poison: int) -> Comparison:
-    """Judges a whole output.
+def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: OutputRule, poison: int) -> Comparison:
+    """Judge a whole output.
 
     Args:
-        poison: the byte that the output held before the kernel ran.
+        poison: byte that filled the output before the kernel ran.
     """
     sums, total = _Sums(), elements.got.numel()
     marked = torch.zeros(total, dtype=torch.bool, device=elements.got.device)
@@ -113,10 +113,10 @@ def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule,
         error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
         nan=sums.nan, inf=sums.inf, poison=sums.poison,
     )  # fmt: skip
-    return _described(found, elements, marked, rule, poison) if sums.wrong else found
+    return _describe(found, elements, marked, rule, poison) if sums.wrong else found
 
 
-def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, poison: int) -> None:
+def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: OutputRule, poison: int) -> None:
     ratios = ratio(elements, rule)
     bad = ratios > 1.0
     marked.copy_(bad)
@@ -132,15 +132,15 @@ def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, pois
     sums.inf += int((bad & torch.isinf(got)).sum())
 
 
-def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule: Rule, poison: int) -> Comparison:
-    """Adds where the wrong elements are and what they look like, from the part of the output around the first."""
+def _describe(found: Comparison, elements: Elements, marked: torch.Tensor, rule: OutputRule, poison: int) -> Comparison:
+    """Add the positions and the pattern of the wrong elements, from the part of the output around the first one."""
     columns = found.shape[-1] if len(found.shape) > 1 else found.total
     first = _positions(marked)
-    seen, shape = _looked_at(first[0], columns, found)
+    seen, shape = _choose_part(first[0], columns, found)
     part = elements.part(seen)
     got, want = _array(part.got, shape), _array(part.want, shape)
     bad, untouched = _array(marked[seen], shape), _array(_untouched(part.got, poison), shape)
-    text = correctness.described(Answer(got, want, None, untouched), bad, rule.tolerance)
+    text = correctness.describe_mismatch(OutputValues(got, want, None, untouched), bad, rule.tolerance)
     whole = shape == found.shape
     return replace(
         found,
@@ -150,9 +150,11 @@ def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule
     )
 
 
-def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
-    """At most `_LOOKED_AT` elements, with the wrong one at `first` among them, and their shape: the whole output, or
-    some of its rows, or a piece of one."""
+def _choose_part(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
+    """Choose at most `_LOOKED_AT` elements around the wrong one at `first`, and return them with their shape.
+
+    The part is the whole output, some of its rows, or a piece of one row.
+    """
     if found.total <= _LOOKED_AT:
         return slice(0, found.total), found.shape
     if columns > _LOOKED_AT:
@@ -167,8 +169,8 @@ def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tupl
 
 
 def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
-    """`correctness.heatmap`, counted where the table is: only the cells' shares leave the device."""
-    down, across = (correctness.cells(extent).tolist() for extent in table.shape)
+    """Return `correctness.heatmap`, computed on the device; only the cells' shares leave it."""
+    down, across = (correctness.cell_edges(extent).tolist() for extent in table.shape)
     shares = [
         table[top:bottom, left:right].mean(dtype=torch.float64)
         for top, bottom in pairwise(down)
@@ -179,7 +181,7 @@ def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
 
 
 def _positions(marked: torch.Tensor) -> list[int]:
-    """The first few wrong elements; at least one is."""
+    """Return the first few wrong elements; there is at least one."""
     for at in range(0, marked.numel(), _CHUNK):
         part = marked[at : at + _CHUNK]
         if part.any():
@@ -204,11 +206,11 @@ def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 -
     return (flat.double() if flat.is_floating_point() else flat).reshape(shape).cpu().numpy()
 
 
-def _allowed(want: torch.Tensor, rule: Rule) -> torch.Tensor:
+def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
     if rule.precision is None or rule.dtype == "float64":
         return close
-    least, most = correctness.bounds(rule.dtype, rule.tolerance, rule.precision)
+    least, most = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
     return close.clamp(min=least).clamp(max=most)
 
 

@@ -1,10 +1,10 @@
-"""Asks a language model and streams its answer: the transport under every role that a model plays.
+"""Ask a language model and stream its answer: the transport for every role of a model.
 
-1. `ChatModel.ask` runs the call on its own thread (`stoppable`), hands on text as it arrives and obeys Stop.
-2. An attempt (`model_stream`) that fails before any text came may be repeated, within bounds and as the server asks.
-   One that may have been billed is repeated at most once, so a call never costs much more than was reserved for it.
-3. What a server does not take (`stream_options`, `max_tokens`) is learned from its refusal and remembered.
-4. Everything else ends in a `ModelError` that says what happened, what to do, and what to charge.
+1. `ChatModel.ask` runs the call in its own thread (`stoppable`), passes on text as it arrives and obeys a stop.
+2. An attempt (`stream`) that fails before any text came may be repeated, within limits and as the server asks. One that
+   may have been billed is repeated at most once, so a call never costs much more than its reservation.
+3. A refusal shows which fields a server does not accept (`stream_options`, `max_tokens`); this is remembered.
+4. Every other failure ends in a `ModelError` with the cause, advice, and the amount to charge.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cutegen_core.propose.llm import stoppable
-from cutegen_core.propose.llm.budget import NOTHING_USED, Usage, estimate_tokens
+from cutegen_core.propose.llm.budget import NOTHING_USED, TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
-from cutegen_core.propose.llm.stream import CUT, Attempt, request_body
-from cutegen_core.propose.llm.wire import Wire, client
+from cutegen_core.propose.llm.stream import CUT, RequestAttempt, request_body
+from cutegen_core.propose.llm.wire import Wire, make_client
 from cutegen_core.propose.model_error import Charged, Failure, ModelError, ModelErrorKind
 
-__all__ = ["CUT", "ChatModel", "Message", "Reply", "prompt_tokens"]
+__all__ = ["CUT", "ChatModel", "Message", "Reply", "estimate_prompt_tokens"]
 
 RETRY_AFTER_MAX_S = 60.0
 _FIRST_PAUSE_S, _PAUSE_MAX_S = 0.5, 8.0
@@ -39,17 +39,17 @@ class Message:
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's answer.
+    """Answer of a model.
 
     Attributes:
-        finish_reason: "stop"; "length" when max_output_tokens ended it; "cut" when it outgrew 4 M characters; or the
+        finish_reason: "stop"; "length" if max_output_tokens ended it; "cut" if it exceeded 4 M characters; or the
             server's own word.
         estimated: the server gave no token numbers.
-        seconds: the whole call, pauses included; first_token_seconds is the last attempt's.
-        attempts: requests made.
-        reasoning: what the server sent apart from the answer, "" mostly.
+        seconds: the whole call including pauses; first_token_seconds is the last attempt's.
+        attempts: number of requests.
+        reasoning: text that the server sent apart from the answer, usually "".
         lost: tokens of earlier attempts that may have been billed.
-        streamed: False where the server sent one document instead of a stream.
+        streamed: False if the server sent one document instead of a stream.
     """
 
     text: str
@@ -62,29 +62,29 @@ class Reply:
     attempts: int
     request_id: str | None
     reasoning: str = ""
-    lost: Usage = NOTHING_USED
+    lost: TokenUsage = NOTHING_USED
     streamed: bool = True
 
     @property
-    def usage(self) -> Usage:
-        """What to charge, lost attempts included."""
-        return _sum(Usage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
+    def usage(self) -> TokenUsage:
+        """Tokens to charge, lost attempts included."""
+        return _sum(TokenUsage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one server wants to be asked."""
+    """Fields that one server accepts."""
 
     stream_usage: bool = True
     length_field: str = "max_tokens"
 
 
-# What a server refused once is not tried again; the value is a plain record, replaced whole.
+# Fields that a server refused once are not sent again; each value is a plain record, replaced as a whole.
 _LEARNED: dict[tuple[str, str], Dialect] = {}
 
 
 class ChatModel:
-    """One model on one server. Holds no connection between calls; may be used from several threads."""
+    """One model on one server. Holds no connection between calls; several threads may use it."""
 
     def __init__(self, settings: ModelSettings, key: Key | None) -> None:
         self.settings = settings
@@ -97,13 +97,14 @@ class ChatModel:
         progress: Callable[[str], None],
         stopped: Callable[[], bool] = lambda: False,
     ) -> Reply:
-        """The answer to the messages.
+        """Return the answer to the messages.
 
-        `progress` gets the text as it arrives and `stopped` is asked about ten times a second, both in the calling
-        thread. Reasoning sent apart from the answer appears in `progress` between think tags, and in `Reply.reasoning`.
+        `progress` receives the text as it arrives and `stopped` is called about ten times a second, both in the calling
+        thread. Reasoning that is sent apart from the answer appears in `progress` between think tags, and in
+        `Reply.reasoning`.
 
         Raises:
-            ModelError: with its kind, what to do, and what to charge; CANCELLED when `stopped` said so.
+            ModelError: with its kind, advice, and the amount to charge; CANCELLED if `stopped` returned True.
         """
         call = _Call(self.settings, self._key, messages)
         try:
@@ -113,8 +114,8 @@ class ChatModel:
         raise ModelError(message, ModelErrorKind.CANCELLED, call.charged(call.sent), attempts=call.attempts)
 
 
-def prompt_tokens(messages: Sequence[Message]) -> int:
-    """An estimate of what the messages cost, for the reservation."""
+def estimate_prompt_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the tokens of the messages, for the reservation."""
     return sum(estimate_tokens(m.text) + _TOKENS_PER_MESSAGE for m in messages)
 
 
@@ -124,10 +125,10 @@ class _Call:
     def __init__(self, settings: ModelSettings, key: Key | None, messages: Sequence[Message]) -> None:
         self._settings, self._key = settings, key
         self._messages = [{"role": m.role, "content": m.text} for m in messages]
-        self._prompt_tokens = prompt_tokens(messages)
+        self._prompt_tokens = estimate_prompt_tokens(messages)
         self._started = time.monotonic()
         self._wire: Wire | None = None
-        self._attempt: Attempt | None = None
+        self._attempt: RequestAttempt | None = None
         self._lost = NOTHING_USED
         self._pauses = 0
         self.attempts = 0
@@ -138,27 +139,35 @@ class _Call:
         return self._wire is not None and self._wire.sent
 
     def charged(self, billed: bool) -> Charged:
-        """What to charge when the latest attempt is the last."""
+        """Return the amount to charge if the latest attempt is the last."""
         if self._attempt is None or not billed:
             return Charged(usage=self._lost)
-        return Charged(self._attempt.answer.whole(), _sum(self._attempt.usage(self._prompt_tokens), self._lost))
+        return Charged(self._attempt.answer.full_text(), _sum(self._attempt.usage(self._prompt_tokens), self._lost))
 
     async def answer(self, emit: Callable[[str], None]) -> Reply:
-        """Attempts until there is an answer; ModelError when there will be none."""
+        """Make attempts until one succeeds.
+
+        Raises:
+            ModelError: no further attempt is allowed.
+        """
         self._wire = Wire(self._settings, self._key)
-        async with client(self._settings, self._wire) as openai_client:
+        async with make_client(self._settings, self._wire) as openai_client:
             while True:
                 self._wire.sent = False
                 self.attempts += 1
-                self._attempt = Attempt(self._settings, self._key, self._wire, emit)
+                self._attempt = RequestAttempt(self._settings, self._key, self._wire, emit)
                 failure = await self._attempt.run(openai_client, self._body())
                 if failure is None:
                     return self._reply(self._attempt)
                 if not self._learn(failure):
                     await asyncio.sleep(self._pause_s(failure, self._attempt))
 
-    def _pause_s(self, failure: Failure, attempt: Attempt) -> float:
-        """Seconds to wait before the next attempt; ModelError when there is none."""
+    def _pause_s(self, failure: Failure, attempt: RequestAttempt) -> float:
+        """Return the seconds to wait before the next attempt.
+
+        Raises:
+            ModelError: no further attempt is allowed.
+        """
         billed = failure.billed and self.sent
         left = self._pauses < self._settings.retries and not (billed and self._lost.tokens)
         wait = failure.retry_after_s
@@ -176,7 +185,7 @@ class _Call:
         return pause if wait is None else wait
 
     def _wire_idle(self) -> None:
-        """Between attempts no server works for us: a stop here costs nothing more."""
+        """Note that no server works for us between attempts, so that a stop here costs nothing more."""
         if self._wire is not None:
             self._wire.sent = False
 
@@ -187,7 +196,7 @@ class _Call:
         )
 
     def _learn(self, failure: Failure) -> bool:
-        """Whether the server refused a field that it can be asked without."""
+        """Return whether the server refused a field that a request can omit, and remember it."""
         where = (self._settings.base_url, self._settings.model)
         dialect = _LEARNED.get(where, Dialect())
         if failure.status not in (400, 422):
@@ -200,10 +209,10 @@ class _Call:
             return False
         return True
 
-    def _reply(self, attempt: Attempt) -> Reply:
+    def _reply(self, attempt: RequestAttempt) -> Reply:
         usage = attempt.usage(self._prompt_tokens)
         return Reply(
-            text=attempt.answer.whole(),
+            text=attempt.answer.full_text(),
             finish_reason=attempt.finish_reason,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -212,14 +221,14 @@ class _Call:
             first_token_seconds=attempt.first_token_seconds or 0.0,
             attempts=self.attempts,
             request_id=attempt.request_id,
-            reasoning=attempt.thinking.whole(),
+            reasoning=attempt.thinking.full_text(),
             lost=self._lost,
             streamed=not attempt.was_document,
         )
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
+def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    return TokenUsage(
         one.prompt_tokens + other.prompt_tokens,
         one.completion_tokens + other.completion_tokens,
         one.estimated or other.estimated,

@@ -1,7 +1,7 @@
-"""The connection test of the Setup page: what a server answers, before a session depends on it.
+"""Test a connection for the Setup page: show what a server answers before a session depends on it.
 
-1. The models are listed; many servers can, some may not.
-2. One short question is streamed, which costs a few tokens and shows whether streaming and token numbers work.
+1. List the models; not all servers allow that.
+2. Stream one short question, which costs a few tokens and shows whether streaming and token numbers work.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import openai
 
 from cutegen_core.propose.llm import stoppable
 from cutegen_core.propose.llm.chat import ChatModel, Message
-from cutegen_core.propose.llm.failure import failure_of
+from cutegen_core.propose.llm.failure import translate_error
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
-from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire, client
+from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire, make_client
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
 
 _LISTED_MAX = 500
@@ -30,18 +30,18 @@ _ANSWER_TOKENS = 32
 
 
 @dataclass(frozen=True)
-class Probe:
-    """What the connection test found.
+class ConnectionResult:
+    """Result of the connection test.
 
     Attributes:
-        reachable: something that speaks the API answered, if only with a refusal.
+        reachable: a server that speaks the API answered, if only with a refusal.
         usable: a question was answered.
-        models: names the server lists, the first 500.
-        listing: why there are none, "" where there are.
-        streaming: the answer came as a stream; without it text appears all at once.
-        usage: the server counts tokens; estimates are used where it does not.
+        models: names that the server lists, the first 500.
+        listing: why there are none, "" if there are.
+        streaming: the answer came as a stream; otherwise text appears all at once.
+        usage: the server counts tokens; otherwise they are estimated.
         seconds: of the question.
-        message: the result in a sentence or two, with what to do next.
+        message: the result in a sentence or two, with advice.
     """
 
     reachable: bool
@@ -54,8 +54,10 @@ class Probe:
     message: str
 
 
-def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], bool] = lambda: False) -> Probe:
-    """Tests the connection; what goes wrong is in the result, never an exception."""
+def probe_server(
+    settings: ModelSettings, key: Key | None, *, stopped: Callable[[], bool] = lambda: False
+) -> ConnectionResult:
+    """Test the connection; failures are part of the result, never an exception."""
     models, listing = _listing(settings, key, stopped)
     started = time.monotonic()
     short = replace(settings, max_output_tokens=_ANSWER_TOKENS, retries=0)
@@ -67,19 +69,19 @@ def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], boo
         away = error.kind in (ModelErrorKind.UNREACHABLE, ModelErrorKind.CANCELLED, ModelErrorKind.BAD_ANSWER)
         message = f"{settings.model} answers; it used the short answer for reasoning." if thinks else str(error)
         counted = thinks and not error.charged.usage.estimated
-        return Probe(not away, thinks, models, listing, thinks, counted, seconds, message)
+        return ConnectionResult(not away, thinks, models, listing, thinks, counted, seconds, message)
     unknown = f" The server does not list {settings.model!r}." if models and settings.model not in models else ""
     counts = "counts tokens" if not reply.estimated else "does not count tokens: estimates are used"
     message = f"{settings.model} answered in {reply.seconds:.1f} s; the server {counts}.{unknown}"
-    return Probe(True, True, models, listing, reply.streamed, not reply.estimated, reply.seconds, message)
+    return ConnectionResult(True, True, models, listing, reply.streamed, not reply.estimated, reply.seconds, message)
 
 
 def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], bool]) -> tuple[tuple[str, ...], str]:
-    """The server's models, or why there is no list."""
+    """Return the server's models, or why there is no list."""
 
     async def ask(_: Callable[[str], None]) -> object:
         wire = Wire(settings, key)
-        async with client(settings, wire) as openai_client, asyncio.timeout(_LIST_WAIT_S):
+        async with make_client(settings, wire) as openai_client, asyncio.timeout(_LIST_WAIT_S):
             return await openai_client.get("/models", cast_to=object)
 
     try:
@@ -90,7 +92,7 @@ def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], boo
         return (), f"the list of models did not come within {_LIST_WAIT_S:g} s"
     except (openai.APIError, httpx2.RequestError, ValueError, RecursionError, UnreadableAnswerError) as error:
         status = getattr(error, "status_code", 0)
-        return (), "the server has no list of models" if status in (404, 405, 501) else failure_of(
+        return (), "the server has no list of models" if status in (404, 405, 501) else translate_error(
             error, settings, key
         ).message
     names = _names(answer)

@@ -1,8 +1,8 @@
-"""Edits against the current kernel: where a SEARCH text fits, and what comes nearest when it fits nowhere.
+"""Apply edits to the current kernel: find where a SEARCH text fits, or the nearest text if it fits nowhere.
 
-1. A SEARCH text is looked for as it is, then without trailing blanks, then without indentation.
-2. It must fit in exactly one place; the looser searches put the replacement in at the indentation they found.
-3. Every step is a search in one joined text, so a large file costs milliseconds.
+1. Search for the text as it is, then without trailing blanks, then without indentation.
+2. It must fit in exactly one place; the looser searches indent the replacement as the text found.
+3. Every step searches one joined text, so a large file costs milliseconds.
 """
 
 from __future__ import annotations
@@ -30,26 +30,30 @@ class Block(NamedTuple):
     replacement: str
 
 
-class PatchFailed(NamedTuple):
+class PatchFailure(NamedTuple):
+    """Why an edit does not fit."""
+
     reason: str
 
 
-def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
-    """The source with every block applied in order; each SEARCH text must fit in exactly one place."""
+def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
+    """Return the source with all blocks applied in order; each SEARCH text must fit in exactly one place."""
     if len(blocks) > BLOCKS_MAX:
-        return PatchFailed(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
+        return PatchFailure(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
     for number, block in enumerate(blocks, 1):
-        changed = _applied(block, source)
+        changed = _apply(block, source)
         if isinstance(changed, int):
             problem = f"occurs {changed} times" if changed else "does not occur in the current kernel"
-            hint = "Add lines around it until it is the only place." if changed else nearest(block.search, source)
-            return PatchFailed(f"the SEARCH text of block {number} {problem}. {hint}")
+            hint = (
+                "Add lines around it until it is the only place." if changed else describe_nearest(block.search, source)
+            )
+            return PatchFailure(f"the SEARCH text of block {number} {problem}. {hint}")
         source = changed
     return source
 
 
-def diff_blocks(lines: Sequence[str]) -> list[Block]:
-    """The hunks of a unified diff as blocks; line numbers are not trusted, only the text around the change."""
+def parse_diff(lines: Sequence[str]) -> list[Block]:
+    """Return the hunks of a unified diff as blocks; line numbers are ignored, only the text around counts."""
     hunks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith(("--- ", "+++ ", "diff ", "index ")) and not any(hunks[-1]):
@@ -67,16 +71,16 @@ def diff_blocks(lines: Sequence[str]) -> list[Block]:
     return blocks
 
 
-def nearest(search: str, source: str) -> str:
-    """The stretch of the source that looks most like what was searched for, with its line."""
+def describe_nearest(search: str, source: str) -> str:
+    """Return the part of the source that is most similar to the search text, with its line."""
     wanted = search.strip("\n").split("\n")
     if not search.strip():
         return "It is empty."
     lines = source.split("\n")
-    text = _clipped(wanted)
+    text = _clip(wanted)
     best, ratio = 0, -1.0
     for start in _likely_starts(wanted, lines):
-        matcher = difflib.SequenceMatcher(None, _clipped(lines[start : start + len(wanted)]), text, autojunk=False)
+        matcher = difflib.SequenceMatcher(None, _clip(lines[start : start + len(wanted)]), text, autojunk=False)
         found = matcher.quick_ratio()
         if found > ratio:
             best, ratio = start, found
@@ -84,8 +88,8 @@ def nearest(search: str, source: str) -> str:
     return f"The nearest text begins at line {best + 1}:\n{shown}"
 
 
-def _applied(block: Block, source: str) -> str | int:
-    """The changed source, or in how many places the block fits."""
+def _apply(block: Block, source: str) -> str | int:
+    """Return the changed source, or the number of places where the block fits if that is not 1."""
     if not block.search.strip():
         return 0
     for candidate in (block, _without_diff_marks(block)):
@@ -96,14 +100,14 @@ def _applied(block: Block, source: str) -> str | int:
         if found:
             return at_lines.replace(anchored, "\n" + candidate.replacement)[1:] if found == 1 else found
         for reduce in (str.rstrip, str.strip):
-            places = list(_places(candidate.search, source, reduce))
+            places = list(_find_places(candidate.search, source, reduce))
             if places:
-                return _replaced_lines(source, places[0], candidate) if len(places) == 1 else len(places)
+                return _replace_lines(source, places[0], candidate) if len(places) == 1 else len(places)
     return 0
 
 
-def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
-    """0-based lines where the search text's lines occur, every line reduced."""
+def _find_places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
+    """Yield the 0-based lines at which the search text occurs, after applying `reduce` to every line."""
     wanted = "\n" + "\n".join(map(reduce, search.strip("\n").split("\n"))) + "\n"
     text = "\n" + "\n".join(map(reduce, source.split("\n"))) + "\n"
     at, line, counted = -1, 0, 0
@@ -113,19 +117,19 @@ def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[
         yield line
 
 
-def _replaced_lines(source: str, start: int, block: Block) -> str:
+def _replace_lines(source: str, start: int, block: Block) -> str:
     lines = source.split("\n")
     wanted = block.search.strip("\n").split("\n")
     replacement = block.replacement.strip("\n").split("\n") if block.replacement.strip("\n") else []
     first = next(n for n, line in enumerate(wanted) if line.strip())
     given, there = _indentation(wanted[first]), _indentation(lines[start + first])
     return "\n".join(
-        [*lines[:start], *(_moved(line, given, there) for line in replacement), *lines[start + len(wanted) :]]
+        [*lines[:start], *(_reindent(line, given, there) for line in replacement), *lines[start + len(wanted) :]]
     )
 
 
-def _moved(line: str, given: str, there: str) -> str:
-    """The line at the indentation of the place it goes to."""
+def _reindent(line: str, given: str, there: str) -> str:
+    """Return the line with the indentation of its new place."""
     if not line.strip() or given == there:
         return line
     return there + line[len(given) :] if line.startswith(given) else there + line.lstrip()
@@ -136,7 +140,7 @@ def _indentation(line: str) -> str:
 
 
 def _without_diff_marks(block: Block) -> Block | None:
-    """The block with `-` and `+` at the line beginnings taken off, where every line of it has one."""
+    """Return the block without leading `-` and `+`, if every line has one; else None."""
     old, new = block.search.split("\n")[:-1], block.replacement.split("\n")[:-1]
     if not all(line[:1] in "- " for line in old) or not all(line[:1] in "+ " for line in new):
         return None
@@ -146,7 +150,7 @@ def _without_diff_marks(block: Block) -> Block | None:
 
 
 def _likely_starts(wanted: Sequence[str], lines: Sequence[str]) -> list[int]:
-    """Where the search text may have been meant: lines it shares vote, else the words of its first lines do."""
+    """Return the likely positions of the search text: shared lines vote, else the words of its first lines do."""
     where: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         where.setdefault(line.strip(), []).append(number)
@@ -156,11 +160,11 @@ def _likely_starts(wanted: Sequence[str], lines: Sequence[str]) -> list[int]:
         if line.strip() and len(places) <= _COMMON_LINE:
             votes.update(max(0, place - offset) for place in places)
     if not votes:
-        words = set(_WORD.findall(_clipped(wanted)))
+        words = set(_WORD.findall(_clip(wanted)))
         for number, line in enumerate(lines):
             votes[number] = len(words.intersection(_WORD.findall(line[:200])))
     return [start for start, _ in votes.most_common(_CANDIDATES)] or [0]
 
 
-def _clipped(lines: Sequence[str]) -> str:
+def _clip(lines: Sequence[str]) -> str:
     return "\n".join(lines[:_COMPARED_LINES])[:_COMPARED_LETTERS]

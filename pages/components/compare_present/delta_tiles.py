@@ -14,7 +14,7 @@ from cutegen_core.views.wording import micros
 from pages.components.compare_present import versus
 from pages.components.compare_present.sides import Side
 from pages.components.session.evidence.resources import change, number
-from pages.components.shared.texts import escaped
+from pages.components.shared.texts import escape_html
 
 _MOST_LINES = 3
 
@@ -46,7 +46,7 @@ def _time(a: Trial | None, b: Trial | None) -> str:
     if not found:
         return _tile("Time", "– not comparable", [_why_not(a, b)])
     lines = [
-        f"{escaped(one.a.workload)}: {micros(one.a.candidate.median_us)} → {micros(one.b.candidate.median_us)}, "
+        f"{escape_html(one.a.workload)}: {micros(one.a.candidate.median_us)} → {micros(one.b.candidate.median_us)}, "
         f"speedup {speedup.low:.3f} to {speedup.high:.3f}"
         for one, speedup in found
     ]
@@ -93,5 +93,5 @@ def mix_deltas(a: Trial | None, b: Trial | None) -> list[Delta]:
 
 
 def _line(row: Delta) -> str:
-    unit = f" {escaped(row.unit)}" if row.unit else ""
-    return f"{escaped(row.name)} {number(row.left)} → {number(row.right)}{unit} {change(row)}"
+    unit = f" {escape_html(row.unit)}" if row.unit else ""
+    return f"{escape_html(row.name)} {number(row.left)} → {number(row.right)}{unit} {change(row)}"

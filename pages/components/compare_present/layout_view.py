@@ -13,7 +13,7 @@ from cutegen_core.machine import device
 from cutegen_core.records.errors import UsageError
 from cutegen_core.views.layouts import LayoutTable, Partition, Pattern, Picture, bank, conflicts, evaluate
 from cutegen_core.views.wording import counted
-from pages.components.shared.texts import escaped, heading, note, quiet, visible
+from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden
 
 MOST_ROWS, MOST_COLS = 64, 64
 _BYTES = {
@@ -55,7 +55,7 @@ def render(title: str, expression: str, before: tuple[str, ...], access: Access)
     """Draw a declaration or expression and its layouts, or the error that says what to change."""
     heading(title[:120], is_code=True)
     with st.expander("Evaluated code"):
-        st.code(visible("\n".join([*before, expression])), language="cpp")
+        st.code(show_hidden("\n".join([*before, expression])), language="cpp")
     try:
         with st.spinner("Compiling for the emulator …", show_time=True):
             pictures = _evaluated(expression, before)
@@ -104,9 +104,9 @@ def _conflicts(table: LayoutTable, access: Access, pattern: Pattern) -> None:
         return
     said = f"a warp {pattern}, {counted(width, 'element')} per thread"
     if ways == 1:
-        st.html(f'<div class="cg-conflict cg-passed">✓ no bank conflict: {escaped(said)}</div>')
+        st.html(f'<div class="cg-conflict cg-passed">✓ no bank conflict: {escape_html(said)}</div>')
     else:
-        st.html(f'<div class="cg-conflict cg-failed">✗ {ways}-way bank conflict: {escaped(said)}</div>')
+        st.html(f'<div class="cg-conflict cg-failed">✗ {ways}-way bank conflict: {escape_html(said)}</div>')
 
 
 def _offset_cell(table: LayoutTable, row: int, col: int, itemsize: int) -> str:

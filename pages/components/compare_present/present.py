@@ -17,7 +17,7 @@ from cutegen_core.views import SessionRow, SessionView
 from cutegen_core.views.wording import lowered
 from pages.components.session.session_list import facts
 from pages.components.shared import address, places, ui_state
-from pages.components.shared.texts import escaped, plain_label
+from pages.components.shared.texts import escape_html, plain_label
 
 PANES: tuple[Pane, ...] = get_args(Pane)
 INTERVALS_S = (3, 5, 8, 12, 20)
@@ -201,7 +201,7 @@ def _watch(store: Store, deck: Deck, at: int, due: float | None) -> None:
             ui_state.put(_PLAYING, "")
         st.rerun()
     if deck.goes_on:
-        st.html(f'<div class="pr-live" role="status">{escaped(_live(view))}</div>')
+        st.html(f'<div class="pr-live" role="status">{escape_html(_live(view))}</div>')
 
 
 def _drawn(view: SessionView) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepRow, StepView
 from cutegen_core.views.wording import lowered, micros
 from pages.components.shared import address, places, ui_state
-from pages.components.shared.texts import note, quiet, visible
+from pages.components.shared.texts import note, quiet, show_hidden
 
 _UNTESTED = "not tested"
 BEST = "best"
@@ -54,7 +54,7 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
         st.selectbox(
             f"{name.upper()}: session", list(rows), key=key, label_visibility="collapsed",
             on_change=ui_state.noted(address.follow, key, name, drawn),
-            format_func=lambda i: visible(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
+            format_func=lambda i: show_hidden(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
         )  # fmt: skip
     with right:
         return _step(store, name, drawn, number, fallback_step)
@@ -77,7 +77,7 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     st.selectbox(
         f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
         on_change=ui_state.noted(address.follow, key, name, drawn),
-        format_func=lambda place: visible(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
+        format_func=lambda place: show_hidden(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
     )  # fmt: skip
     return Side(name, session, views.step_view(store, session, int(shown)), tuple(map(int, steps)))
 

@@ -14,7 +14,7 @@ from cutegen_core.views.wording import pace, percent
 from pages.components.session.evidence.resources import deltas
 from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import speed_charts
-from pages.components.shared.texts import Html, escaped, heard, quiet
+from pages.components.shared.texts import Html, escape_html, heard, quiet
 
 _KINDS = {"FASTER": "passed", "SLOWER": "failed", "SAME": ""}
 _SHAPES = {"FASTER": "▲", "SLOWER": "▼", "SAME": "="}
@@ -55,7 +55,7 @@ def _compared(a: WorkloadPerformance, b: WorkloadPerformance) -> Compared:
 
     one, other = a.candidate.samples_us, b.candidate.samples_us
     noise = max(a.aa_noise, b.aa_noise)
-    return Compared(a, b, statistics.speedup("A", [one], [other], noise) if one and other else None)
+    return Compared(a, b, statistics.compute_speedup("A", [one], [other], noise) if one and other else None)
 
 
 def verdict(speedup: Speedup) -> Html:
@@ -99,7 +99,7 @@ def _workload(found: Compared, names: tuple[str, str]) -> None:
 
 def _sentence(workload: str, speedup: Speedup, noise: float) -> str:
     interval = f"speedup {speedup.low:.3f} to {speedup.high:.3f} (95 %), A/A noise ±{percent(noise)}"
-    found = f"{escaped(workload)}: B is <b>{verdict(speedup)}</b> <i>·</i> {interval}"
+    found = f"{escape_html(workload)}: B is <b>{verdict(speedup)}</b> <i>·</i> {interval}"
     return (
         f'<div class="cg-headline">{found}</div>'
         '<div class="cg-quiet">Measured in two runs, not in turns: a small difference may come from the clocks.</div>'

@@ -20,7 +20,7 @@ from cutegen_core.records.trial import Trial
 from cutegen_core.views import SessionView
 from pages.components.editor import plan_numbers
 from pages.components.shared import ui_state
-from pages.components.shared.texts import escaped, heading, plain_label
+from pages.components.shared.texts import escape_html, heading, plain_label
 
 _HELP = {"smem": "Dynamic shared memory per block in bytes, as an expression"}
 
@@ -134,7 +134,7 @@ def _refused(key: str, text: str) -> Refused | None:
 
 def _error(why: str) -> None:
     if why:
-        st.html(f'<div class="cg-field-error" role="alert">✗ {escaped(why)}</div>')
+        st.html(f'<div class="cg-field-error" role="alert">✗ {escape_html(why)}</div>')
 
 
 def _set_field(text: str, index: int, field: Field, key: str, write: Write) -> None:

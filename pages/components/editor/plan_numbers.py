@@ -16,7 +16,7 @@ from cutegen_core.views import SessionView
 from cutegen_core.views.plan_preview import PlannedLaunch, PlannedWorkload, preview
 from cutegen_core.views.wording import dims
 from pages.components.editor.shapes import shapes
-from pages.components.shared.texts import Html, escaped, heading, quiet, table
+from pages.components.shared.texts import Html, escape_html, heading, quiet, table
 
 POLL_S = 0.5
 _HEADER = ("workload", "grid", "block", "shared, B", "blocks/SM", "occupancy", "waves", "limited by")
@@ -123,13 +123,13 @@ def _rows(
 
 
 def _failed(why: str) -> Html:
-    return Html(f'<span class="cg-failed">✗ {escaped(why)}</span>')
+    return Html(f'<span class="cg-failed">✗ {escape_html(why)}</span>')
 
 
 def _changed(now: str, before: str) -> Html:
     """Write a number, with the tested one where it differs."""
-    was = f' <span class="cg-was">was {escaped(before)}</span>' if before and before != now else ""
-    return Html(f"{escaped(now)}{was}")
+    was = f' <span class="cg-was">was {escape_html(before)}</span>' if before and before != now else ""
+    return Html(f"{escape_html(now)}{was}")
 
 
 def _rests_on(launch: PlannedLaunch) -> str:

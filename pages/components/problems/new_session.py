@@ -21,7 +21,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
 from pages.components.problems.listing import known
 from pages.components.shared import places
-from pages.components.shared.texts import note, quiet, visible
+from pages.components.shared.texts import note, quiet, show_hidden
 
 FIRST_PROBLEM = "softmax"
 DEFAULT_TOKENS = 400_000
@@ -103,7 +103,7 @@ def _llm(name: str) -> Llm:
     with which:
         model = st.selectbox(
             "Model", known, key=f"new-model-{name}",
-            format_func=lambda n: visible(_model_words(models, n)) if n else "the model of each role",
+            format_func=lambda n: show_hidden(_model_words(models, n)) if n else "the model of each role",
         )  # fmt: skip
     with tokens:
         budget = st.number_input(
@@ -148,6 +148,6 @@ def _problem(known: Sequence[Problem]) -> Problem:
         list(by_name),
         index=first,
         key="new-problem",
-        format_func=lambda n: visible(f"{n}: {by_name[n].title}"),
+        format_func=lambda n: show_hidden(f"{n}: {by_name[n].title}"),
     )
     return by_name[name]

@@ -17,7 +17,7 @@ from pages.components.problems.problem_draft import Editing
 from pages.components.problems.problem_form import render_form
 from pages.components.problems.problem_view import render_reference
 from pages.components.shared import address, ui_state
-from pages.components.shared.texts import chip, escaped, heading, note, quiet
+from pages.components.shared.texts import chip, escape_html, heading, note, quiet
 
 TEXT_HEIGHT_PX = 460
 
@@ -45,8 +45,8 @@ def _title(editing: Editing) -> str:
     marks = chip("≠ edited", "warning", "The differences are listed below") if editing.changes else ""
     own = editing.original.origin
     return (
-        f'<h2 class="cg-problem">{escaped(editing.original.name)} {marks}</h2>'
-        f'<div class="cg-quiet">{escaped(editing.original.title)} · {escaped(own)}</div>'
+        f'<h2 class="cg-problem">{escape_html(editing.original.name)} {marks}</h2>'
+        f'<div class="cg-quiet">{escape_html(editing.original.title)} · {escape_html(own)}</div>'
     )
 
 
@@ -58,7 +58,7 @@ def _differences(editing: Editing) -> tuple[str, ...]:
     first = next((e.problem for e in listing.known().entries if e.name == name and e.problem), None)
     if not name or first is None:
         return (f"edited from {name}, which is not available here",) if name else ()
-    changes = edit.changes(first, editing.original)
+    changes = edit.list_changes(first, editing.original)
     return (f"edited from {name}:", *changes) if changes else ()
 
 

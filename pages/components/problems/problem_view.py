@@ -7,22 +7,22 @@ from collections.abc import Callable
 import streamlit as st
 
 from cutegen_core.problems import read
-from cutegen_core.problems.library import Entry, FolderListing
+from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.code_tables import Notes
-from pages.components.shared.texts import heading, note, plain_label, quiet, table, visible
+from pages.components.shared.texts import heading, note, plain_label, quiet, show_hidden, table
 
 
-def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
+def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> ProblemEntry | None:
     """Draw the list as buttons and return the chosen entry; the choice is in the URL, and None for an unknown name.
 
     Args:
         own: how many of the first entries are saved in the workspace.
     """
     wanted = address.get("name")
-    chosen = next((e for e in listing.entries if not wanted or visible(e.name) == wanted), None)
+    chosen = next((e for e in listing.entries if not wanted or show_hidden(e.name) == wanted), None)
     with st.container(key="problem-list"):
         for number, entry in enumerate(listing.entries):
             if own and number in (0, own):
@@ -32,7 +32,7 @@ def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], b
             st.button(
                 plain_label(_line(entry, is_edited)), key=f"step-row-{shown}problem-{number}", type="tertiary",
                 width="stretch",
-                on_click=ui_state.noted(address.go, name=visible(entry.name), edit=None, new=None),
+                on_click=ui_state.noted(address.go, name=show_hidden(entry.name), edit=None, new=None),
             )  # fmt: skip
     return chosen
 
@@ -45,7 +45,7 @@ def render_nothing(listing: FolderListing) -> None:
         note("error", f"There is no problem “{address.get('name')}” here. Choose one from the list.")
 
 
-def _line(entry: Entry, is_edited: bool) -> str:
+def _line(entry: ProblemEntry, is_edited: bool) -> str:
     if entry.problem is None:
         return f"✗ {entry.name} · cannot be loaded"
     return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}"

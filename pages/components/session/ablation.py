@@ -12,11 +12,11 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.wording import lowered
 from pages.components.shared import ui_state
-from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, tooltip
+from pages.components.shared.texts import Html, escape_html, heading, note, quiet, table, tooltip
 
 if TYPE_CHECKING:  # they import the evaluator, which takes a while to load
     from cutegen_core.evaluate.ablation import AblationTable
-    from cutegen_core.evaluate.variant import Spent
+    from cutegen_core.evaluate.variant import VariantResult
 
 FEWEST, MOST = 2, 8
 _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
@@ -70,12 +70,12 @@ def _render(found: AblationTable) -> None:
     quiet("Faster, same and slower compare with the kernel before the change, timed in turns with it.")
 
 
-def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
+def _cells(spent: VariantResult | None, beside: VariantResult | None) -> tuple[object, object]:
     """Write the verdict, and the difference from `beside` in time where both were timed, else registers and spills."""
     if spent is None:
         return "", ""
     shape, kind = ("✓", "passed") if spent.status is Status.PASSED else ("✗", "failed")
-    told = escaped(f"{shape} {_told(spent)}")
+    told = escape_html(f"{shape} {_told(spent)}")
     verdict = Html(f'<span class="cg-{kind}" title="{tooltip(spent.message)}">{told}</span>')
     if beside is None:
         return verdict, ""
@@ -89,7 +89,7 @@ def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
     return verdict, ""
 
 
-def _told(spent: Spent) -> str:
+def _told(spent: VariantResult) -> str:
     """Write the time where there is one, else the verdict or the registers and spills."""
     if spent.status is not Status.PASSED:
         return lowered(spent.status)

@@ -13,7 +13,7 @@ from cutegen_core.records.event import Role
 from cutegen_core.trajectory.state import Exchange, Phase, State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import CallView, SessionView, StepView
-from pages.components.shared.texts import escaped, heading, note, quiet, visible
+from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden
 
 STREAM_POLL_S = 0.4
 STREAM_HEIGHT_PX = 420
@@ -47,7 +47,7 @@ def _stream(store: Store, session: str) -> None:
     heading(f"{call.role} · {call.model} is writing")
     quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · press S to stop")
     with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
-        st.text(visible(text[-STREAM_CHARACTERS:]) or "…")
+        st.text(show_hidden(text[-STREAM_CHARACTERS:]) or "…")
 
 
 # ---- when it is over
@@ -60,11 +60,11 @@ def render_exchanges(shown: StepView) -> None:
     for number, call in enumerate(shown.calls, 1):
         heading(f"{number} · {call.role} · {call.model or 'your own model'} · {_spent(call)}")
         with st.expander(f"Prompt, about {estimate_tokens(call.prompt):,} tokens", expanded=len(shown.calls) == 1):
-            st.code(visible(call.prompt), language=None, wrap_lines=True, height=320)
+            st.code(show_hidden(call.prompt), language=None, wrap_lines=True, height=320)
         if call.answer and call.answer.error:
             note("error", call.answer.error)
         if call.reply:
-            st.code(visible(call.reply), language=None, wrap_lines=True, height=_height(call.reply))
+            st.code(show_hidden(call.reply), language=None, wrap_lines=True, height=_height(call.reply))
         elif call.answer is None:
             quiet("No reply yet.")
         elif not call.answer.error:
@@ -124,4 +124,4 @@ def render_diagnosis(found: Diagnosis | None) -> None:
     if found is None:
         return
     said = f"Diagnosis of step {found.failed} by {found.model}, made for step {found.mends}"
-    st.html(f'<div class="cg-diagnosis"><b>{escaped(said)}</b>\n{escaped(found.text.strip())}</div>')
+    st.html(f'<div class="cg-diagnosis"><b>{escape_html(said)}</b>\n{escape_html(found.text.strip())}</div>')

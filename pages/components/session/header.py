@@ -13,7 +13,7 @@ from cutegen_core.views.wording import lowered, micros, pace, percent, ratio
 from pages.components.session.export_menu import render_export
 from pages.components.session.keys import render_keys
 from pages.components.shared import ui_state
-from pages.components.shared.texts import chip, escaped, tooltip
+from pages.components.shared.texts import chip, escape_html, tooltip
 
 READ_ONLY_MARK = "⊘"
 _EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
@@ -42,7 +42,7 @@ def _facts(view: SessionView, *, timed: bool) -> str:
     settings, state = view.state.settings, view.state
     best = state.best_step
     parts = [
-        f'<h1 title="{tooltip(view.problem.title)}">{escaped(settings.problem_name)}</h1>',
+        f'<h1 title="{tooltip(view.problem.title)}">{escape_html(settings.problem_name)}</h1>',
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
         chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
         _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
@@ -99,7 +99,7 @@ def _tokens(view: SessionView) -> str:
 
 
 def _fact(name: str, value: str, title: str = "") -> str:
-    return f'<span class="cg-fact" title="{tooltip(title)}"><i>{escaped(name)}</i> {escaped(value)}</span>'
+    return f'<span class="cg-fact" title="{tooltip(title)}"><i>{escape_html(name)}</i> {escape_html(value)}</span>'
 
 
 def _autonomy(view: SessionView) -> None:

@@ -10,7 +10,7 @@ from cutegen_core import views
 from cutegen_core.trajectory.state import Phase
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
-from pages.components.shared.texts import MARKS, escaped, heading
+from pages.components.shared.texts import MARKS, escape_html, heading
 
 POLL_S = 0.5
 HEIGHT_PX = 260
@@ -35,7 +35,7 @@ def _log(store: Store, session: str) -> None:
     if running:
         lines += [f"{MARKS['running']} {running.name}", *view.live.splitlines()]
     with st.container(key="live-log", height=HEIGHT_PX, border=True, autoscroll=True):
-        st.html(f'<pre class="cg-log">{escaped(chr(10).join(lines))}</pre>')
+        st.html(f'<pre class="cg-log">{escape_html(chr(10).join(lines))}</pre>')
 
 
 def _elapsed(stop: RailStop) -> float:

@@ -11,7 +11,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
 from pages.components.session.exchanges import call_in_progress
 from pages.components.shared import address
-from pages.components.shared.texts import MARKS, escaped, tooltip
+from pages.components.shared.texts import MARKS, escape_html, tooltip
 
 RUNNING_POLL_S = 0.5
 LIVE_CHARACTERS = 160
@@ -54,7 +54,7 @@ def _watch(
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
     live = _line(store, view) if _busy(view) else "waiting for the engine to take your decision" if ticket else ""
-    st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escaped(live)}</span></div>')
+    st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escape_html(live)}</span></div>')
 
 
 def _line(store: Store, view: SessionView) -> str:
@@ -71,10 +71,10 @@ def _stop(stop: RailStop, draft: bool) -> str:
     word = "stale" if stale else str(stop.status)
     said = "not reached" if stop.status is RailStatus.FRESH else word
     detail = _seconds(stop)
-    name = escaped(stop.name.upper())
+    name = escape_html(stop.name.upper())
     return (
-        f'<span class="cg-stop cg-is-{escaped(word)}" role="listitem" title="{tooltip(stop.note)}">'
-        f"<b>{MARKS[word]} {name}</b> <i>{escaped(said)}{escaped(detail)}</i></span>"
+        f'<span class="cg-stop cg-is-{escape_html(word)}" role="listitem" title="{tooltip(stop.note)}">'
+        f"<b>{MARKS[word]} {name}</b> <i>{escape_html(said)}{escape_html(detail)}</i></span>"
     )
 
 

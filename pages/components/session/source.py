@@ -17,7 +17,7 @@ from pages.components.session import hunk_view
 from pages.components.session.evidence import profile_pane
 from pages.components.shared import address, code_tables, marks, places, ui_state
 from pages.components.shared.code_tables import Notes
-from pages.components.shared.texts import escaped, quiet, visible
+from pages.components.shared.texts import escape_html, quiet, show_hidden
 
 VIEWS = ("source", "inline", "split")
 
@@ -33,7 +33,7 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
     """Draw title, plan, choice of the view, and the view."""
     st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
     if shown.step.plan:
-        st.html(f'<div class="cg-plan">{escaped(shown.step.plan)}</div>')
+        st.html(f'<div class="cg-plan">{escape_html(shown.step.plan)}</div>')
     if not shown.source:
         quiet(_no_kernel(view, shown))
         return
@@ -110,9 +110,9 @@ def _title(shown: StepView) -> str:
     verdict += f" · {micros(took)}" if took is not None else ""
     outcome = f" · {step.outcome}" if step.outcome else ""
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
-    told = escaped(author + verdict + outcome + asked)
+    told = escape_html(author + verdict + outcome + asked)
     chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
-    idea = escaped(step.idea or ("no kernel" if step.outcome else "not written yet"))
+    idea = escape_html(step.idea or ("no kernel" if step.outcome else "not written yet"))
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 
@@ -155,7 +155,7 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
         drawn = name if name in choices else next(iter(choices))
         ui_state.put(against_key, drawn)
         chosen = st.selectbox(
-            "Compare with", list(choices), key=against_key, format_func=lambda n: visible(choices[n].label),
+            "Compare with", list(choices), key=against_key, format_func=lambda n: show_hidden(choices[n].label),
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip

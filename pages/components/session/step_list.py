@@ -20,7 +20,7 @@ from cutegen_core.records.trial import Status
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from cutegen_core.views.wording import lowered, micros, pace_against, ratio
 from pages.components.shared import ui_state
-from pages.components.shared.texts import visible
+from pages.components.shared.texts import show_hidden
 
 _HERE = Path(__file__)
 AUTHORS: Mapping[Author, tuple[str, str]] = {
@@ -68,7 +68,7 @@ def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None
     against = speed.against if speed else None
     return {
         "n": row.number, "parent": place.parent, "lane": place.lane, "rail": place.rail, "best": place.on_best,
-        "shape": _shape(row), "mark": mark, "star": stars, "idea": visible(row.idea or _no_idea(row)),
+        "shape": _shape(row), "mark": mark, "star": stars, "idea": show_hidden(row.idea or _no_idea(row)),
         "next": next_from, "verdict": verdict(row),
         "took": micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
         "ratio": ratio(against.ratio) if against and row.status is Status.PASSED else "",
@@ -91,7 +91,7 @@ def said(row: StepRow, place: TreeRow, author: str, speed: SpeedRow | None) -> s
         "on the path to the best" if place.on_best and not row.is_best else "",
         "starts a branch" if place.branches else "",
     ]
-    return visible(" · ".join(part for part in parts if part))
+    return show_hidden(" · ".join(part for part in parts if part))
 
 
 def verdict(row: StepRow) -> str:

@@ -10,7 +10,7 @@ from cutegen_core.doctor import report as core
 from cutegen_core.machine.device import detect
 from cutegen_core.records.errors import MachineError
 from pages.components.shared import ui_state
-from pages.components.shared.texts import Html, escaped, quiet, table, visible
+from pages.components.shared.texts import Html, escape_html, quiet, show_hidden, table
 
 TITLE = "System check"
 _SHAPES = {core.CheckState.OK: "✓", core.CheckState.WARNING: "▲", core.CheckState.MISSING: "✗"}
@@ -44,7 +44,7 @@ def render_measuring() -> None:
             ui_state.put(_MEASURED, said)
         st.rerun()  # the table above still shows the earlier findings
     if ui_state.text(_MEASURED):
-        st.text(visible(ui_state.text(_MEASURED)))
+        st.text(show_hidden(ui_state.text(_MEASURED)))
 
 
 def look_again() -> None:
@@ -79,13 +79,15 @@ _TOLD = ("Compilers and headers", "Emulator's compiler", "GPU", "GPU now", "Meas
 
 
 def _state(check: core.SystemCheck) -> Html:
-    return Html(f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escaped(check.state)}</span>')
+    return Html(
+        f'<span class="cg-state cg-{_KINDS[check.state]}">{_SHAPES[check.state]} {escape_html(check.state)}</span>'
+    )
 
 
 def _name(check: core.SystemCheck) -> Html:
-    return Html(f'<span class="cg-whole-words">{escaped(check.name)}</span>')
+    return Html(f'<span class="cg-whole-words">{escape_html(check.name)}</span>')
 
 
 def _detail(check: core.SystemCheck) -> str:
-    fix = f'<div class="cg-fix">fix: <code>{escaped(check.fix)}</code></div>' if check.fix else ""
-    return f"{escaped(check.detail)}{fix}"
+    fix = f'<div class="cg-fix">fix: <code>{escape_html(check.fix)}</code></div>' if check.fix else ""
+    return f"{escape_html(check.detail)}{fix}"

@@ -21,7 +21,7 @@ from cutegen_core.records.errors import CutegenError, UsageError
 from cutegen_core.records.event import Role
 from pages.components.setup import connection_test
 from pages.components.shared import ui_state
-from pages.components.shared.texts import heading, note, quiet, table, visible
+from pages.components.shared.texts import heading, note, quiet, show_hidden, table
 
 NEW = ""
 ROLES = (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
@@ -60,7 +60,7 @@ def render_models() -> None:
     names = [s.name for s in models.settings]
     ui_state.keep_among("model-chosen", [NEW, *names], names[0] if names else NEW)
     chosen = st.selectbox(
-        "Model", [*names, NEW], key="model-chosen", format_func=lambda n: visible(n) or "Add a model …",
+        "Model", [*names, NEW], key="model-chosen", format_func=lambda n: show_hidden(n) or "Add a model …",
         label_visibility="collapsed",
     )  # fmt: skip
     _form(models.named(chosen) if chosen else None)
@@ -186,7 +186,7 @@ def _number(label: str, text: str, *, whole: bool) -> float | int:
     except ValueError:
         raise UsageError(f"“{label}” must be a number, not {text!r}") from None
     if not math.isfinite(value):
-        raise UsageError(f"“{label}” must be a finite number, not {visible(text)!r:.40}")
+        raise UsageError(f"“{label}” must be a finite number, not {show_hidden(text)!r:.40}")
     if whole and value != int(value):
         raise UsageError(f"“{label}” must be a whole number, not {text!r}")
     return int(value) if whole else value

@@ -11,7 +11,7 @@ from cutegen_core.kernel.hunks import Hunk
 from cutegen_core.views.code_text import diff, highlight
 from cutegen_core.views.code_text.highlight import Language
 from cutegen_core.views.wording import counted
-from pages.components.shared.texts import escaped, tooltip
+from pages.components.shared.texts import escape_html, tooltip
 
 Messages = Mapping[int, tuple[str, ...]]
 """Messages about the lines of the new source, by 1-based line number."""
@@ -161,7 +161,7 @@ def _heat(notes: Notes, number: int) -> str:
 
 
 def _says(text: str, before: int) -> str:
-    return f'<tr class="cg-says"><td colspan="{before}"></td><td>{escaped(text)}</td></tr>'
+    return f'<tr class="cg-says"><td colspan="{before}"></td><td>{escape_html(text)}</td></tr>'
 
 
 def _gap(row: diff.Row, notes: Notes) -> str:

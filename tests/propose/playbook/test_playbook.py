@@ -17,7 +17,7 @@ from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import choose_device
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
-from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, Sweep
+from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
@@ -115,7 +115,7 @@ def test_every_variant_is_right_on_awkward_shapes(
     own, awkward = CASES[case].workloads
     with Reference(CASES[case], tmp_path) as reference:
         variants = propose(reference.graph(own), reference.signature(own), "case")
-        signature, inputs = reference.signature(awkward), reference.inputs(awkward, 1)
+        signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
         for variant in variants:
             kernel = kernel_file.parse(variant.source)
             assert screen(kernel) == ()
@@ -273,7 +273,7 @@ def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
     assert "does not know what 'sing' means; say one of naive, vectorised, tuned" in declined.reason
     same = proposer.respond(request(instruction="naive", base=base))
     assert isinstance(same, Declined)
-    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), Sweep)
+    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), WantsStudy)
     unknown = proposer.respond(request(op="aten.conv2d"))
     assert isinstance(unknown, Finished)
     assert "not in the playbook" in unknown.reason

@@ -9,7 +9,7 @@ import streamlit as st
 from cutegen_core.records.trial import Comparison, Correctness, Finding, Status, Trial, WorkloadVerdict
 from cutegen_core.views.wording import lowered
 from pages.components.shared import charts, data
-from pages.components.shared.texts import Html, escaped, heading, heard, note, quiet, table
+from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
 
 
 def render_correctness(trial: Trial) -> None:
@@ -43,7 +43,7 @@ def _comparison(failed: WorkloadVerdict, comparison: Comparison) -> None:
     counted = f"{comparison.wrong} of {comparison.total} wrong ({share:.1%})"
     heading(f"{comparison.output} of workload {failed.workload}: {counted}")
     if comparison.pattern:
-        st.html(f'<div class="cg-pattern">{escaped(comparison.pattern)}</div>')
+        st.html(f'<div class="cg-pattern">{escape_html(comparison.pattern)}</div>')
     st.html(
         table(("index", "got", "want"), [(list(m.index), f"{m.got:.7g}", f"{m.want:.7g}") for m in comparison.first])
     )
@@ -77,7 +77,7 @@ def _runs(correctness: Correctness) -> str:
         ratio = max((c.error_ratio for c in run.comparisons), default=None)
         passed = run.status is Status.PASSED
         shape, kind = ("✓", "passed") if passed else ("✗", "failed")
-        verdict = Html(f'<span class="cg-{kind}">{shape} {escaped(lowered(run.status))}</span>')
+        verdict = Html(f'<span class="cg-{kind}">{shape} {escape_html(lowered(run.status))}</span>')
         rows.append(
             (verdict, run.workload, f"{run.mode} {run.order}".strip(), "" if ratio is None else f"{ratio:.3g}",
              run.seed, f"{run.seconds:.2f}")

@@ -21,7 +21,7 @@ from pages.components.session.evidence.sass import render_sass
 from pages.components.session.evidence.sweep import render_sweep
 from pages.components.session.evidence.timing import render_timing
 from pages.components.shared import address, ui_state
-from pages.components.shared.texts import Html, escaped, heading, note, quiet, scrolled, table, visible
+from pages.components.shared.texts import Html, escape_html, heading, note, quiet, scrolled, show_hidden, table
 
 Pane = Literal[
     "sweep", "log", "correctness", "timing", "roofline", "profile", "resources", "sass", "prompt", "memory"
@@ -131,12 +131,12 @@ def _log(trial: Trial) -> None:
     if not trial.log:
         quiet("There is no raw log: nothing was compiled or the answer came from the cache.")
     elif st.toggle(f"Raw log, {len(trial.log.splitlines())} lines", key="raw-log"):
-        st.code(visible(trial.log[:RAW_LOG_CHARACTERS]), language=None, wrap_lines=True)
+        st.code(show_hidden(trial.log[:RAW_LOG_CHARACTERS]), language=None, wrap_lines=True)
 
 
 def _message(message: str, notes: tuple[str, ...]) -> str:
     if not notes:
-        return escaped(message)
+        return escape_html(message)
     counted = f"{len(notes)} note{'' if len(notes) == 1 else 's'}"
-    folded = "<br>".join(escaped(text) for text in notes)
-    return f"{escaped(message)}<details><summary>{counted}</summary>{folded}</details>"
+    folded = "<br>".join(escape_html(text) for text in notes)
+    return f"{escape_html(message)}<details><summary>{counted}</summary>{folded}</details>"

@@ -8,7 +8,7 @@ from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.trajectory.state import Step
 from cutegen_core.views import SessionView, StepView
 from pages.components.shared import ui_state
-from pages.components.shared.texts import Html, escaped, heading, quiet, table
+from pages.components.shared.texts import Html, escape_html, heading, quiet, table
 
 
 def render_memory(view: SessionView, shown: StepView) -> None:
@@ -30,7 +30,7 @@ def render_memory(view: SessionView, shown: StepView) -> None:
             quiet(f"Changed by you. An empty field brings back: {_outcome(step)}")
     heading("All attempts")
     rows: list[tuple[object, ...]] = [
-        (s.number, s.idea or "no kernel", Html(f"{escaped(remembered(s))}{_edited(s)}"))
+        (s.number, s.idea or "no kernel", Html(f"{escape_html(remembered(s))}{_edited(s)}"))
         for s in view.state.steps
         if s.outcome is not None
     ]

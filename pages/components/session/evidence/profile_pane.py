@@ -10,10 +10,10 @@ from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
 from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
 from cutegen_core.views.code_text import highlight
+from cutegen_core.views.wording import NEEDS_GPU
 from pages.components.shared import ui_state
-from pages.components.shared.charts import NEEDS_GPU
 from pages.components.shared.code_tables import Heat
-from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, visible
+from pages.components.shared.texts import Html, escape_html, heading, note, quiet, show_hidden, table
 
 HOTTEST = 12
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -41,7 +41,7 @@ def _choose(shown: StepView, profile: Profile) -> int:
         return 0
     return st.selectbox(
         "Kernel", range(len(profile.kernels)), key=f"profile-kernel-{shown.step.number}", label_visibility="collapsed",
-        format_func=lambda i: visible(f"launch {i + 1}: {profile.kernels[i].kernel}"),
+        format_func=lambda i: show_hidden(f"launch {i + 1}: {profile.kernels[i].kernel}"),
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def _heat(costs: Sequence[LineCost], total: int) -> Heat:
 
 def _none_yet(view: SessionView, shown: StepView) -> None:
     if view.state.settings.executor != "gpu":
-        note("info", f"No profile: {NEEDS_GPU.replace('time', 'profile')}.")
+        note("info", f"No profile: profiling needs a GPU.")
     elif not shown.step.passed:
         note("info", "No profile: only a kernel that passed its tests is profiled.")
     elif view.state.wants_study(StudyKind.PROFILE, shown.step.candidate):
@@ -99,7 +99,7 @@ def _kernel(shown: StepView, kernel: KernelProfile, rows: Sequence[ProfileDelta]
         st.html(_hottest(shown.source, kernel.lines))
     if kernel.advice:
         heading("The profiler's advice")
-        st.html("".join(f'<div class="cg-advice">→ {escaped(text)}</div>' for text in kernel.advice))
+        st.html("".join(f'<div class="cg-advice">→ {escape_html(text)}</div>' for text in kernel.advice))
 
 
 def _hottest(source: str, lines: Sequence[LineCost]) -> str:

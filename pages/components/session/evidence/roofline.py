@@ -16,7 +16,7 @@ from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import data
 from pages.components.shared.charts import BLUE, GREEN, GREY
 from pages.components.shared.speed_charts import CALLED
-from pages.components.shared.texts import Html, escaped, heading, heard, note, quiet, table
+from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
 
 _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 
@@ -49,7 +49,7 @@ def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
         return
     took, bound = micros(workload.candidate.median_us), reached.bound
     if not suspect(trial, workload):
-        st.html(f'<div class="cg-headline"><b>{escaped(reached.words)}</b> <i>·</i> {took} of at least '
+        st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took} of at least '
             f"{micros(bound.us)}</div>")  # fmt: skip
     if beaten := suspect(trial, workload):
         note("error", f"SUSPECT: {took} is less than the {micros(beaten.us)} that even the work which no algorithm can "

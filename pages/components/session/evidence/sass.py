@@ -15,7 +15,7 @@ from cutegen_core.views import Instruction, MachineCode, StepView
 from cutegen_core.views.code_text import highlight
 from pages.components.shared import charts
 from pages.components.shared.code_tables import Heat
-from pages.components.shared.texts import escaped, heading, heard, note, quiet
+from pages.components.shared.texts import escape_html, heading, heard, note, quiet
 
 SHOWN = 3000
 
@@ -86,7 +86,7 @@ def _html(rows: Sequence[Instruction], source: str, heat: Mapping[int, Heat], *,
 def _source_row(line: int, code: Sequence[str], count: int, hot: Heat | None) -> str:
     said = [f"{count} instructions"] if count else []
     said += [f"{100 * hot.share:.0f} % of the samples"] if hot else []
-    counted = f' <span class="cg-quiet">{escaped(", ".join(said))}</span>' if said else ""
+    counted = f' <span class="cg-quiet">{escape_html(", ".join(said))}</span>' if said else ""
     if not line or line > len(code):
         return f'<tr class="cg-from"><td class="cg-ln"></td><td>no line of this file{counted}</td></tr>'
     link = f'<a class="cg-to-line" href="#L{line}">{line}</a>'
@@ -97,6 +97,6 @@ def _source_row(line: int, code: Sequence[str], count: int, hot: Heat | None) ->
 def _instructions(run: Sequence[tuple[Instruction, str]]) -> Iterator[str]:
     before = ""
     for row, text in run:
-        place = f'<span class="cg-place">{escaped(row.header)}</span>' if row.header != before else ""
+        place = f'<span class="cg-place">{escape_html(row.header)}</span>' if row.header != before else ""
         before = row.header
         yield f'<tr><td class="cg-ln">{row.address}</td><td>{text}{place}</td></tr>'

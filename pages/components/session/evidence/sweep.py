@@ -10,7 +10,7 @@ from cutegen_core.records.trial import Status
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import lowered
 from pages.components.shared import speed_charts
-from pages.components.shared.texts import Html, escaped, heading, heard, quiet, table, tooltip
+from pages.components.shared.texts import Html, escape_html, heading, heard, quiet, table, tooltip
 
 if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
     from cutegen_core.evaluate.sweep import SweepRow, SweepTable
@@ -58,7 +58,7 @@ def _table(found: SweepTable) -> str:
 def _verdict(row: SweepRow) -> Html:
     shape, kind = ("✓", "passed") if row.status is Status.PASSED else ("✗", "failed")
     said = f"{shape} {lowered(row.status)}"
-    return Html(f'<span class="cg-state cg-{kind}" title="{tooltip(row.message)}">{escaped(said)}</span>')
+    return Html(f'<span class="cg-state cg-{kind}" title="{tooltip(row.message)}">{escape_html(said)}</span>')
 
 
 def _time(row: SweepRow) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from cutegen_core.views.conditions import condition_rows
 from cutegen_core.views.wording import NEEDS_GPU, micros, percent, ratio
 from pages.components.shared import data, marks, speed_charts
 from pages.components.shared.speed_charts import CALLED
-from pages.components.shared.texts import Html, escaped, heading, heard, note, quiet, table
+from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
 
 STABLE = 0.02
 """A median that moves more than this in a fresh process is not one to build on."""
@@ -75,9 +75,9 @@ def _headline(workload: WorkloadPerformance) -> str:
     timing, against, reached = workload.candidate, strongest(workload), share(workload)
     parts = [f"<b>{micros(timing.median_us)}</b> ±{percent(timing.noise)}"]
     if against:
-        parts.append(f"{ratio(against.ratio)} {escaped(against.baseline)} {_word(against)}")
+        parts.append(f"{ratio(against.ratio)} {escape_html(against.baseline)} {_word(against)}")
     if reached:
-        parts.append(escaped(reached.words))
+        parts.append(escape_html(reached.words))
         parts.append(f"{reached.bound.moved_bytes / timing.median_us / 1e6:.3g} TB/s")
         if reached.bound.flops:
             parts.append(f"{reached.bound.flops / timing.median_us / 1e6:.3g} TFLOP/s")
@@ -120,7 +120,7 @@ def _remeasured(workload: WorkloadPerformance) -> None:
 
 def _conditions(found: Conditions) -> str:
     rows: list[tuple[object, ...]] = [
-        (row.name, Html(f'<span class="cg-warning">▲ {escaped(row.text)}</span>') if row.doubtful else row.text)
+        (row.name, Html(f'<span class="cg-warning">▲ {escape_html(row.text)}</span>') if row.doubtful else row.text)
         for row in condition_rows(found)
     ]
     return table(("condition", ""), rows, numbers_from=9)
