@@ -6,7 +6,8 @@
 3. A session that fails in a way nobody foresaw is INTERRUPTED and says why; the traceback goes to the engine's log.
 4. Where the store itself fails (the disk is full, the file is locked), what was wanted of it is tried again, ever less
    often, and the log says it once.
-5. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs.
+5. It leaves by itself a minute after the last client (app or command line) is gone and nothing runs, and at once when
+   a newer version has migrated the store.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ class Engine:
         trouble = ""
         while time.monotonic() - last_use < IDLE_EXIT_S:
             try:
+                if not self._store.is_current():
+                    _log.error("a newer workbench has migrated the store %s; its own engine goes on", self._store.path)
+                    break
                 self._dispatch()
                 trouble = ""
             except Exception as error:  # noqa: BLE001 - thread boundary: the store may be whole again at the next look
