@@ -6,7 +6,8 @@
 3. A session that fails unexpectedly is INTERRUPTED and says why; the traceback goes to the engine's log.
 4. If the store itself fails (the disk is full, the file is locked), the engine tries again, ever less often, and logs
    the failure once.
-5. It exits a minute after the last client (app or command line) is gone and nothing runs.
+5. It exits a minute after the last client (app or command line) is gone and nothing runs, and at once if a newer version
+   has migrated the store.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ class Engine:
         trouble = ""
         while time.monotonic() - last_use < IDLE_EXIT_S:
             try:
+                if not self._store.is_current():
+                    _log.error("a newer workbench has migrated the store %s; its own engine goes on", self._store.path)
+                    break
                 self._dispatch()
                 trouble = ""
             except Exception as error:  # noqa: BLE001 - thread boundary: the store may work again at the next poll

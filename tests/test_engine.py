@@ -336,3 +336,11 @@ def test_the_judges_of_a_session_at_work_stay_however_many_ask(store):
         assert not kept.exists()
     finally:
         tools.close()
+
+
+def test_an_engine_leaves_when_a_newer_version_has_migrated_the_store(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_client_age_s", lambda: 0.0)
+    with serving(store, monkeypatch):  # for as long as there is a client, but for what comes now
+        raw(store, "PRAGMA user_version = 1000")
+    assert "a newer workbench has migrated the store" in caplog.text
+    assert len(caplog.records) == 1

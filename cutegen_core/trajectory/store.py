@@ -23,6 +23,8 @@ from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision
 from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
 from cutegen_core.records.event import Event, Recorded
+from cutegen_core.trajectory import migrations
+from cutegen_core.trajectory.migrations import NewerSchemaError
 
 R = TypeVar("R")
 _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
@@ -30,20 +32,42 @@ _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
 ENGINE_LINE = "engine"
 """Key of the live line that says what the engine itself is doing."""
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, created_at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS events (
-    session TEXT NOT NULL REFERENCES sessions(id), seq INTEGER NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL,
-    PRIMARY KEY (session, seq)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS blobs (key TEXT PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS inbox (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id), at REAL NOT NULL,
-    payload TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0, refusal TEXT NOT NULL DEFAULT '');
-CREATE INDEX IF NOT EXISTS inbox_pending ON inbox (session) WHERE taken = 0;
-CREATE TABLE IF NOT EXISTS trials (key TEXT PRIMARY KEY, trial TEXT NOT NULL, at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS live (session TEXT PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS drafts (session TEXT PRIMARY KEY, base TEXT NOT NULL, text TEXT NOT NULL);
-"""
+_BUSY_S = 30.0
+"""How long to wait for another process that writes."""
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Connect to the store and bring it up to this version; StoreError when a newer one has written it."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S)
+    try:
+        _switch_to_wal(db)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        migrations.migrate(db)
+    except NewerSchemaError as error:
+        db.close()
+        raise StoreError(
+            f"the store {path} was written by a newer workbench ({error}). Update this one, or set CUTEGEN_HOME to "
+            "another folder."
+        ) from error
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _switch_to_wal(db: sqlite3.Connection) -> None:
+    """Set the journal mode, which the file keeps. Here SQLite does not wait for another process, so this does."""
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 class Waiting(NamedTuple):
@@ -76,10 +100,15 @@ class Draft(NamedTuple):
 
 
 class Store:
-    """Opens (and creates) the store. One object may be used from several threads.
+    """Open (and create) the store. One object may be used from several threads.
+
+    Opening a store of an older version migrates it (`migrations`), also for a person who only looks on.
 
     Args:
-        read_only: for somebody who looks on; every write is an AccessError.
+        read_only: for a person who looks on; every write they ask for is an AccessError.
+
+    Raises:
+        StoreError: the file cannot be opened, or a newer version has written it; the text says what to do.
     """
 
     def __init__(self, path: Path | None = None, *, read_only: bool = False) -> None:
@@ -87,18 +116,17 @@ class Store:
         self._read_only = read_only
         self._lock = threading.RLock()
         try:
-            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.executescript(_SCHEMA)
+            self._db = _open(self.path)
         except sqlite3.Error as error:
-            raise StoreError(
-                f"cannot open the store {self.path}: {error}. Move the file away or set CUTEGEN_HOME."
-            ) from error
+            advice = "Check that you may write it, move the file away, or set CUTEGEN_HOME."
+            raise StoreError(f"cannot open the store {self.path}: {error}. {advice}") from error
 
     def close(self) -> None:
         self._db.close()
+
+    def is_current(self) -> bool:
+        """Whether the store is still the one that this version opened; False when a newer version has migrated it."""
+        return int(self._query("PRAGMA user_version")[0][0]) == migrations.VERSION
 
     # ---- sessions and events
 
@@ -292,6 +320,8 @@ class Store:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                if not self.is_current():
+                    raise StoreError(f"the store {self.path} now belongs to a newer workbench: restart this one")
                 yield
                 self._db.execute("COMMIT")
             except BaseException:

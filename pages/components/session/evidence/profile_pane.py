@@ -10,7 +10,6 @@ from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
 from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
 from cutegen_core.views.code_text import highlight
-from cutegen_core.views.wording import NEEDS_GPU
 from pages.components.shared import ui_state
 from pages.components.shared.code_tables import Heat
 from pages.components.shared.texts import Html, escape_html, heading, note, quiet, show_hidden, table
@@ -64,7 +63,7 @@ def _heat(costs: Sequence[LineCost], total: int) -> Heat:
 
 def _none_yet(view: SessionView, shown: StepView) -> None:
     if view.state.settings.executor != "gpu":
-        note("info", f"No profile: profiling needs a GPU.")
+        note("info", "No profile: profiling needs a GPU.")
     elif not shown.step.passed:
         note("info", "No profile: only a kernel that passed its tests is profiled.")
     elif view.state.wants_study(StudyKind.PROFILE, shown.step.candidate):

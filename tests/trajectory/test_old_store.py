@@ -1,0 +1,131 @@
+"""Data lasts: the store and the recordings that earlier code wrote open, and say what they said then.
+
+`tests/data/store-v0` holds a store of the last commit without a schema version, and what that commit said about it and
+about the shipped recordings; `write.py` there made all of it.
+"""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cutegen_core import views
+from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.llm.answers import ChatAnswers
+from cutegen_core.propose.playbook.proposer import PlaybookProposer
+from cutegen_core.propose.replay import ReplayProposer
+from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.trial import Status
+from cutegen_core.session.loop import Session
+from cutegen_core.share.exports import export
+from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
+from tests.places import DATA, ROOT
+from tests.trajectory.said import said
+
+OLD = DATA / "store-v0"
+RECORDINGS = ROOT / "assets" / "recordings"
+THEN = json.loads((OLD / "said.json").read_text())
+OF_RECORDINGS = json.loads((OLD / "recordings.json").read_text())
+TOOLS = {
+    "playbook": (PlaybookProposer, type(None)),
+    "llm": (CutegenStrategy, ChatAnswers),
+    "manual": (CutegenStrategy, type(None)),
+    "replay": (ReplayProposer, ReplayProposer),
+}
+
+
+def copied(folder: Path) -> Path:
+    path = folder / "store.db"
+    with gzip.open(OLD / "store.db.gz") as packed, path.open("wb") as plain:
+        shutil.copyfileobj(packed, plain)
+    return path
+
+
+def plain(value):
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def assert_same(now, then):
+    """Step by step: a difference is shown where it is."""
+    steps = zip(now.pop("steps"), then.pop("steps"), strict=True)
+    assert now == then
+    for today, before in steps:
+        assert today == before
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    opened = Store(copied(tmp_path_factory.mktemp("old")))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("name", THEN)
+def test_an_old_session_says_what_it_said(store, name):
+    then = dict(THEN[name])
+    assert_same(plain(said(store, then.pop("id"))), then)
+
+
+def test_the_old_store_holds_these_sessions_and_all_can_be_read(store):
+    assert set(store.sessions()) == {then["id"] for then in THEN.values()}
+    assert views.unreadable_sessions(store) == {}
+    assert len(views.session_rows(store)) == len(THEN)
+
+
+@pytest.mark.parametrize("name", [name for name, then in THEN.items() if then["proposer"] in TOOLS])
+def test_an_old_session_gets_the_proposer_and_the_model_it_had(store, name):
+    tools = Tools(store)
+    session = THEN[name]["id"]
+    state, bench = views.session_view(store, session).state, tools.bench(session)
+    proposer, model = TOOLS[THEN[name]["proposer"]]
+    assert type(bench.proposer(state)) is proposer
+    assert type(bench.model(state)) is model
+    tools.close()
+
+
+@pytest.mark.slow
+def test_an_old_session_goes_on_where_it_waited(tmp_path):
+    """The approval that lay in the inbox is taken, and the kernel it was for is tried."""
+    store = Store(copied(tmp_path))
+    tools = Tools(store)
+    session = THEN["inbox"]["id"]
+    state = Session(store, session, tools.bench(session)).run()
+    assert store.waiting(session) == []
+    assert (state.step.number, state.step.candidate) == (1, THEN["inbox"]["gate"][1])
+    assert state.step.status is Status.PASSED
+    tools.close()
+    store.close()
+
+
+@pytest.mark.parametrize("name", THEN)
+def test_an_old_session_is_recorded_and_read_back_with_its_verdicts(store, name, tmp_path):
+    path = tmp_path / "session.jsonl.gz"
+    export(store, THEN[name]["id"], "jsonl", path)
+    elsewhere = Store(tmp_path / "elsewhere.db")
+    back = said(elsewhere, import_path(elsewhere, path).session)
+    kept = ("status", "idea", "outcome", "note", "refuted", "verdict")
+    assert [[step[key] for key in kept] for step in plain(back["steps"])] == [
+        [step[key] for key in kept] for step in THEN[name]["steps"]
+    ]
+    elsewhere.close()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
+def test_a_shipped_recording_says_what_it_said(tmp_path, name):
+    store = Store(tmp_path / "store.db")
+    assert_same(plain(said(store, import_path(store, RECORDINGS / name).session)), dict(OF_RECORDINGS[name]))
+    store.close()
+
+
+def test_the_old_data_shows_every_outcome_and_status_of_a_session():
+    """So that nothing a session can come to is left out of what is compared."""
+    steps = [step for then in THEN.values() for step in then["steps"]]
+    shown = {step["outcome"] for step in steps}
+    assert {str(o) for o in Outcome} - shown == {str(Outcome.ADVANCED)}
+    assert {str(s) for s in SessionState} - {then["status"] for then in THEN.values()} == {str(SessionState.READY)}
+    assert {then["proposer"] for then in THEN.values()} == {*TOOLS, "imported"}
