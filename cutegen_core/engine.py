@@ -6,8 +6,8 @@
 3. A session that fails unexpectedly is INTERRUPTED and says why; the traceback goes to the engine's log.
 4. If the store itself fails (the disk is full, the file is locked), the engine tries again, ever less often, and logs
    the failure once.
-5. It exits a minute after the last client (app or command line) is gone and nothing runs, and at once if a newer version
-   has migrated the store.
+5. It exits a minute after the last client (app or command line) is gone and nothing runs, and at once if a newer
+   version has migrated the store.
 """
 
 from __future__ import annotations

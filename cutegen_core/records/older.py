@@ -5,6 +5,7 @@
 | 0.1 | settings `proposer` | `strategy` and `answered_by` |
 | 0.1 | events `swept`, `profiled`, `ablated` | `studied` |
 | 0.1 | decisions `profile`, `ablate` | `study` |
+| 0.1 | failed trials with marks | failed trials carry none |
 
 Recordings and stores keep the old form on disk; only what is read in memory changes.
 """
@@ -36,6 +37,14 @@ def decision(payload: str) -> str:
         return payload
     raw = json.loads(payload)
     return json.dumps(_decision(raw)) if isinstance(raw, dict) else payload
+
+
+def trial(payload: str) -> str:
+    """Return the JSON of a trial as this version writes it."""
+    if _NO_MARKS in payload or _PASSED in payload:
+        return payload
+    raw = json.loads(payload)
+    return json.dumps({**raw, "marks": []}) if isinstance(raw, dict) and raw.get("status") != "PASSED" else payload
 
 
 def _created(raw: _Json) -> _Json:
@@ -79,5 +88,6 @@ def _decision(raw: _Json) -> _Json:
 _UPGRADES: Mapping[str, Callable[[_Json], _Json]] = {
     "session_created": _created, "swept": _swept, "profiled": _profiled, "ablated": _ablated, "decided": _decided,
 }  # fmt: skip
+_NO_MARKS, _PASSED = '"marks":[]', '"status":"PASSED","stages"'
 _MARKS = ('"session_created"', '"swept"', '"profiled"', '"ablated"', '"profile"', '"ablate"')
 """A payload without any of these is in today's form."""

@@ -23,6 +23,7 @@ from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision
 from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
 from cutegen_core.records.event import Event, Recorded
+from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory import migrations
 from cutegen_core.trajectory.migrations import NewerSchemaError
 
@@ -222,7 +223,8 @@ class Store:
         return self.put(as_json.dump(record))
 
     def record(self, kind: type[R], key: str) -> R:
-        return as_json.load(kind, self.get(key))
+        text = self.text(key)
+        return as_json.load(kind, older.trial(text) if kind is Trial else text)
 
     # ---- decisions
 

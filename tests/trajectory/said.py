@@ -12,6 +12,7 @@ from cutegen_core import views
 from cutegen_core.evaluate.ablation import AblationTable
 from cutegen_core.evaluate.sweep import SweepTable
 from cutegen_core.records.candidate import content_key
+from cutegen_core.records.decision import Decision, StudyKind
 from cutegen_core.records.event import SessionSettings, Tried
 from cutegen_core.records.performance import Profile
 from cutegen_core.records.trial import Trial
@@ -55,7 +56,7 @@ def said(store: Store, session: str) -> dict[str, Any]:
         "accepting": state.accepting,
         "acceptance": _verdict(store, state.acceptance),
         "lost_call": state.lost_call,
-        "waiting": [[str(w.decision.kind), w.decision.candidate] for w in store.waiting(session)],
+        "waiting": [[_old_kind(w.decision), w.decision.candidate] for w in store.waiting(session)],
         "draft": list(store.draft(session) or ()),
         "steps": [_step(store, session, step) for step in state.steps],
         **_looks(store, state),
@@ -64,16 +65,32 @@ def said(store: Store, session: str) -> dict[str, Any]:
 
 def proposer(settings: SessionSettings) -> str:
     """Who writes the candidates, in the one word that old settings had for it."""
-    return settings.proposer
+    return {"person": "manual", "recording": "replay"}.get(settings.answered_by, str(settings.answered_by))
+
+
+def _old_kind(decision: Decision) -> str:
+    return {StudyKind.PROFILE: "profile", StudyKind.ABLATION: "ablate"}.get(decision.study, str(decision.kind))
 
 
 def _looks(store: Store, state: State) -> dict[str, Any]:
     """The looks at a kernel that the person wants, and what the ones before found."""
     return {
-        "wanted": [state.profile_wanted, state.ablation_wanted],
-        "profiles": {key: _profile(store, p.profile) or p.message for key, p in state.profiles.items()},
-        "ablations": {key: _ablation(store, a.rows) or a.message for key, a in state.ablations.items()},
+        "wanted": [_wanted(state, StudyKind.PROFILE), _wanted(state, StudyKind.ABLATION)],
+        "profiles": {
+            of: _profile(store, p.result) or p.message
+            for (kind, of), p in state.studies.items()
+            if kind is StudyKind.PROFILE
+        },
+        "ablations": {
+            of: _ablation(store, a.result) or a.message
+            for (kind, of), a in state.studies.items()
+            if kind is StudyKind.ABLATION
+        },
     }
+
+
+def _wanted(state: State, study: StudyKind) -> str | None:
+    return next((wanted.candidate for wanted in state.studies_wanted if wanted.study is study), None)
 
 
 def _step(store: Store, session: str, step: Step) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def test_the_old_store_holds_these_sessions_and_all_can_be_read(store):
 def test_an_old_session_gets_the_proposer_and_the_model_it_had(store, name):
     tools = Tools(store)
     session = THEN[name]["id"]
-    state, bench = views.session_view(store, session).state, tools.bench(session)
+    state, bench = views.session_view(store, session).state, tools.of_session(session)
     proposer, model = TOOLS[THEN[name]["proposer"]]
     assert type(bench.proposer(state)) is proposer
     assert type(bench.model(state)) is model
@@ -94,7 +94,7 @@ def test_an_old_session_goes_on_where_it_waited(tmp_path):
     store = Store(copied(tmp_path))
     tools = Tools(store)
     session = THEN["inbox"]["id"]
-    state = Session(store, session, tools.bench(session)).run()
+    state = Session(store, session, tools.of_session(session)).run()
     assert store.waiting(session) == []
     assert (state.step.number, state.step.candidate) == (1, THEN["inbox"]["gate"][1])
     assert state.step.status is Status.PASSED
