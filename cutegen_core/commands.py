@@ -93,7 +93,7 @@ def check(arguments: argparse.Namespace) -> int:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
         store, compiler = Store(), Compiler(device.arch)
         reference = Reference(problem, Path(scratch))
-        timer = stack.enter_context(Timer(reference, device)) if executor.times else None
+        timer = stack.enter_context(Timer(reference, device)) if executor.measures_speed else None
         for close in (store.close, compiler.close, reference.close, executor.close):
             stack.callback(close)
         evaluator = Evaluator(problem, reference, executor, compiler, device, store.put, timer)

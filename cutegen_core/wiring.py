@@ -115,7 +115,7 @@ class Tools:
         problem, device = self.store.record(Problem, settings.problem), choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
-            judges = self._judges_of(owner, problem, device if executor.times else None)
+            judges = self._judges_of(owner, problem, device if executor.measures_speed else None)
             return Evaluator(
                 problem=problem,
                 reference=judges.reference,
@@ -136,7 +136,7 @@ class Tools:
         compiler.warm()
         progress("preparing the executor (the emulator takes about a minute, once per machine)")
         executor.prepare(progress)
-        if executor.times and peaks.load(device) is None:
+        if executor.measures_speed and peaks.load(device) is None:
             try:
                 peaks.measure(device, progress)
             except MachineError as error:  # kernels can be tried and timed without bounds, and the page says so
@@ -160,7 +160,7 @@ class Tools:
         if name not in self._executors:
             self._executors[name] = executor_named(name)
         executor = self._executors[name]
-        if executor.times and not device.present:
+        if executor.measures_speed and not device.present:
             raise UsageError(f"this machine's GPU cannot run code for {device.arch}; use the emulator")
         return executor
 

@@ -33,6 +33,7 @@ from cutegen_core.records.problem import Problem, Signature, Workload
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
+    Mark,
     Resources,
     Stage,
     StageResult,
@@ -65,12 +66,12 @@ class Evaluator:
     @property
     def measures_speed(self) -> bool:
         """Whether its times say anything about speed."""
-        return self.executor.times
+        return self.executor.measures_speed
 
     @property
     def can_profile(self) -> bool:
         """Whether `profile` has a chance."""
-        return self.executor.times
+        return self.executor.measures_speed
 
     def signature(self, workload: Workload) -> Signature:
         """Return the tensors and numbers of the problem at this workload."""
@@ -83,7 +84,7 @@ class Evaluator:
     @property
     def peaks(self) -> Peaks | None:
         """What the device was measured to do at best, None where that was not measured."""
-        return peaks.load(self.device) if self.executor.times else None
+        return peaks.load(self.device) if self.executor.measures_speed else None
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         """Runs the profiler on a candidate that passed.
@@ -242,13 +243,13 @@ class _Run:
             return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
         return Contender(*again)
 
-    def _marks(self) -> tuple[str, ...]:
-        marks = set() if self.timing else {"NOT_TIMED"}
+    def _marks(self) -> tuple[Mark, ...]:
+        marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}
         if not self.instrumented:
-            marks.add("NOT_SANITIZED")
+            marks.add(Mark.NOT_SANITIZED)
         if self._no_float64():
-            marks.add("NO_FLOAT64")
-        return tuple(sorted(marks | (self.timing.marks if self.timing else set())))
+            marks.add(Mark.NO_FLOAT64)
+        return tuple(sorted(marks))
 
     def _note(self, stage: Stage) -> str:
         if stage is Stage.BENCHMARK and self.timing:

@@ -99,7 +99,7 @@ class Executor(Protocol):
     """Builds and runs candidates. Raises MachineError when the machine, not the candidate, fails."""
 
     name: str
-    times: bool
+    measures_speed: bool
     """Whether what it runs on says anything about speed."""
     ordered: bool
     """Whether it has thread orders to choose from."""

@@ -12,7 +12,7 @@ from typing import Literal
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, Gate, StudyKind
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import Stage, StageResult, Status
+from cutegen_core.records.trial import Mark, Stage, StageResult, Status
 
 
 class SessionState(StrEnum):
@@ -236,7 +236,7 @@ class Tried:
     acceptance: bool = False
     against_best: Word | None = None
     best_untimed: str = ""
-    marks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     kind: Literal["tried"] = "tried"
 
 

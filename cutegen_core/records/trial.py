@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from cutegen_core.records.performance import Performance
 
@@ -47,6 +48,16 @@ class StageStatus(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
+
+
+class Mark(StrEnum):
+    """A reservation about a PASSED trial; `docs/words.md` explains each."""
+
+    NOT_TIMED = "NOT_TIMED"
+    NOT_SANITIZED = "NOT_SANITIZED"
+    NO_FLOAT64 = "NO_FLOAT64"
+    UNSTABLE = "UNSTABLE"
+    CONFIRM = "CONFIRM"
 
 
 @dataclass(frozen=True)
@@ -248,8 +259,7 @@ class Trial:
         message: the verdict in one line for the person, "" when PASSED.
         log: raw compiler output, as it came.
         executor: "cpu" or "gpu".
-        marks: "NOT_TIMED", "NOT_SANITIZED", "UNSTABLE", "CONFIRM" (far beyond the strongest baseline),
-            "NO_FLOAT64" (`Comparison.no_float64`).
+        marks: reservations about a PASSED trial, sorted by name.
     """
 
     candidate: str
@@ -262,14 +272,18 @@ class Trial:
     correctness: Correctness | None = None
     resources: Resources | None = None
     performance: Performance | None = None
-    marks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     started_at: float = 0.0
     cached: bool = False
 
     def __post_init__(self) -> None:
-        missing = [name for name in REQUIRED[self.status] if not getattr(self, name)]
+        law = LAWS[self.status]
+        missing = [name for name in law.must if not getattr(self, name)]
+        extra = [name for name in law.must_not if getattr(self, name)]
         if missing:
             raise ValueError(f"a {self.status} trial must carry {', '.join(missing)}")
+        if extra:
+            raise ValueError(f"a {self.status} trial must not carry {', '.join(extra)}")
 
     @property
     def passed(self) -> bool:
@@ -280,22 +294,34 @@ class Trial:
         return next((r.stage for r in self.stages if r.status is StageStatus.FAILED), None)
 
 
-_TESTED = ("resources", "correctness")
+class Law(NamedTuple):
+    """Fields of a `Trial` that a status fills and fields that it leaves empty; all others may be either.
 
-REQUIRED: Mapping[Status, tuple[str, ...]] = {
-    Status.PASSED: _TESTED,
-    Status.UNPARSED: ("message",),
-    Status.PATCH_FAILED: ("message",),
-    Status.REJECTED: ("message", "diagnostics"),
-    Status.COMPILE_ERROR: ("message", "diagnostics"),
-    Status.COMPILE_LIMIT: ("message",),
-    Status.LAUNCH_ERROR: ("message", "resources"),
-    Status.UNSUPPORTED: ("message", "resources"),
+    A trial can fail at its second benchmark workload, so every status of a candidate that ran may hold times.
+    """
+
+    must: tuple[str, ...]
+    must_not: tuple[str, ...]
+
+
+_TESTED = ("resources", "correctness")
+_UNRUN = ("correctness", "performance", "marks")
+
+LAWS: Mapping[Status, Law] = {
+    Status.PASSED: Law(_TESTED, ("message",)),
+    Status.UNPARSED: Law(("message",), ("resources", *_UNRUN)),
+    Status.PATCH_FAILED: Law(("message",), ("resources", *_UNRUN)),
+    Status.REJECTED: Law(("message", "diagnostics"), _UNRUN),
+    Status.COMPILE_ERROR: Law(("message", "diagnostics"), ("resources", *_UNRUN)),
+    Status.COMPILE_LIMIT: Law(("message",), _UNRUN),
+    Status.LAUNCH_ERROR: Law(("message", "resources"), ("marks",)),
+    Status.UNSUPPORTED: Law(("message", "resources"), ("marks",)),
     **{
-        s: ("message", *_TESTED)
+        s: Law(("message", *_TESTED), ("marks",))
         for s in (
             Status.RUNTIME_ERROR, Status.TIMEOUT, Status.MEMORY_ERROR, Status.INPUT_MODIFIED, Status.INCORRECT_SHAPE,
             Status.INCORRECT_DTYPE, Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC, Status.SUSPECT,
         )
     },
 }  # fmt: skip
+"""Which fields each status fills and leaves empty; `Trial` refuses a record that breaks this."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import Word
+from cutegen_core.records.trial import Mark
 from cutegen_core.trajectory.state import State, Step
 
 
@@ -16,7 +17,7 @@ def doubt(step: Step) -> str:
     if step.tried is None or not step.passed:
         return ""
     reasons = []
-    if "CONFIRM" in step.tried.marks:
+    if Mark.CONFIRM in step.tried.marks:
         reasons.append("far faster than the strongest baseline: look at the kernel before it is promoted")
     if step.tried.best_untimed:
         reasons.append(f"not timed in turns with the best kernel: {step.tried.best_untimed}")
@@ -50,4 +51,4 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
 def _latency_ms(step: Step | None) -> float | None:
     """Return the step's latency; None if any workload was not timed, since the others do not stand for it."""
     tried = step.tried if step else None
-    return tried.latency_ms if tried and "NOT_TIMED" not in tried.marks else None
+    return tried.latency_ms if tried and Mark.NOT_TIMED not in tried.marks else None

@@ -8,10 +8,10 @@ from dataclasses import replace
 from cutegen_core import __version__
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.event import Event, SessionState, StageEnded, StateChanged, TrialStarted
-from cutegen_core.records.trial import StageStatus, Trial
+from cutegen_core.records.trial import Mark, StageStatus, Trial
 from cutegen_core.session import request
 from cutegen_core.session.writer import TrialWatch, Writer
-from cutegen_core.trajectory.state import OF_THE_MOMENT, Step
+from cutegen_core.trajectory.state import TRANSIENT_STATUSES, Step
 
 
 def try_candidate(writer: Writer, step: Step) -> list[Event]:
@@ -55,8 +55,8 @@ def _evaluate(writer: Writer, candidate: str, *, best: str | None = None, thorou
         thorough=thorough,
         best=request.load_candidate(writer.store, state, rival) if rival else None,
     )
-    unfinished = evaluator.measures_speed and "NOT_TIMED" in trial.marks
-    if trial.status not in OF_THE_MOMENT and not unfinished:
+    unfinished = evaluator.measures_speed and Mark.NOT_TIMED in trial.marks
+    if trial.status not in TRANSIENT_STATUSES and not unfinished:
         writer.store.cache_trial(_key(writer, candidate), writer.store.put_record(trial))
     return trial
 

@@ -25,7 +25,7 @@ from cutegen_core.records.event import (
 )
 from cutegen_core.records.trial import Stage, StageResult, Status
 
-OF_THE_MOMENT = (Status.TIMEOUT, Status.COMPILE_LIMIT)
+TRANSIENT_STATUSES = (Status.TIMEOUT, Status.COMPILE_LIMIT)
 """Verdicts that a busy machine may have caused: each holds for its trial, not for the kernel."""
 
 

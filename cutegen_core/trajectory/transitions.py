@@ -34,7 +34,7 @@ from cutegen_core.records.event import (
 )
 from cutegen_core.records.trial import Stage, Status
 from cutegen_core.trajectory.state import (
-    OF_THE_MOMENT,
+    TRANSIENT_STATUSES,
     Closing,
     Exchange,
     OpenGate,
@@ -290,7 +290,7 @@ def _acceptance_tried(state: State, event: Tried) -> State:
     A kernel that fails it has failed, whatever its trial said, until it passes a later one; the best before it is the
     best again.
     """
-    if event.status in OF_THE_MOMENT:
+    if event.status in TRANSIENT_STATUSES:
         return state
     if event.status is Status.PASSED:
         return _with_verdict(state, event.candidate, _confirmed)

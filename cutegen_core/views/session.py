@@ -12,7 +12,7 @@ from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import CutegenError, StoreError
 from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
@@ -148,7 +148,7 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     tried = step.verdict
     trial = trial_of(store, tried.trial) if tried and tried.trial else None
     if trial and _accepted(state, step):
-        trial = replace(trial, marks=tuple(m for m in trial.marks if m != "NOT_SANITIZED"))
+        trial = replace(trial, marks=tuple(m for m in trial.marks if m is not Mark.NOT_SANITIZED))
     waiting = state.gate.prompt if state.gate and step is state.step else ""
     calls = tuple(
         CallView(

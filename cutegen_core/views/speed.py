@@ -10,19 +10,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cutegen_core.records.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.costs import Delta
 
 GRAPH, COMPULSORY = "graph", "compulsory"
-MARK_WORDS: Mapping[str, str] = {
-    "NOT_TIMED": "not measured: there is no GPU, or the measurement failed",
-    "NOT_SANITIZED": "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
-    "UNSTABLE": "its median moved by more than 2 % in a fresh process: do not rely on this number",
-    "NO_FLOAT64": "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
-    "CONFIRM": "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
+MARK_WORDS: Mapping[Mark, str] = {
+    Mark.NOT_TIMED: "not measured: there is no GPU, or the measurement failed",
+    Mark.NOT_SANITIZED: "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
+    Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
+    Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
+    Mark.CONFIRM: "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
 }
 """What each mark of a trial means, for the person."""
 

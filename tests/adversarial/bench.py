@@ -106,7 +106,7 @@ class Bench:
         found = PROBLEMS[problem]
         if problem not in self._references:
             self._references[problem] = Reference(found, self.scratch / problem, worker=self.worker)
-        reference, timer = self._references[problem], self._timer(problem) if self.executor.times else None
+        reference, timer = self._references[problem], self._timer(problem) if self.executor.measures_speed else None
         return Evaluator(
             found, reference, self.executor, self._compiler, self.device, keep, timer, run_timeout_s,  # type: ignore[arg-type]
         )  # fmt: skip

@@ -21,7 +21,6 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
 from cutegen_core.trajectory.store import Draft, Store
-from cutegen_core.views.wording import lowered
 from tests.browser.editing import editor_of, text_of, until
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
@@ -112,8 +111,6 @@ class Watched:
 def _as_told(number: int, place: str) -> str:
     """What is to be read there. A field holds what it will send, so nothing in it is replaced."""
     text = placed(number, place)
-    if place == "mark":  # marks are shown as words
-        return show_hidden(lowered(text))
     if place in FIELDS:
         return text
     if place in ("sass", "header"):  # lines of a disassembly end at every separator
@@ -212,7 +209,7 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     watched.shows("prompt")
     choose(page, "Evidence", "log")
     page.goto(f"{address}&step={stories.TIMED}&pane=timing")
-    watched.shows("third", "timedload", "contender", "why", "gpu", "driver", "throttle", "mark")
+    watched.shows("third", "timedload", "contender", "why", "gpu", "driver", "throttle")
     choose(page, "Evidence", "roofline")
     watched.shows("bound", "pipe")
     choose(page, "Evidence", "profile")

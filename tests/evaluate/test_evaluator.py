@@ -12,7 +12,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
-from cutegen_core.records.trial import Stage
+from cutegen_core.records.trial import Mark, Stage
 from tests.places import DATA
 from tests.session.clockwork import Clock, Timed, taking
 
@@ -64,7 +64,7 @@ def test_doubts_of_every_workload_are_kept_once(evaluator):
 def test_a_trial_says_that_nothing_was_held_against_float64(evaluator):
     found = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
     assert found.passed, found.message
-    assert "NO_FLOAT64" in found.marks
+    assert Mark.NO_FLOAT64 in found.marks
     note = next(stage.note for stage in found.stages if stage.stage is Stage.TEST)
     assert note == "not held against float64: here:9: TypeError: single precision only"
 

@@ -8,7 +8,7 @@ from cutegen_core import views
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import KernelFileError
-from cutegen_core.records.trial import Stage, Status
+from cutegen_core.records.trial import Mark, Stage, Status
 from tests.places import DATA
 from tests.session.real_sessions import loop
 
@@ -65,7 +65,7 @@ def test_a_right_kernel_passes_and_shows_what_it_cost(benches):
     assert trial.resources.kernels[0].registers > 0
     workloads = {workload.name for workload in benches["mean_reduction"].problem.workloads}
     assert {row.workload for row in trial.resources.occupancy} == workloads
-    assert trial.marks == ("NOT_TIMED",)
+    assert trial.marks == (Mark.NOT_TIMED,)
     assert trial.performance is None
 
 

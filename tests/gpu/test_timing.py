@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.timing import contenders
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, Contest, Entry
+from cutegen_core.evaluate.timing.contest import Contest, Entry
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.demangle import demangle
@@ -19,7 +19,7 @@ from cutegen_core.problems import library
 from cutegen_core.records.errors import ProblemError, StoppedError
 from cutegen_core.records.performance import BEST, CANDIDATE, COMPILED, EAGER, Word
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import Mark, Status
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
 
@@ -158,7 +158,7 @@ def test_a_best_that_fails_is_untimed(bench, compiled):
 def test_what_does_not_fit_is_not_timed(bench, compiled):
     huge = Workload("huge", WorkloadRole.BENCHMARK, {"batch_size": 1 << 22})
     measured = bench.measure(replace(alone(compiled(BODY)), workload=huge), Silent())
-    assert measured.marks == (NOT_TIMED,)
+    assert measured.marks == (Mark.NOT_TIMED,)
     assert "GiB" in measured.not_timed
 
 
@@ -185,7 +185,7 @@ def test_memory_that_runs_out_in_float64_leaves_it_unjudged_at_its_size(tmp_path
     with Reference(problem, tmp_path) as reference, Timer(reference, detect()) as timer:
         for _ in range(2):
             measured = timer.measure(alone(compiled(BODY)), Silent())
-            assert measured.marks == (NOT_TIMED,)
+            assert measured.marks == (Mark.NOT_TIMED,)
             assert measured.comparisons == ()
             assert "not judged at its own size: the reference and its float64 copy need more" in measured.not_timed
 

@@ -31,6 +31,7 @@ from cutegen_core.records.performance import (
 from cutegen_core.records.trial import (
     Correctness,
     KernelResources,
+    Mark,
     Resources,
     Stage,
     StageResult,
@@ -137,7 +138,7 @@ def resources(store: Store, registers: int) -> Resources:
 
 
 def timed(
-    store: Store, candidate: str, performance: Performance, *, registers: int = 32, marks: tuple[str, ...] = ()
+    store: Store, candidate: str, performance: Performance, *, registers: int = 32, marks: tuple[Mark, ...] = ()
 ) -> Trial:
     """A trial that passed every stage on a GPU."""
     trial = passed(store, candidate)
@@ -208,7 +209,7 @@ def gpu_story(store: Store) -> Story:
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
     fast = story.propose(VECTORS, "one pass, 128-bit loads", plan=plan)
     best = Performance((measured(131.2, 152.4),), profile(130.8, 40, 95.2))
-    story.test(timed(store, fast, best, registers=40, marks=("NOT_SANITIZED",))).promote(fast)
+    story.test(timed(store, fast, best, registers=40, marks=(Mark.NOT_SANITIZED,))).promote(fast)
     tail = story.propose(TAIL, "half of every row", author=Author.MODEL)
     story.test(suspect(store, tail, 131.2)).close(Outcome.FAILED, "faster than the bound allows")
     tuned = story.propose(VECTORS + "// tuned\n", "tune: BLOCK=256, ITEMS=4 (7 of 8 combinations passed)")
@@ -216,7 +217,9 @@ def gpu_story(store: Store) -> Story:
     story.test(timed(store, tuned, Performance((measured(130.7, 131.2),)), registers=40))
     story.close(Outcome.KEPT, "0.1307 ms, the best takes 0.1312 ms: SAME")
     rows = story.propose(TWO_ROWS, "two rows in flight", plan=plan, author=Author.MODEL)
-    story.test(timed(store, rows, Performance((measured(130.9, 131.2),)), registers=64, marks=("UNSTABLE", "CONFIRM")))
+    story.test(
+        timed(store, rows, Performance((measured(130.9, 131.2),)), registers=64, marks=(Mark.UNSTABLE, Mark.CONFIRM))
+    )
     return story.gate(Gate.PROMOTION, rows).publish()
 
 

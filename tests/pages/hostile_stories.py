@@ -34,6 +34,7 @@ from cutegen_core.records.trial import (
     Comparison,
     Diagnostic,
     Finding,
+    Mark,
     Mismatch,
     Stage,
     StageResult,
@@ -210,7 +211,7 @@ def _timed(story: Story) -> None:
     )
     bounds = (*usual.bounds, Bound(one_line("bound"), 1, 1, one_line("pipe"), 1.0, 1.0))
     performance = Performance((replace(usual, untimed=untimed, conditions=where, bounds=bounds),))
-    trial = timed(store, key, performance, marks=tuple(placed(i, "mark") for i in ALL))
+    trial = timed(store, key, performance, marks=tuple(Mark))
     story.test(replace(trial, resources=resources(store, 32)))
     found = profile(130.0, 40, 95.0)
     kernel = found.kernels[0]

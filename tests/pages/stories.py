@@ -34,6 +34,7 @@ from cutegen_core.records.trial import (
     Diagnostic,
     Finding,
     KernelResources,
+    Mark,
     Mismatch,
     Occupancy,
     Resources,
@@ -242,7 +243,7 @@ def passed(store: Store, candidate: str, **numbers: int) -> Trial:
         ]
     return Trial(
         candidate, Status.PASSED, stages, "cpu", correctness=Correctness("cpu", tuple(runs)),
-        resources=resources(store, **numbers), marks=("NOT_TIMED",), log="ptxas info : 24 registers\n",
+        resources=resources(store, **numbers), marks=(Mark.NOT_TIMED,), log="ptxas info : 24 registers\n",
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def taking(source: str, us: float) -> str:
 class Timed(CpuExecutor):
     """The emulator, said to be timed."""
 
-    times = True
+    measures_speed = True
 
     def __init__(self) -> None:
         super().__init__()

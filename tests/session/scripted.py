@@ -26,6 +26,7 @@ from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
     KernelResources,
+    Mark,
     Resources,
     Stage,
     StageResult,
@@ -76,7 +77,7 @@ class ScriptedEvaluator:
         watch = watch or Quiet()
         watch.started(Stage.TEST)
         watch.ended(result)
-        marks = ("NOT_TIMED",) if passed else ()
+        marks = (Mark.NOT_TIMED,) if passed else ()
         return Trial(
             candidate.key,
             status,

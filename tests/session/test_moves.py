@@ -26,7 +26,7 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import Mark, Status
 from cutegen_core.session import moves
 from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait, begin_step, next_move
 from cutegen_core.trajectory.state import State, WantedStudy
@@ -103,7 +103,9 @@ TABLE = [
     ("a person promotes", after(StepStarted(1, None), ANSWERED, *TRIED, autonomy=STEP), opens(Gate.PROMOTION)),
     (
         "a marked kernel needs a person, also in auto mode",
-        after(StepStarted(1, None), ANSWERED, TrialStarted(1, A), Tried(1, A, "", Status.PASSED, marks=("CONFIRM",))),
+        after(
+            StepStarted(1, None), ANSWERED, TrialStarted(1, A), Tried(1, A, "", Status.PASSED, marks=(Mark.CONFIRM,))
+        ),
         opens(Gate.PROMOTION),
     ),
     (

@@ -7,13 +7,13 @@ import pytest
 from cutegen_core.evaluate import sweep
 from cutegen_core.evaluate.ablation import AblationTable
 from cutegen_core.evaluate.stages.watch import Quiet
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, Measured, Verdict
+from cutegen_core.evaluate.timing.contest import Measured, Verdict
 from cutegen_core.printing import session_json
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import BEST, Untimed, Word
-from cutegen_core.records.trial import Stage, StageStatus, Status, Trial
+from cutegen_core.records.trial import Mark, Stage, StageStatus, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view, speed_rows
 from tests.places import DATA
@@ -60,21 +60,21 @@ def test_only_a_faster_kernel_becomes_the_best(desk):
     found = trial(desk.store, faster.steps[-2])
     assert found.performance.first.speedup(BEST).word is Word.FASTER
     assert next(r for r in found.stages if r.stage is Stage.BENCHMARK).status is StageStatus.PASSED
-    assert "NOT_TIMED" not in found.marks
+    assert Mark.NOT_TIMED not in found.marks
 
 
 class Busy(Clock):
     """The GPU is somebody else's."""
 
     def measure(self, contest, watch):
-        return Measured(not_timed="the GPU is busy", marks=(NOT_TIMED,))
+        return Measured(not_timed="the GPU is busy", marks=(Mark.NOT_TIMED,))
 
 
 class BusyForOne(Clock):
     """One of the workloads could not be timed."""
 
     def measure(self, contest, watch):
-        return replace(super().measure(contest, watch), marks=(NOT_TIMED,))
+        return replace(super().measure(contest, watch), marks=(Mark.NOT_TIMED,))
 
 
 class WithoutTheBest(Clock):
@@ -125,7 +125,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     state = edited(desk, session, 50.5)
     untimed = state.steps[-2]
     assert (untimed.status, untimed.outcome, state.best) == (Status.PASSED, Outcome.KEPT, best)
-    assert "NOT_TIMED" in untimed.tried.marks
+    assert Mark.NOT_TIMED in untimed.tried.marks
     assert untimed.note == "not timed, and the best is (0.041 ms)"
     clock(Clock)
     state = edited(desk, session, 50.5)
@@ -235,7 +235,7 @@ def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(des
     state = edited(desk, session, 2.0)
     assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION)
     assert "look at the kernel" in state.gate.note
-    assert "CONFIRM" in state.step.tried.marks
+    assert Mark.CONFIRM in state.step.tried.marks
     state = desk.approve(session)
     assert state.steps[-2].outcome is Outcome.PROMOTED
 

@@ -11,9 +11,10 @@ from cutegen_core.records import as_json
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.event import Decided, Studied
 from cutegen_core.records.performance import BEST, Metric
+from cutegen_core.records.trial import Mark
 from cutegen_core.share.exports.html import document
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.speed import COMPULSORY
+from cutegen_core.views.speed import COMPULSORY, MARK_WORDS
 from tests.pages.gpu_stories import SASS, gpu_story, measured, profile, suspect, timed
 from tests.pages.stories import KERNEL, softmax_story
 
@@ -29,6 +30,10 @@ def test_the_strongest_baseline_is_the_fastest_one_and_never_the_sessions_own_be
     found = views.strongest(workload)
     assert found is not None
     assert (found.baseline, found.word) == ("eager", "SLOWER")
+
+
+def test_every_mark_is_explained() -> None:
+    assert set(MARK_WORDS) == set(Mark)
 
 
 def test_a_share_is_of_the_bound_as_displayed() -> None:

@@ -63,7 +63,7 @@ class Testing:
                     failure = self._workload(workload, scratch, execute)
                     if failure:
                         return failure
-            return None if self.executor.times else self._never_launched()
+            return None if self.executor.measures_speed else self._never_launched()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

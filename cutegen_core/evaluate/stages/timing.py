@@ -18,7 +18,7 @@ from cutegen_core.execute.port import Built
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.performance import Peaks, Untimed, WorkloadPerformance
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
-from cutegen_core.records.trial import Status, WorkloadVerdict
+from cutegen_core.records.trial import Mark, Status, WorkloadVerdict
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Timing:
     watch: Watch
     verdicts: list[WorkloadVerdict]
     workloads: list[WorkloadPerformance] = field(default_factory=list)
-    marks: set[str] = field(default_factory=set)
+    marks: set[Mark] = field(default_factory=set)
     note: str = ""
 
     def run(self) -> Failure | None:
@@ -103,7 +103,7 @@ class Timing:
         if reason:
             return Failure(Status.SUSPECT, f"workload {workload.name}: {reason}")
         if bounds.confirm(performance):
-            self.marks.add("CONFIRM")
+            self.marks.add(Mark.CONFIRM)
         return None
 
     def _record(self, workload: Workload, measured: Measured, failure: Failure | None) -> None:

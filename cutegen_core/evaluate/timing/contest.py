@@ -10,9 +10,7 @@ from cutegen_core.execute.port import Built
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.performance import WorkloadPerformance
 from cutegen_core.records.problem import Workload
-from cutegen_core.records.trial import Comparison, Status
-
-UNSTABLE, NOT_TIMED = "UNSTABLE", "NOT_TIMED"
+from cutegen_core.records.trial import Comparison, Mark, Status
 
 
 class Watcher(Protocol):
@@ -91,7 +89,7 @@ class Measured:
     failure: Verdict | None = None
     not_timed: str = ""
     comparisons: tuple[Comparison, ...] = ()
-    marks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     executions: int = 0
     seconds: float = 0.0
 

@@ -25,7 +25,7 @@ from types import TracebackType
 from cutegen_core.evaluate.roofline.library_calls import library_call
 from cutegen_core.evaluate.timing import statistics
 from cutegen_core.evaluate.timing.contenders import Baseline, Contender, Dropped, Kernel, Standby
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, UNSTABLE, Contest, Measured, Verdict, Watcher
+from cutegen_core.evaluate.timing.contest import Contest, Measured, Verdict, Watcher
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda import health, lock, nvml
 from cutegen_core.execute.cuda.nvml import Monitor
@@ -43,7 +43,7 @@ from cutegen_core.records.performance import (
     Untimed,
     WorkloadPerformance,
 )
-from cutegen_core.records.trial import Comparison, Status
+from cutegen_core.records.trial import Comparison, Mark, Status
 
 MOST_SETS = 28
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
@@ -190,7 +190,7 @@ class _Measurement:
 
     def _not_judged(self, unfit: Unfit) -> Measured:
         reason = f"not judged at its own size: {unfit.reason}"
-        return Measured(not_timed=reason, marks=(NOT_TIMED,), executions=self.executions)
+        return Measured(not_timed=reason, marks=(Mark.NOT_TIMED,), executions=self.executions)
 
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)
@@ -269,7 +269,7 @@ class _Measurement:
         )
         unstable = again is not None and statistics.disagree(timings[0].median_us, again.median_us, noise)
         executions = self.executions + timings[0].n + (again.n if again else 0)
-        return Measured(performance, None, "", self.comparisons, (UNSTABLE,) if unstable else (), executions)
+        return Measured(performance, None, "", self.comparisons, (Mark.UNSTABLE,) if unstable else (), executions)
 
     def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
         period = monitor.since(self.begun)

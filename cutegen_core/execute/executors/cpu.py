@@ -30,7 +30,7 @@ class CpuExecutor:
     """
 
     name = "cpu"
-    times = False
+    measures_speed = False
     ordered = True
     checks_every_trial = True
     can_check = True

@@ -53,7 +53,7 @@ class GpuExecutor:
     """
 
     name = "gpu"
-    times = True
+    measures_speed = True
     ordered = False
     checks_every_trial = False
 

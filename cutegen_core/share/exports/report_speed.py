@@ -59,7 +59,7 @@ def _speed(trial: Trial, workload: WorkloadPerformance) -> Speed:
     notes += [f"{untimed.contender} was not timed: {untimed.reason}" for untimed in workload.untimed]
     if workload.remeasured_us is not None:
         notes.append(f"measured again in a fresh process: {workload.remeasured_us:.4g} µs")
-    notes += [f"{mark}: {MARK_WORDS.get(mark, '')}" for mark in trial.marks]
+    notes += [f"{mark}: {MARK_WORDS[mark]}" for mark in trial.marks]
     rows = tuple(_contender(workload, timing, believed) for timing in workload.timings)
     if impossible is not None:
         took = f"{workload.candidate.median_us:.4g} µs"

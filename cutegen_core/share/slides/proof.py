@@ -24,7 +24,7 @@ def lines(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:
     if proven is acceptance:
         found.insert(0, "Accepted: all tests again, with fresh inputs")
     marks = trial.marks if trial else ()
-    return (*found, *(f"{mark.replace('_', ' ').lower()}: {MARK_WORDS.get(mark, '')}" for mark in marks))
+    return (*found, *(f"{mark.replace('_', ' ').lower()}: {MARK_WORDS[mark]}" for mark in marks))
 
 
 def _failed_acceptance(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:

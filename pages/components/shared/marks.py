@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_core.records.trial import Trial
+from cutegen_core.records.trial import Mark, Trial
 from cutegen_core.views import MARK_WORDS
 from cutegen_core.views.wording import lowered
 from pages.components.shared.texts import chip, quiet
 
-_SHAPES = {"NOT_TIMED": "○", "NOT_SANITIZED": "○", "UNSTABLE": "▲", "CONFIRM": "◆"}
-_SERIOUS = ("UNSTABLE", "CONFIRM")
+_SHAPES = {Mark.UNSTABLE: "▲", Mark.CONFIRM: "◆"}
+_SERIOUS = (Mark.UNSTABLE, Mark.CONFIRM)
 
 
-def chips(marks: Sequence[str]) -> str:
+def chips(marks: Sequence[Mark]) -> str:
     """Write one chip per mark as HTML, with the explanation as its tooltip."""
     return "".join(
         chip(
             f"{_SHAPES.get(mark, '○')} {lowered(mark)}",
             "warning" if mark in _SERIOUS else "quietly",
-            MARK_WORDS.get(mark, ""),
+            MARK_WORDS[mark],
         )
         for mark in marks
     )
@@ -28,4 +28,4 @@ def chips(marks: Sequence[str]) -> str:
 def render_explained(trial: Trial) -> None:
     """Draw the marks with their explanations as text, for readers without a pointer."""
     for mark in trial.marks:
-        quiet(f"{_SHAPES.get(mark, '○')} {lowered(mark)}: {MARK_WORDS.get(mark, 'set by the engine')}")
+        quiet(f"{_SHAPES.get(mark, '○')} {lowered(mark)}: {MARK_WORDS[mark]}")

@@ -14,7 +14,7 @@ import pytest
 
 from cutegen_core.evaluate.timing import contenders
 from cutegen_core.evaluate.timing import timer as timer_module
-from cutegen_core.evaluate.timing.contest import NOT_TIMED, Contest, Entry
+from cutegen_core.evaluate.timing.contest import Contest, Entry
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.cuda.nvml import Period, State
 from cutegen_core.execute.cuda.program import Program
@@ -26,7 +26,7 @@ from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.errors import MachineError, ProblemError
 from cutegen_core.records.performance import CANDIDATE
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import Mark, Status
 from tests.judge.gpu.judge_on_cpu import MOST_SETS, run_out_in
 
 SOURCE = """
@@ -247,7 +247,7 @@ def test_where_the_reference_never_fits_the_kernel_is_neither_judged_at_its_size
     run_out_in("compare")
     measured = measure(timer, b"right")
     assert (measured.performance, measured.failure, measured.comparisons) == (None, None, ())
-    assert measured.marks == (NOT_TIMED,)
+    assert measured.marks == (Mark.NOT_TIMED,)
     assert measured.not_timed.startswith("not judged at its own size: the reference and its float64 copy need more")
     run_out_in()
     measured = measure(timer, b"right")
