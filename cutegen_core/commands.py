@@ -55,7 +55,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
         print(measure(lambda line: print(line, file=sys.stderr)), file=sys.stderr)
     findings = run_checks()
     if arguments.json:
-        print_json([as_json.plain(finding) for finding in findings])
+        print_json([as_json.to_plain(finding) for finding in findings])
     for finding in () if arguments.json else findings:
         print(f"{finding.state:8} {finding.name:24} {finding.detail}")
         if finding.fix:
@@ -103,7 +103,7 @@ def check(arguments: argparse.Namespace) -> int:
         except KernelFileError as error:
             trial = _unreadable(data, error)
     if arguments.json:
-        print_json(as_json.plain(trial))
+        print_json(as_json.to_plain(trial))
     else:
         print_trial(trial)
     return 0 if trial.passed else 1

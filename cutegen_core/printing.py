@@ -71,7 +71,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
             "candidate": view.state.best,
             "idea": best.idea if best else "",
             "status": tried.status if tried else None,
-            "trial": as_json.plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
+            "trial": as_json.to_plain(store.record(Trial, tried.trial)) if tried and tried.trial else None,
         }
         if view.state.best
         else None,

@@ -58,7 +58,7 @@ class Results:
 
     def write(self, path: Path) -> None:
         outputs = {key: base64.b64encode(data).decode() for key, data in self.outputs.items()}
-        entries = [as_json.plain(record) for record in self.found.values()]
+        entries = [as_json.to_plain(record) for record in self.found.values()]
         text = json.dumps({"device": self.device, "records": entries, "outputs": outputs})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(lzma.compress(text.encode(), preset=6))

@@ -1,1 +1,1 @@
-"""The words: frozen records, enums and errors. Standard library only; `as_json` adds pydantic."""
+"""Frozen records, enums and errors that every other room shares. Standard library only; `as_json` adds pydantic."""

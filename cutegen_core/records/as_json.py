@@ -1,4 +1,4 @@
-"""Frozen records to JSON and back. The words stay plain dataclasses; pydantic reads their types."""
+"""Convert frozen records to JSON and back. Records stay plain dataclasses; pydantic reads their type annotations."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ def _adapter(kind: Hashable) -> TypeAdapter[Any]:
 
 
 def dump(record: object) -> str:
-    """The record as one line of JSON; NaN and infinities, which wrong kernels produce, survive as bare words."""
-    return json.dumps(plain(record), separators=(",", ":"))
+    """Return the record as one line of JSON; NaN and infinities, which wrong kernels produce, are written as bare
+    words."""
+    return json.dumps(to_plain(record), separators=(",", ":"))
 
 
-def plain(record: object) -> Any:  # noqa: ANN401 - JSON values
-    """The record as dicts, lists, strings and numbers."""
+def to_plain(record: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return the record as dicts, lists, strings and numbers."""
     return _adapter(cast(Hashable, type(record))).dump_python(record, mode="json")
 
 
 def load(kind: type[R], text: str | bytes) -> R:
-    """The record of that kind; StoreError naming the field when the JSON does not fit."""
+    """Return the record of type `kind` that the JSON describes.
+
+    Raises:
+        StoreError: the JSON does not fit the type; the text names the field.
+    """
     try:
         return cast(R, _adapter(cast(Hashable, kind)).validate_json(text))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""A candidate: one immutable, content-addressed version of a kernel file."""
+"""Records of a candidate: one immutable, content-addressed version of a kernel file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import StrEnum
 
 
 class Author(StrEnum):
+    """Who wrote a candidate."""
+
     MODEL = "model"
     PERSON = "person"
     PLAYBOOK = "playbook"
@@ -15,18 +17,18 @@ class Author(StrEnum):
 
 
 def content_key(data: str | bytes) -> str:
-    """SHA-256 of the bytes (UTF-8 of a text), in hexadecimal: the one address everything is stored under."""
+    """Return the SHA-256 of the bytes (UTF-8 of a text) in hexadecimal; the store addresses every blob by it."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One source version.
+    """One version of a kernel file.
 
     Attributes:
         source: the kernel file's text.
-        parent: key of the candidate it was made from, None for a seed.
-        idea: what was tried, in one line, for the timeline.
+        parent: key of the candidate that it changes, None for a seed.
+        idea: the attempted change in one line, for the timeline.
     """
 
     source: str

@@ -1,22 +1,22 @@
-"""What can go wrong outside a candidate. A bad kernel is a value (`trial.Status`); these are exceptions.
+"""Errors outside a candidate; a bad kernel is a value (`trial.Status`), not an error.
 
-Every message says what happened, where, and what to do next: it is shown to the person as it stands.
+Every message says what happened, where, and what to do next: the page and the command line show it unchanged.
 """
 
 
 class CutegenError(Exception):
-    """Root of every error the workbench raises on purpose; its text is written for the person."""
+    """Root of all errors that the workbench raises on purpose; its text is written for the user."""
 
 
 class UsageError(CutegenError):
-    """The person or a caller asked for something that does not exist or does not fit."""
+    """The user or a caller asked for something that does not exist or does not fit."""
 
 
 class KernelFileError(CutegenError):
-    """The kernel file cannot be read as one: bad TOML, a bad expression, a broken limit.
+    """The kernel file is invalid: bad TOML, a bad expression, or a value beyond a limit.
 
     Attributes:
-        line: 1-based line in the kernel file, 0 when the whole file is meant.
+        line: 1-based line in the kernel file, 0 for the whole file.
     """
 
     def __init__(self, message: str, line: int = 0) -> None:
@@ -33,18 +33,18 @@ class MachineError(CutegenError):
 
 
 class WorkerLimitError(MachineError):
-    """A worker ran past its time or memory limit. Stages turn it into a verdict where the candidate is the cause."""
+    """A worker exceeded its time or memory limit. A stage turns this into a verdict if the candidate is the cause."""
 
 
 class BudgetError(CutegenError):
-    """The next model call does not fit into what is left."""
+    """The next model call would exceed the session's budget."""
 
 
 LOOKS_ON = "You look on with a viewer's link: everything can be read, nothing can be run, changed or uploaded."
 
 
 class AccessError(CutegenError):
-    """A viewer asked for what only the owner may do."""
+    """A viewer asked for something that only the owner may do."""
 
 
 class StoreError(CutegenError):
@@ -52,12 +52,12 @@ class StoreError(CutegenError):
 
 
 class StaleDecisionError(CutegenError):
-    """The decision was made on something that has changed since it was shown."""
+    """The thing decided on has changed since the page showed it."""
 
 
 class LeaseError(StoreError):
-    """Another process is the writer of this session."""
+    """Another process holds the right to write this session."""
 
 
 class StoppedError(CutegenError):
-    """The person stopped the work; what was running is abandoned and leaves no verdict."""
+    """The user stopped the work; the running trial is abandoned and has no verdict."""

@@ -1,4 +1,4 @@
-"""The reference's traced graph in ATen operations, as plain records that need no torch to read."""
+"""Records of the reference's traced graph in ATen operations; reading them needs no torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Ref:
-    """An operand that is another node's value."""
+    """Operand that is the value of another node."""
 
     node: str
 
@@ -34,26 +34,27 @@ class Node:
     dtype: str
 
     def operands(self) -> Iterator[str]:
-        """Names of the nodes whose values it reads, in order, each as often as it is written."""
+        """Yield the names of the nodes whose values this one reads, in order, repeated as often as they occur."""
         for operand in (*self.args, *self.kwargs.values()):
-            yield from _read(operand)
+            yield from _names_in(operand)
 
 
-def _read(operand: Operand) -> Iterator[str]:
+def _names_in(operand: Operand) -> Iterator[str]:
     if isinstance(operand, Ref):
         yield operand.node
     elif isinstance(operand, tuple):
         for part in operand:
-            yield from _read(part)
+            yield from _names_in(part)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in execution order; "input" nodes carry the signature's tensor name as their own name.
+    """Nodes in execution order; an "input" node has the name of its tensor in the signature.
 
     Attributes:
         outputs: node names, in the order of the signature's outputs.
-        reason: why there are no nodes ("data-dependent control flow at line 12"), empty when the trace succeeded.
+        reason: why the trace failed ("data-dependent control flow at line 12"), empty when it succeeded.
+        constants: values of the constant tensors with one element, by node name.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -62,7 +63,11 @@ class Graph:
     constants: Mapping[str, float] = field(default_factory=dict)
 
     def node(self, name: str) -> Node:
-        """The node of that name; KeyError when there is none."""
+        """Return the node with that name.
+
+        Raises:
+            KeyError: the graph has no such node.
+        """
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -71,13 +76,13 @@ class Graph:
 
 @dataclass(frozen=True)
 class InputFacts:
-    """What the values of one input always look like, found by looking at them under several seeds.
+    """Properties that the values of one input have under every tested seed.
 
     Attributes:
-        nonzero: where its last two dimensions may differ from zero: "upper", "lower", "diagonal" or "" (anywhere).
+        nonzero: where the last two dimensions may differ from zero: "upper", "lower", "diagonal" or "" (anywhere).
         symmetric: equal to its transpose in the last two dimensions.
-        sparse: exact zeros are more than chance among its values: what they are multiplied with may be skipped.
-        matters: the outputs change when it does.
+        sparse: holds more exact zeros than chance gives, so that a kernel may skip their products.
+        matters: the outputs change when this input changes.
     """
 
     nonzero: str = ""

@@ -1,4 +1,4 @@
-"""A launch plan resolved for one workload: plain numbers, ready for any executor."""
+"""Launch plan resolved for one workload: plain numbers, ready for any executor."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 Dim3 = tuple[int, int, int]
 
 TENSOR_MAP_BYTES = 128
-"""Size of the opaque descriptor a kernel takes as `const __grid_constant__ CUtensorMap`; it is passed by value."""
+"""Size of the opaque descriptor that a kernel takes by value, as `const __grid_constant__ CUtensorMap`."""
 
 SWIZZLE_SPAN_BYTES: Mapping[str, int] = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
-"""Swizzle -> bytes within which 16-byte chunks change places; the inner box extent may not be longer."""
+"""Swizzle -> span in bytes within which it permutes 16-byte chunks; the inner box extent may not exceed it."""
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A pointer argument: a tensor of the signature or a scratch buffer, by name."""
+    """Pointer argument: the name of a tensor of the signature or of a scratch buffer."""
 
     name: str
     dtype: str
@@ -25,10 +25,10 @@ class TensorArgument:
 
 @dataclass(frozen=True)
 class ScalarArgument:
-    """A number argument; its C width is the compiled kernel's business.
+    """Number argument; the compiled kernel decides its width in C.
 
     Attributes:
-        text: the expression it came from, for messages.
+        text: the plan's expression for it, for messages.
     """
 
     value: int | float
@@ -37,7 +37,7 @@ class ScalarArgument:
 
 @dataclass(frozen=True)
 class TensorMapArgument:
-    """A tensor map of the plan, by name: 128 bytes passed by value."""
+    """Tensor map of the plan, by name: 128 bytes passed by value."""
 
     name: str
 
@@ -52,7 +52,7 @@ class Launch:
     Attributes:
         kernel: the name expression, such as "relu<BLOCK, ITEMS>".
         smem_bytes: dynamic shared memory.
-        line: where the plan says it, 1-based.
+        line: 1-based line of the launch in the plan.
     """
 
     kernel: str
@@ -67,10 +67,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Workspace the host allocates before the first launch.
+    """Workspace that the host allocates before the first launch.
 
     Attributes:
-        zero: zeroed inside the timed region; otherwise poisoned.
+        zero: True zeroes it inside the timed region; False fills it with poison bytes.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Scratch:
 
 
 class TensorMapCodes(NamedTuple):
-    """The enumerators of cuda.h for a tensor map, in the order in which cuTensorMapEncodeTiled takes them."""
+    """Enumerators of cuda.h for a tensor map, in the order of cuTensorMapEncodeTiled's parameters."""
 
     data_type: int
     interleave: int
@@ -91,26 +91,26 @@ class TensorMapCodes(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorMap:
-    """What a TMA descriptor says about a tensor; the executor encodes it for the address the tensor has there.
+    """Content of a TMA descriptor; the executor encodes it for the address of the tensor in its memory.
 
-    With p = address of `tensor` + offset_bytes (a multiple of 16, so the tensor itself must lie at one), the call is
-    cuTensorMapEncodeTiled(&descriptor, codes.data_type, rank, p, dims, strides_bytes, box, element_strides,
+    With p = address of `tensor` + offset_bytes (a multiple of 16, so the tensor itself must be 16-byte aligned), the
+    call is cuTensorMapEncodeTiled(&descriptor, codes.data_type, rank, p, dims, strides_bytes, box, element_strides,
     codes.interleave, codes.swizzle, codes.l2_promotion, codes.oob_fill): dims and strides as cuuint64_t, the others as
-    cuuint32_t. `plan_resolve` has checked every rule of that call, and that all of it lies within the tensor.
+    cuuint32_t. `plan_resolve` has checked every rule of that call, and that the whole view lies within the tensor.
 
     Attributes:
         tensor: a tensor of the signature or a scratch buffer.
         dtype: of its elements.
-        offset_bytes: where the view begins.
-        dims: elements along each dimension, the fastest first; 1 to 5 of them.
+        offset_bytes: distance of the view from the start of the tensor.
+        dims: elements along each dimension, the fastest-varying first; 1 to 5 of them.
         strides_bytes: distance of neighbours along dims 1, 2, ...: one number less than `dims`; dimension 0 is dense.
-        box: elements one copy moves along each dimension.
+        box: elements that one copy moves along each dimension.
         element_strides: step along each dimension; always 1.
         swizzle: "none", "32B", "64B" or "128B".
         interleave: "none", "16B" or "32B".
         l2_promotion: "none", "64B", "128B" or "256B".
-        oob_fill: "zero" or "nan": what a load puts where the box leaves the tensor.
-        line: where the plan says it, 1-based.
+        oob_fill: "zero" or "nan": the value that a load returns where the box leaves the tensor.
+        line: 1-based line of the tensor map in the plan.
     """
 
     name: str
@@ -142,7 +142,7 @@ class TensorMap:
         )
 
 
-# CUtensorMapDataType, CUtensorMapInterleave, ... of cuda.h (CUDA 13.0); a place in a tuple is its enumerator's value.
+# CUtensorMapDataType, CUtensorMapInterleave, ... of cuda.h (CUDA 13.0); the index in a tuple is the enumerator's value.
 TENSOR_MAP_DATA_TYPES: Mapping[str, int] = {
     "uint8": 0, "int8": 0, "bool": 0, "int16": 1, "int32": 3, "int64": 5, "float16": 6, "float32": 7, "float64": 8,
     "bfloat16": 9,
@@ -155,10 +155,10 @@ OOB_FILLS = ("zero", "nan")
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """All launches of one workload, in order on one stream (those whose `when` is false are left out).
+    """All launches of one workload, in order on one stream; launches whose `when` is false are left out.
 
     Attributes:
-        tensor_maps: those the launches use.
+        tensor_maps: the maps that these launches use.
     """
 
     launches: tuple[Launch, ...]

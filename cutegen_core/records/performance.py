@@ -1,7 +1,7 @@
-"""How fast a candidate is, as records: samples, intervals, conditions and bounds. All times are device time in µs.
+"""Records of a candidate's speed: samples, intervals, conditions and bounds. All times are device time in µs.
 
-A number here never stands alone: a timing carries its noise and how many samples it rests on, a speedup its interval,
-a bound what was counted and which peak it was divided by.
+No number stands alone: a timing carries its noise and number of samples, a speedup its interval, and a bound the work
+that was counted and the peak that divides it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 CANDIDATE, BEST, EAGER, COMPILED, EXISTING = "candidate", "best", "eager", "torch.compile", "existing"
-"""Contenders by name; a vendor library call is named after itself, such as "torch.mm"."""
+"""Names of the contenders; a vendor library call has its own name, such as "torch.mm"."""
 
 
 class Word(StrEnum):
-    """The candidate against a baseline: FASTER or SLOWER only where the interval clears the measured A/A noise."""
+    """Comparison of the candidate with a baseline: FASTER or SLOWER only if the interval clears the measured A/A
+    noise."""
 
     FASTER = "FASTER"
     SAME = "SAME"
@@ -27,10 +28,10 @@ class Timing:
     """One contender on one workload, over all its interleaved blocks.
 
     Attributes:
-        noise: relative difference a comparison of this contender with itself showed (A/A), 0.01 for 1 %.
+        noise: relative difference between repeated measurements of this contender (A/A), 0.01 for 1 %.
         n: samples kept; `dropped` more were taken while the clocks were throttled.
         method: "events" or "graph replay" (short kernels).
-        samples_us: those kept, in the order taken.
+        samples_us: the samples kept, in the order taken.
     """
 
     contender: str
@@ -46,7 +47,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Untimed:
-    """A baseline that could not be measured, and why."""
+    """A contender that could not be measured, and why."""
 
     contender: str
     reason: str
@@ -54,7 +55,7 @@ class Untimed:
 
 @dataclass(frozen=True)
 class Speedup:
-    """baseline median / candidate median, with its 95 % bootstrap interval."""
+    """Baseline median / candidate median, with its 95 % bootstrap interval."""
 
     baseline: str
     ratio: float
@@ -65,12 +66,12 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time that counted work can take at measured peaks (Williams et al., "Roofline", CACM 2009).
+    """Least time for the counted work at the measured peaks (Williams et al., "Roofline", CACM 2009).
 
     Attributes:
-        kind: "graph" (every node as traced; for display) or "compulsory" (what no algorithm can avoid).
+        kind: "graph" (every node as traced; for display) or "compulsory" (work that no algorithm can avoid).
         moved_bytes: to and from device memory.
-        pipe: whose peak the FLOPs were divided by: "fp32", "tf32", "bf16", ...
+        pipe: the pipe whose peak divides the FLOPs: "fp32", "tf32", "bf16", ...
     """
 
     kind: str
@@ -86,20 +87,21 @@ class Bound:
 
     @property
     def by(self) -> str:
-        """What limits: "memory" or "compute"."""
+        """The limiting resource: "memory" or "compute"."""
         return "memory" if self.memory_us >= self.compute_us else "compute"
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """What one device was measured to do at best.
+    """Best rates measured on one device.
 
     Attributes:
-        copy_bytes_per_s: a large copy, bytes read plus bytes written.
-        read_bytes_per_s: a large read that writes next to nothing.
+        copy_bytes_per_s: of a large copy, bytes read plus bytes written.
+        read_bytes_per_s: of a large read that writes next to nothing.
         flops_per_s: by pipe ("fp32", "tf32", "f16", "bf16", "fp64"), reached on real values.
-        how: what was run, for the page.
-        ceilings: by pipe, the most anything showed, under conditions no real work has; no honest kernel is faster.
+        how: the measurements in words, for the page.
+        ceilings: by pipe, the highest rate seen under any condition, also one that real work never has; a kernel that
+            exceeds it is not honest.
     """
 
     device: str
@@ -113,15 +115,15 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which circumstances samples were taken.
+    """State of the device while the samples were taken.
 
     Attributes:
-        sm_clock_mhz, temperature_c, power_w: lowest and highest seen while measuring.
-        throttled: reasons the driver gave, such as "power cap"; empty when there were none.
+        sm_clock_mhz, temperature_c, power_w: lowest and highest value seen while measuring.
+        throttled: reasons that the driver gave, such as "power cap"; empty if there were none.
         other_processes: programs that also held the GPU.
-        sets: buffer sets of fresh values at addresses of their own, used in turn.
+        sets: buffer sets, each with fresh values at its own addresses, used in turn.
         flushed_bytes: written between samples to empty the L2.
-        lock_wait_s: waited for the device before measuring.
+        lock_wait_s: time spent waiting for the device before measuring.
     """
 
     device: str
@@ -143,8 +145,8 @@ class WorkloadPerformance:
 
     Attributes:
         timings: the candidate first.
-        aa_noise: the noise that a difference has to clear here, relative.
-        remeasured_us: the candidate's median in a fresh process, None where that was not done.
+        aa_noise: relative noise that a difference must exceed to count.
+        remeasured_us: the candidate's median in a fresh process, None without a second measurement.
     """
 
     workload: str
@@ -169,7 +171,7 @@ class WorkloadPerformance:
 
 @dataclass(frozen=True)
 class Metric:
-    """One chosen counter of the profiler, with its unit ("%", "us", "byte", "")."""
+    """One selected counter of the profiler, with its unit ("%", "us", "byte", "")."""
 
     name: str
     value: float
@@ -178,11 +180,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class LineCost:
-    """What the profiler charges to one line of the kernel file.
+    """Cost that the profiler attributes to one line of the kernel file.
 
     Attributes:
-        samples: warp-state samples taken there.
-        stall: the most frequent reason warps waited there, "" when they did not.
+        samples: number of warp-state samples at that line.
+        stall: the most frequent reason for waiting warps, "" if none waited.
     """
 
     line: int
@@ -192,10 +194,10 @@ class LineCost:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One kernel under the profiler.
+    """Profile of one kernel.
 
     Attributes:
-        advice: the profiler's own rules, one sentence each.
+        advice: findings of the profiler's own rules, one sentence each.
     """
 
     kernel: str
@@ -209,7 +211,7 @@ class KernelProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """The PROFILE stage's findings; `tool` with its version."""
+    """Result of the PROFILE stage; `tool` includes the version."""
 
     tool: str
     workload: str
@@ -218,17 +220,17 @@ class Profile:
 
 @dataclass(frozen=True)
 class Performance:
-    """Everything the BENCHMARK and PROFILE stages found."""
+    """Results of the BENCHMARK and PROFILE stages."""
 
     workloads: tuple[WorkloadPerformance, ...] = field(default_factory=tuple)
     profile: Profile | None = None
 
     @property
     def first(self) -> WorkloadPerformance | None:
-        """The problem's own size, or the first of several; None where nothing was timed."""
+        """The first benchmark workload (the problem's own size), None if nothing was timed."""
         return next(iter(self.workloads), None)
 
     @property
     def latency_us(self) -> float | None:
-        """The candidate's median on the first workload, None where nothing was timed."""
+        """The candidate's median on the first workload, None if nothing was timed."""
         return self.workloads[0].candidate.median_us if self.workloads else None

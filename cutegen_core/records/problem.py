@@ -1,8 +1,8 @@
-"""A problem: reference + signature + workloads + tolerance.
+"""Records of a problem: reference, signature, workloads and tolerance.
 
-The reference is Python source in KernelBench's shape (`Model`, `get_inputs`, `get_init_inputs`). It is never imported
-here: it is somebody's code and runs only in the reference worker. A workload is the same source with some module-level
-sizes replaced, so one file serves the benchmark shape and the small, awkward shapes of the emulator.
+The reference is Python source in KernelBench's form (`Model`, `get_inputs`, `get_init_inputs`). It is untrusted code:
+this package never imports it, only the reference worker runs it. A workload is the same source with some module-level
+sizes replaced, so one file serves both the benchmark shape and the small, awkward shapes for the emulator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ITEMSIZE: Mapping[str, int] = {
 
 
 class TensorRole(StrEnum):
-    """Where a tensor of the signature comes from."""
+    """Origin of a tensor of the signature."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -30,7 +30,7 @@ class TensorRole(StrEnum):
 
 
 class WorkloadRole(StrEnum):
-    """What a workload is for. EMULATOR ones are small and ragged; BENCHMARK is the problem's own size."""
+    """Purpose of a workload. EMULATOR: small and ragged sizes; BENCHMARK: the problem's own sizes."""
 
     EMULATOR = "emulator"
     CORRECTNESS = "correctness"
@@ -38,7 +38,7 @@ class WorkloadRole(StrEnum):
 
 
 class Values(StrEnum):
-    """How the floating inputs of a workload are drawn; GIVEN is what `get_inputs` returns."""
+    """Distribution of a workload's floating inputs; GIVEN keeps the values that `get_inputs` returns."""
 
     GIVEN = "given"
     LARGE_MEAN = "large_mean"
@@ -50,7 +50,7 @@ class Values(StrEnum):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor of the contract. Tensors cross it contiguous in their logical (row-major) order."""
+    """One tensor of the signature. Every process passes it contiguous, in logical (row-major) order."""
 
     name: str
     dtype: str
@@ -86,7 +86,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a kernel of one workload gets and must fill.
+    """Tensors and numbers that a kernel of one workload reads, and tensors that it must fill.
 
     Attributes:
         inputs: `forward` arguments by name, then parameters and buffers by dotted name with `_` for `.`.
@@ -107,7 +107,11 @@ class Signature:
         return sum(tensor.nbytes for tensor in self.tensors)
 
     def tensor(self, name: str) -> TensorSpec:
-        """The tensor of that name; KeyError when there is none."""
+        """Return the tensor with that name.
+
+        Raises:
+            KeyError: the signature has no such tensor.
+        """
         for spec in self.tensors:
             if spec.name == name:
                 return spec
@@ -116,11 +120,11 @@ class Signature:
 
 @dataclass(frozen=True)
 class Workload:
-    """One concrete set of shapes: module-level sizes replaced in the reference's source.
+    """One concrete set of shapes: the reference's source with module-level sizes replaced.
 
     Attributes:
         sizes: module-level name -> int, float or tuple that replaces its literal.
-        values: how floating inputs are drawn.
+        values: distribution of the floating inputs.
     """
 
     name: str
@@ -131,8 +135,12 @@ class Workload:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Right means |got - want| <= atol + rtol * |want| for every element, and within `error_multiple` times the error
-    the reference itself makes at the declared precision (or 4 ulp at the output's scale, whichever is larger)."""
+    """Limits on the error of an output.
+
+    An output is right if every element satisfies |got - want| <= atol + rtol * |want| and its error is at most
+    `error_multiple` times the reference's own error at the declared precision (or 4 ulp at the output's scale,
+    whichever is larger).
+    """
 
     atol: float
     rtol: float
@@ -155,8 +163,8 @@ class Problem:
         name: short identifier, the file's stem.
         title: one line for lists.
         source: Python text of the reference.
-        origin: "built-in" or the absolute path it was read from.
-        tolerance: per output dtype; dtypes not named use `DEFAULT_TOLERANCE`.
+        origin: "built-in" or the absolute path of the file.
+        tolerance: by output dtype; a dtype that is not listed uses `DEFAULT_TOLERANCE`.
         allow: relaxations a kernel may declare, such as "tf32" or "fast_math".
     """
 
@@ -170,15 +178,16 @@ class Problem:
 
     @property
     def key(self) -> str:
-        """Content address: the same reference, workloads and tolerance have the same key wherever they lie."""
+        """Content address: equal references, workloads and tolerances have equal keys, whatever file they come from."""
         workloads = [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads]
         tolerance = sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items())
         facts = [self.source, workloads, tolerance, list(self.allow)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def tolerance_for(self, dtype: str) -> Tolerance:
-        """Tolerance for an output dtype; integers and bools must match exactly."""
+        """Return the tolerance of an output dtype; integers and bools must match exactly."""
         return self.tolerance.get(dtype) or DEFAULT_TOLERANCE.get(dtype) or Tolerance(0.0, 0.0)
 
     def with_role(self, *roles: WorkloadRole) -> tuple[Workload, ...]:
+        """Return the workloads that have one of these roles, in order."""
         return tuple(w for w in self.workloads if w.role in roles)

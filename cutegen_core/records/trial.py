@@ -1,6 +1,7 @@
-"""A trial: one candidate taken through the stages once, as records with units in their names.
+"""Records of a trial: one pass of a candidate through the stages.
 
-*passed* means right; *succeeded* means ran. The status law below says which evidence each status must carry.
+A candidate *passed* if its results are right; it *succeeded* if it merely ran. `LAWS` lists, for each status, the
+fields that a trial must and must not carry.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from cutegen_core.records.performance import Performance
 
 
 class Stage(StrEnum):
+    """Stages of a trial, in order."""
+
     GENERATE = "GENERATE"
     PATCH = "PATCH"
     COMPILE = "COMPILE"
@@ -23,7 +26,7 @@ class Stage(StrEnum):
 
 
 class Status(StrEnum):
-    """The verdict of a trial."""
+    """Verdict of a trial."""
 
     PASSED = "PASSED"
     UNPARSED = "UNPARSED"
@@ -45,13 +48,15 @@ class Status(StrEnum):
 
 
 class StageStatus(StrEnum):
+    """How a stage ended."""
+
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
 
 
 class Mark(StrEnum):
-    """A reservation about a PASSED trial; `docs/words.md` explains each."""
+    """Reservation about a PASSED trial; `docs/words.md` explains each."""
 
     NOT_TIMED = "NOT_TIMED"
     NOT_SANITIZED = "NOT_SANITIZED"
@@ -62,7 +67,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True)
 class StageResult:
-    """How one stage ended.
+    """Result of one stage.
 
     Attributes:
         note: why it was skipped, or what it did, in a few words ("from cache", "needs a GPU").
@@ -76,11 +81,11 @@ class StageResult:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message tied to a line of the kernel file (0: the whole file).
+    """One message about a line of the kernel file (0: the whole file).
 
     Attributes:
         severity: "error", "warning" or "hint".
-        tool: who says it: "plan", "nvrtc", "ptxas", "emulator", ...
+        tool: the program that reports it: "plan", "nvrtc", "ptxas", "emulator", ...
         notes: folded context lines (instantiation stack and the like).
     """
 
@@ -93,13 +98,13 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect the instrumented run saw.
+    """One defect found by the instrumented run.
 
     Attributes:
         kind: "out-of-bounds", "uninitialised", "race", "divergent-barrier", "misaligned", "timeout", ...
         variable: the tensor or shared variable, as the source names it.
         line: 1-based line of the kernel file, 0 when unknown.
-        block, thread: coordinates (x, y, z) of the first thread that did it.
+        block, thread: coordinates (x, y, z) of the first thread with the defect.
     """
 
     kind: str
@@ -122,18 +127,19 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output of one run against the reference.
+    """One output of one run, compared with the reference.
 
     Attributes:
         wrong, total: elements outside the tolerance, elements in all.
         max_abs_error: largest |got - want| over finite pairs.
-        error_ratio: largest error divided by what is allowed there (> 1 is wrong).
-        reference_error: error the reference itself makes at the declared precision, same units as max_abs_error.
-        nan, inf, poison: wrong elements that are NaN, Inf, or still hold the poison nobody wrote over.
+        error_ratio: largest error divided by the allowed error at that element (> 1 is wrong).
+        reference_error: error of the reference itself at the declared precision, same units as max_abs_error.
+        nan, inf, poison: wrong elements that are NaN, Inf, or still hold the poison bytes.
         first: the first mismatches in row-major order.
         pattern: what the errors have in common, in words ("only the last 3 columns", "got is want transposed").
-        heatmap: wrong share per cell of the output folded to at most 32 x 32, row by row; empty when all is right.
-        no_float64: why it was held against the reference at the declared precision only, "" when against float64.
+        heatmap: wrong share per cell of the output folded to at most 32 x 32, row by row; empty if nothing is wrong.
+        no_float64: why float64 expectations were not available and only the declared precision was compared; ""
+            otherwise.
     """
 
     output: str
@@ -153,7 +159,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """A wrong output in one line: how many, where first, what it looks like."""
+        """A wrong output in one line: how many elements, the first one, the pattern."""
         text = f"{self.wrong} of {self.total} elements of {self.output} are wrong"
         if self.first:
             first = self.first[0]
@@ -166,8 +172,8 @@ class WorkloadVerdict:
     """One run of the candidate on one workload.
 
     Attributes:
-        mode: "checked" (instrumented) or "plain".
-        seed: of the inputs, to replay it.
+        mode: "checked" (instrumented), "plain" or "timed".
+        seed: of the inputs, to replay the run.
         order: thread order of the emulator, "" on a GPU.
     """
 
@@ -184,7 +190,7 @@ class WorkloadVerdict:
 
 @dataclass(frozen=True)
 class Correctness:
-    """Everything the TEST stage saw."""
+    """Runs of the TEST stage, and of the comparisons in BENCHMARK."""
 
     executor: str
     verdicts: tuple[WorkloadVerdict, ...]
@@ -196,7 +202,7 @@ class Correctness:
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What the compiler spent on one kernel."""
+    """Resources that the compiler allocated to one kernel."""
 
     kernel: str
     signature: str
@@ -213,7 +219,8 @@ class Occupancy:
     """Theoretical occupancy of one launch of one workload on the target device.
 
     Attributes:
-        limiter: what stops another block from fitting: "registers", "shared memory", "threads" or "blocks".
+        limiter: the resource that stops another block from fitting: "registers", "shared memory", "threads" or
+            "blocks".
         waves: grid / (blocks per SM * SMs).
     """
 
@@ -230,11 +237,11 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the COMPILE stage found out; needs no GPU.
+    """Results of the COMPILE stage; they need no GPU.
 
     Attributes:
         arch: "sm_90a", ...
-        cubin, sass: blob keys in the store, "" where not kept.
+        cubin, sass: blob keys in the store, "" if not kept.
     """
 
     arch: str
@@ -256,8 +263,8 @@ class Trial:
 
     Attributes:
         candidate: its key.
-        message: the verdict in one line for the person, "" when PASSED.
-        log: raw compiler output, as it came.
+        message: the verdict in one line for the user, "" when PASSED.
+        log: unedited compiler output.
         executor: "cpu" or "gpu".
         marks: reservations about a PASSED trial, sorted by name.
     """

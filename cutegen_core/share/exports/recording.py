@@ -44,7 +44,7 @@ def recording(store: Store, session: str) -> Iterator[str]:
     )  # fmt: skip
     written: set[str] = set()
     for recorded in events:
-        event = as_json.plain(recorded.event)
+        event = as_json.to_plain(recorded.event)
         for key in _keys(event):
             yield from _blob(store, key, written)
         yield _line({"seq": recorded.seq, "at": recorded.at, "event": event})
