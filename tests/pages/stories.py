@@ -339,4 +339,4 @@ def _right() -> tuple[Comparison, ...]:
 
 def _failed(trial: Trial, status: Status, message: str, runs: tuple[WorkloadVerdict, ...]) -> Trial:
     stages = (*trial.stages[:2], StageResult(Stage.TEST, StageStatus.FAILED, 0.9, status))
-    return replace(trial, status=status, message=message, stages=stages, correctness=Correctness("cpu", runs))
+    return replace(trial, status=status, message=message, stages=stages, correctness=Correctness("cpu", runs), marks=())
