@@ -1,20 +1,21 @@
-"""Right or wrong: one output against the reference, as numbers.
+"""Judge one output: compare it with the reference element by element.
 
 An element is right when |got - want| <= allowed, with
 
     allowed = min( max(atol + rtol * |want|, multiple / 2 * own), max(multiple * own, 4 ulp at the output's scale) )
 
-`want` is the reference in float64, `own` the largest error the reference itself makes at the declared precision (over
-several seeds where the output is small). The first term is allclose in its AND form, widened where the reference
-itself is that inexact (sums of large numbers that cancel); the second catches a product done in TF32 or bfloat16 that
-is called float32. Calibrated (multiple 32): adding up 4096 products one after the other errs at most 21 x own, TF32 at
-least 65 x (unsigned inputs) or 700 x (signed), a one-pass variance of a large mean 1500 x.
+`want` is the reference in float64; `own` is the reference's largest error at the declared precision (over several
+seeds if the output is small). The first term is allclose with both tolerances, widened where the reference itself is
+inexact (sums of large numbers that cancel). The second term catches a product that is declared float32 but computed in
+TF32 or bfloat16.
+Calibration (multiple 32): summing 4096 products in sequence errs by at most 21 x own, TF32 by at least 65 x (unsigned
+inputs) or 700 x (signed), a one-pass variance of values with a large mean by 1500 x.
 
-NaN and Inf must match; where the declared precision itself overflows, both answers are right. Below the smallest normal
-number float32 may be flushed to zero. Integers and bools must equal the reference at either precision (a tie in argmax
-may fall both ways).
+NaN and Inf must match; where the declared precision overflows, the finite and the overflowed value are both right.
+float32 may flush values below the smallest normal number to zero. Integers and bools must equal the reference at either
+precision (a tie in argmax may fall both ways).
 
-Numpy only: this runs in the reference worker, never where the candidate runs.
+Numpy only: this runs in the reference worker, never in the candidate's process.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24}
 
 @dataclass(frozen=True)
 class Precision:
-    """What the declared precision is worth for one output.
+    """Accuracy of the reference at the declared precision, for one output.
 
     Attributes:
         own: largest |reference at declared precision - reference in float64|.
@@ -52,19 +53,19 @@ class Precision:
     scale: float
 
     def joined(self, other: Precision) -> Precision:
-        """That of both samples together."""
+        """Return the precision over both samples."""
         return Precision(max(self.own, other.own), max(self.scale, other.scale))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One output, three times, in the same shape.
+    """Values of one output, from the kernel and from the reference; all arrays have the same shape.
 
     Attributes:
-        got: what the kernel wrote; floats as float64, integers as they are.
+        got: the kernel's values; floats as float64, integers unchanged.
         want: the reference in float64 (integers: as that run gave them).
-        declared: the reference at the declared precision; None when `want` could only be computed there.
-        poison: elements all of whose bytes still hold the poison.
+        declared: the reference at the declared precision; None if `want` is only available there.
+        poison: elements whose bytes all still hold the poison byte.
     """
 
     got: Array
@@ -76,10 +77,10 @@ class Answer:
 def compare(
     output: str, dtype: str, tolerance: Tolerance, answer: Answer, precision: Precision | None = None
 ) -> Comparison:
-    """Judges one output. `wrong == 0` means right.
+    """Judge one output; it is right if `wrong` is 0.
 
     Args:
-        precision: from more seeds than this one; by default from `answer` alone.
+        precision: measured over further seeds; by default measured from `values` alone.
     """
     if precision is None and answer.declared is not None:
         precision = measure(answer.want, answer.declared)
@@ -105,20 +106,20 @@ def compare(
 
 
 def measure(want: Array, declared: Array) -> Precision:
-    """The reference's own error and scale, over elements finite in both."""
+    """Measure the reference's own error and scale, over elements that are finite in both arrays."""
     scale = np.abs(_finite_or_zero(want.astype(np.float64))).max(initial=0.0)
     return Precision(float(_finite_error(declared, want).max(initial=0.0)), float(scale))
 
 
 def bounds(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
-    """What is always allowed, and what never is, whatever atol and rtol say (not for float64)."""
+    """Return the error that is always allowed and the one that never is (not for float64)."""
     multiple = tolerance.error_multiple
     most = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
     return multiple / 2 * precision.own, most
 
 
 def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
-    """Share of wrong elements per cell, leading dimensions folded into rows, at most 32 x 32."""
+    """Return the share of wrong elements per cell, at most 32 x 32; leading dimensions become rows."""
     table = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim > 1 else wrong.size).astype(np.float64)
     for axis in (0, 1):
         edges = cells(table.shape[axis])
@@ -129,12 +130,12 @@ def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
 
 
 def cells(extent: int) -> NDArray[np.int64]:
-    """Where the cells of a heatmap begin along one axis of a table, and where the last one ends."""
+    """Return the start of each heatmap cell along one axis of a table, and the end of the last cell."""
     return np.unique(np.linspace(0, extent, _HEATMAP + 1).astype(np.int64))
 
 
 def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision | None) -> Array:
-    """Largest |got - want| that is right, per element."""
+    """Return the largest allowed |got - want| per element."""
     if dtype not in EPSILON:
         return np.zeros(want.shape)
     close: Array = tolerance.atol + tolerance.rtol * np.abs(_finite_or_zero(want))
@@ -145,7 +146,7 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
 
 
 def _error_ratio(answer: Answer, allowed: Array, dtype: str) -> Array:
-    """Error divided by what is allowed: 0 where equal, infinite where a NaN or Inf is in the wrong place."""
+    """Return error / allowed error: 0 where equal, infinite where a NaN or Inf is in the wrong place."""
     if dtype not in EPSILON:
         same = answer.got == answer.want
         if answer.declared is not None:
@@ -157,7 +158,7 @@ def _error_ratio(answer: Answer, allowed: Array, dtype: str) -> Array:
     special = ~np.isfinite(answer.got) | ~np.isfinite(answer.want)
     same = _same_special(answer.got, answer.want)
     if answer.declared is not None:
-        # the declared precision overflows where float64 does not: an honest kernel may do either
+        # The declared precision overflows where float64 does not: an honest kernel may give either value.
         overflows = ~np.isfinite(answer.declared) & np.isfinite(answer.want)
         same |= overflows & _same_special(answer.got, answer.declared)
         same |= overflows & np.isnan(answer.declared) & ~np.isfinite(answer.got)
@@ -196,7 +197,7 @@ def _first(answer: Answer, wrong: Mask) -> tuple[Mismatch, ...]:
 
 
 def described(answer: Answer, wrong: Mask, tolerance: Tolerance) -> str:
-    """What the wrong elements have in common, in words; there is at least one."""
+    """Describe what the wrong elements have in common, in words; at least one element is wrong."""
     if answer.want.dtype.kind == "f":
         close = tolerance.atol + tolerance.rtol * np.abs(answer.want)
         if np.isfinite(answer.got).all() and bool((_finite_error(answer.got, answer.want) <= close).all()):

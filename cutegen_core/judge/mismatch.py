@@ -1,7 +1,7 @@
-"""What wrong elements have in common, in words: where they lie and what stands there.
+"""Describe in words what wrong elements have in common: where they lie and which values they hold.
 
-"only the last 3 columns; there: never written", "got is want transposed", "every second row; there: 0".
-Arrays are seen as a table: the last dimension is the columns, all others together the rows.
+Examples: "only the last 3 columns; there: never written", "got is want transposed", "every second row; there: 0".
+Arrays are seen as a table: the last dimension gives the columns, all others together the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ALIKE = 1e-3
 
 
 def pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
-    """One line about a failed comparison; `wrong` has at least one true element."""
+    """Describe a failed comparison in one line; `wrong` has at least one true element."""
     whole = _whole(got, want, poison)
     if whole:
         return whole
@@ -28,7 +28,7 @@ def pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
 
 
 def _whole(got: Array, want: Array, poison: Mask) -> str:
-    """Patterns of the output as a whole, "" when none fits."""
+    """Describe a pattern of the whole output, or return "" if none fits."""
     if poison.all():
         return "untouched: no element was written"
     if got.dtype.kind == "f" and np.isnan(got).all():
@@ -58,7 +58,7 @@ def _rearranged(got: Array, want: Array) -> str:
 
 
 def _shift(got: Array, want: Array) -> int:
-    """k when got[i] is want[i + k] wherever both exist; tried for small k and for what fits the first values."""
+    """Return k if got[i] is want[i + k] wherever both exist, for powers of two up to 32; 0 otherwise."""
     for k in (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32):
         if abs(k) * 2 < got.size:
             ours, theirs = (got[:-k], want[k:]) if k > 0 else (got[-k:], want[:k])
@@ -164,7 +164,7 @@ def _triangle(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
 
 
 def _what(got: Array, want: Array, poison: Mask) -> str:
-    """What stands at the wrong elements."""
+    """Describe the values of the wrong elements."""
     if poison.all():
         return "never written"
     if got.dtype.kind == "f" and np.isnan(got).all():

@@ -1,11 +1,11 @@
-"""What can be read from a reference's source without running it: sizes, workloads, tolerance, title.
+"""Read a reference's source without running it: sizes, workloads, tolerance, title.
 
-1. `parse` turns the text into a tree or says where it is broken.
-2. `size_slots` lists the numbers a workload may replace: module-level constants, entries of module-level dicts, and
-   number literals inside `get_inputs` and `get_init_inputs`.
+1. `parse` turns the text into a syntax tree, or reports where it is invalid.
+2. `size_slots` lists the numbers that a workload may replace: module-level constants, entries of module-level dicts,
+   and number literals inside `get_inputs` and `get_init_inputs`.
 3. `with_sizes` writes other numbers into those places and keeps every line number.
 
-Nothing here executes the file: it is Python that somebody wrote.
+Nothing here executes the file: it is untrusted Python.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FR
 
 @dataclass(frozen=True)
 class SizeSlot:
-    """A place in the source that holds a size.
+    """Place in the source that holds a size.
 
     Attributes:
         name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2" (its third number literal).
         value: int, float, or a tuple of ints (also for a list).
         derived: computed from other names, so it follows them when they are replaced.
         span: start and end (line, UTF-8 column) of the expression.
-        brackets: what encloses a sequence in the source: "()", "[]" or "".
+        brackets: brackets around a sequence in the source: "()", "[]" or "".
     """
 
     name: str
@@ -45,11 +45,15 @@ class SizeSlot:
 
 
 class _NotConstantError(Exception):
-    """The expression is not made of numbers and known names alone."""
+    """The expression contains more than numbers and known names."""
 
 
 def parse(source: str, origin: str) -> ast.Module:
-    """The tree of a reference; ProblemError with file and line for a syntax error or a missing `Model`."""
+    """Return the syntax tree of a reference.
+
+    Raises:
+        ProblemError: a syntax error, or `Model` or `get_inputs` is missing; the text names file and line.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -64,7 +68,7 @@ def parse(source: str, origin: str) -> ast.Module:
 
 
 def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
-    """Every place a workload may replace, by name; a name assigned twice counts with its last value."""
+    """Return every place that a workload may replace, by name; the last assignment to a name counts."""
     known: dict[str, SizeValue] = {}
     slots: dict[str, SizeSlot] = {}
     for name, value in _assignments(tree):
@@ -81,10 +85,10 @@ def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
 
 
 def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | None:
-    """The value and line of a module-level literal such as WORKLOADS, or None when the file has none.
+    """Return the value and line of a module-level literal such as WORKLOADS, or None if the file has none.
 
     Raises:
-        ProblemError: it is there but is not a plain literal, so it cannot be read without running the file.
+        ProblemError: the value is not a plain literal, so reading it would mean running the file.
     """
     value = assigned(tree, name)
     if value is None:
@@ -99,19 +103,23 @@ def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | No
 
 
 def assigned(tree: ast.Module, name: str) -> ast.expr | None:
-    """What a module-level name is given first, None when the file has no such name."""
+    """Return the first value assigned to a module-level name, or None if the file has no such name."""
     return next((value for target, value in _assignments(tree) if target == name), None)
 
 
 def docstring(tree: ast.Module) -> str:
-    """First line of the module's or the model's docstring, "" when there is none."""
+    """Return the first line of the module's or the model's docstring, or "" if there is none."""
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
     text = ast.get_docstring(tree) or (ast.get_docstring(model) if model else None) or ""
     return text.strip().splitlines()[0].strip() if text.strip() else ""
 
 
 def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, SizeValue]) -> str:
-    """The source with those sizes in place; line numbers stay. KeyError for a name that is no slot."""
+    """Return the source with these sizes in place of its own; line numbers stay.
+
+    Raises:
+        KeyError: a name is no slot.
+    """
     lines = source.encode().splitlines(keepends=True)
     # by place, since `height = width = 32` is one place with two names; last place first, so that columns stay true
     by_place = {slots[name].span: (slots[name], value) for name, value in sizes.items()}
@@ -138,7 +146,7 @@ def _defined_names(tree: ast.Module) -> set[str]:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Module-level `name = value` pairs, with `a, b = 1, 2` taken apart."""
+    """Yield module-level `name = value` pairs; `a, b = 1, 2` gives two."""
     for statement in tree.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
             yield statement.target.id, statement.value
@@ -237,7 +245,7 @@ def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
 
 
 def _literals(function: ast.FunctionDef) -> list[ast.Constant]:
-    """Int literals of a function in source order, without subscripts and docstrings."""
+    """Return the int literals of a function in source order, without those in subscripts."""
     subscripts = [n.slice for n in ast.walk(function) if isinstance(n, ast.Subscript)]
     inside_subscript = {id(leaf) for index in subscripts for leaf in ast.walk(index)}
     found = [

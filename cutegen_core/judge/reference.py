@@ -1,8 +1,8 @@
-"""The reference from outside: a client of one sandboxed torch worker per problem.
+"""Client of the sandboxed torch worker that runs a problem's reference.
 
-The file's Python runs only in that worker: no keys, no network, no file but the torch installation and `scratch`, a
-memory limit, a time limit per request. Sizes are replaced here, in the text (`problem_source.with_sizes`), so the
-worker sees a complete reference and keeps nothing between requests but caches.
+The file's Python runs only in that worker, which has no keys, no network, no files but the torch installation and
+`scratch`, a memory limit, and a time limit per request. This module replaces the sizes in the text
+(`problem_source.with_sizes`), so the worker receives a complete reference and keeps only caches between requests.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
-# a forking worker keeps the limit itself; the client steps in only when it does not answer at all
+# A forking worker enforces the time limit itself; the client kills it only if it does not answer at all.
 _GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one reference may use.
+    """Limits of one reference.
 
     Attributes:
         seconds: wall clock of one request; the first one also imports torch (2-3 s).
@@ -46,11 +46,11 @@ class Limits:
 
 
 class LintRun(NamedTuple):
-    """What running a reference showed.
+    """Result of running a reference for the lint.
 
     Attributes:
-        found: (rule of `lint.rules`, what was found), in the order in which it was.
-        usable: hard values on which the reference is defined.
+        found: (rule of `lint.rules`, finding) pairs, in the order of the checks.
+        usable: adversarial values on which the reference is defined.
     """
 
     found: tuple[tuple[str, str], ...]
@@ -58,12 +58,12 @@ class LintRun(NamedTuple):
 
 
 class Reference:
-    """The reference of one problem. All methods raise ProblemError for the file's fault, MachineError for ours.
+    """The reference of one problem. Methods raise ProblemError for a fault of the file, MachineError for one of ours.
 
     Args:
-        scratch: folder for inputs; outputs to be compared must lie under it, too. Created when missing.
-        worker: one from `start_worker`, shared by several references and closed by whoever started it; its folder
-            must hold `scratch`. By default the reference starts its own, which takes 2-3 s at the first request.
+        scratch: folder for inputs; outputs to be compared must also lie under it. Created when missing.
+        worker: a worker from `start_worker` that several references share and its starter closes; its folder must
+            contain `scratch`. By default the reference starts its own worker, which takes 2-3 s at the first request.
     """
 
     def __init__(
@@ -82,28 +82,28 @@ class Reference:
         self._worker = worker or start_worker(self.scratch, self._limits)
 
     def source(self, workload: Workload) -> str:
-        """The reference with the workload's sizes in place; line numbers are the file's."""
+        """Return the reference's source with the workload's sizes; line numbers stay those of the file."""
         try:
             return problem_source.with_sizes(self.problem.source, self._slots, workload.sizes)
         except KeyError as error:
             raise ProblemError(f"{self.problem.origin}: workload {workload.name}: it has no size {error}.") from error
 
     def signature(self, workload: Workload) -> Signature:
-        """Inputs, outputs and scalars, through fake tensors: nothing of the workload's size is allocated."""
+        """Return inputs, outputs and scalars, traced on fake tensors so that no large tensor is allocated."""
         source = self.source(workload)
         if source not in self._signatures:
             self._signatures[source] = signature_from(self._ask("signature", source)["signature"])
         return self._signatures[source]
 
     def graph(self, workload: Workload) -> Graph:
-        """The traced graph; an empty one with its reason when the reference cannot be traced."""
+        """Return the traced graph; one without nodes but with a reason if tracing failed."""
         source = self.source(workload)
         if source not in self._graphs:
             self._graphs[source] = _graph_from(self._ask("graph", source)["graph"])
         return self._graphs[source]
 
     def inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
-        """Files of raw values for every input, parameter and buffer; the same seed always gives the same values."""
+        """Write a raw file for every input, parameter and buffer; equal seeds give equal values."""
         folder = self.scratch / f"{workload.name}-{seed}"
         folder.mkdir(exist_ok=True)
         answer = self._ask("inputs", self.source(workload), **_drawing(workload, seed), folder=str(folder))
@@ -113,11 +113,11 @@ class Reference:
     def compare(
         self, workload: Workload, seed: int, outputs: Mapping[TensorSpec, Path], *, poison: int = 0xFF
     ) -> tuple[Comparison, ...]:
-        """Judges what a kernel wrote. The expected values come into being only now.
+        """Judge the outputs that a kernel wrote; the expected values are computed only now.
 
         Args:
             outputs: raw files under `scratch`.
-            poison: the byte that outputs held before the kernel ran.
+            poison: byte that filled the outputs before the kernel ran.
         """
         source = self.source(workload)
         judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
@@ -127,7 +127,7 @@ class Reference:
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
     def lint(self, workload: Workload) -> LintRun:
-        """What running the reference at a small workload shows to be doubtful (`lint_runs`)."""
+        """Run the reference at a small workload and return the doubts this raises (`lint_runs`)."""
         tolerance = {dtype: asdict(self.problem.tolerance_for(dtype)) for dtype in DEFAULT_TOLERANCE}
         allow = list(self.problem.allow)
         more = {"values": workload.values.value, "tolerance": tolerance, "allow": allow}
@@ -136,14 +136,14 @@ class Reference:
         return LintRun(found, tuple(Values(word) for word in answer["usable"]))
 
     def input_facts(self) -> Mapping[str, InputFacts]:
-        """What the inputs' values always look like, by input name; seen at a small workload."""
+        """Return the properties that each input has under every seed, found at a small workload; by input name."""
         if self._facts is None:
             answer = self._ask("input_facts", self.source(self.typical()))
             self._facts = {name: InputFacts(**fact) for name, fact in answer["facts"].items()}
         return self._facts
 
     def typical(self) -> Workload:
-        """The largest small workload with values as given."""
+        """Return the largest small workload whose values are as given."""
         small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
         if not small:
             raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")
@@ -151,7 +151,7 @@ class Reference:
         return max(given, key=lambda w: self.signature(w).nbytes)
 
     def close(self) -> None:
-        """Ends its own worker; files in `scratch` stay for the caller."""
+        """End the reference's own worker; files in `scratch` stay for the caller."""
         if self._owned:
             self._worker.close()
 
@@ -167,10 +167,10 @@ class Reference:
 
 
 def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = False) -> Worker:
-    """A worker for references whose files lie under `scratch`; torch is imported at its first request.
+    """Start a worker for references whose files lie under `scratch`; it imports torch at its first request.
 
     Args:
-        forks: a child per request, so that files which do not trust one another can share it.
+        forks: answer each request in a forked child, so that files which do not trust each other can share the worker.
     """
     limits = limits or Limits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
@@ -178,7 +178,12 @@ def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = F
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:
-    """One request to a reference worker, with the file's faults as ProblemError."""
+    """Send one request to a reference worker and return the answer.
+
+    Raises:
+        ProblemError: the file is at fault, or it ran past a limit.
+        MachineError: the worker failed.
+    """
     origin = payload["origin"]
     try:
         answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS)
@@ -197,7 +202,7 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
 
 
 def signature_from(data: Message) -> Signature:
-    """Reads what the worker wrote of a signature."""
+    """Read a signature from the worker's JSON."""
     return Signature(
         tuple(_spec_from(s) for s in data["inputs"]), tuple(_spec_from(s) for s in data["outputs"]), data["scalars"]
     )
@@ -234,7 +239,7 @@ def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON
 
 
 def comparison_from(data: Message) -> Comparison:
-    """Reads what a judge wrote of a comparison."""
+    """Read a comparison from a judge's JSON."""
     first = tuple(Mismatch(tuple(m["index"]), m["got"], m["want"]) for m in data["first"])
     heatmap = tuple(tuple(row) for row in data["heatmap"])
     return Comparison(**(data | {"shape": tuple(data["shape"]), "first": first, "heatmap": heatmap}))

@@ -1,7 +1,7 @@
-"""Expected answers on the GPU: one set judged whole, the timed ones at random positions that nobody else knows.
+"""Judge outputs on the GPU: one set whole, the timed sets at random positions that no other process knows.
 
-The reference runs as in `expected` (as declared and on float64 copies, TF32 off). The error it makes itself is
-taken over all sets, which are as many seeds. Of a timed set only the values at the positions are kept.
+The reference runs as in `expected` (as declared and on float64 copies, TF32 off). Its own error is the largest over all
+sets, each of which has its own seed. For a timed set, only the values at the positions are kept.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Output:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What is kept of one output of one timed set.
+    """Expected values of one output of one timed set, at random positions.
 
     Attributes:
         positions: flat indices.
-        expected: at the positions; its `got` is empty.
+        want, declared: in float64 and at the declared precision, at the positions.
     """
 
     positions: torch.Tensor
@@ -51,7 +51,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class Slip:
-    """A timed output that was wrong where it was looked at."""
+    """A timed output that was wrong at some checked positions."""
 
     index: int
     output: str
@@ -62,7 +62,7 @@ class Slip:
 
 
 class Answers:
-    """Expected answers of all sets of one draw."""
+    """Expected outputs of all sets of one draw."""
 
     def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[Output]) -> None:
         self._live, self._sets, self._outputs = live, sets, outputs
@@ -74,9 +74,9 @@ class Answers:
         self._generator.manual_seed(secrets.randbits(62))
 
     def compare_first(self, poison: int) -> tuple[Comparison, ...]:
-        """Judges what a candidate wrote into set 0; every expected value comes into being only now.
+        """Judge set 0; every expected value is computed only now, after the candidate ran.
 
-        `no_float64` speaks of all sets: where float64 failed on one, that one's timed runs were judged without it.
+        `no_float64` covers all sets: if float64 failed on one set, that set's timed runs are judged without it.
         """
         for index in range(1, len(self._sets)):
             for output, want, declared in self._expected(index):
@@ -91,7 +91,7 @@ class Answers:
         return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
 
     def slips(self, timed: set[int]) -> list[Slip]:
-        """Which of these sets' outputs are wrong at the positions."""
+        """Return the outputs of these sets that are wrong at the kept positions."""
         found = []
         for (index, name), sample in self._samples.items():
             if index not in timed:
@@ -108,7 +108,7 @@ class Answers:
         return found
 
     def _expected(self, index: int) -> Iterator[tuple[Output, torch.Tensor, torch.Tensor | None]]:
-        """Flat expected values of one set, output by output; the own error is noted on the way."""
+        """Yield the flat expected values of one set per output; also record the reference's own error."""
         expected = self._run(self._sets[index])
         for position, output in enumerate(self._outputs):
             declared = expected.declared[position]
@@ -144,7 +144,7 @@ class Answers:
 
 
 def outputs_of(plain: Sequence[Mapping[str, object]]) -> tuple[Output, ...]:
-    """Reads what the client wrote."""
+    """Read the outputs from the client's JSON."""
     return tuple(
         Output(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
         for o in plain
@@ -152,6 +152,6 @@ def outputs_of(plain: Sequence[Mapping[str, object]]) -> tuple[Output, ...]:
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Bools as bytes: a byte that is neither 0 nor 1 is no bool."""
+    """Return the flat tensor, bools as bytes: a byte that is neither 0 nor 1 is no bool."""
     flat = tensor.reshape(-1)
     return flat.view(torch.uint8) if flat.dtype is torch.bool else flat

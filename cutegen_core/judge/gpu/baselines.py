@@ -1,9 +1,10 @@
-"""Baselines on the GPU: eager and torch.compile, measured exactly as a candidate is (`gpu.measuring`).
+"""Measure baselines on the GPU: eager and torch.compile, timed like a candidate (`cuda.measuring`).
 
-A round of a baseline is captured once into a graph with its warm-up, and replayed as often as asked: host time of
-PyTorch is excluded for it as launches are for the candidate. What cannot be captured (a forward that waits for the
-GPU), or is slower as a graph (a large copy is: 396 against 254 µs for 512 MiB on an H200), is timed between events.
-TF32 and reduced-precision sums are off unless the problem allows them; cuDNN may look for its fastest algorithm.
+A round of a baseline, with its warm-up, is captured once into a graph and replayed for every further round: this
+excludes PyTorch's host time, as the candidate's measurement excludes launches. A round is timed between events instead
+if it cannot be captured (a forward that waits for the GPU) or is slower as a graph (a large copy is: 396 against 254 µs
+for 512 MiB on an H200). TF32 and reduced-precision sums are off unless the problem allows them; cuDNN may search for
+its fastest algorithm.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Baseline:
         self._forward(self._inputs[index])
 
     def poison(self, stream: int, index: int) -> None:
-        """Its outputs are fresh memory each time."""
+        """Do nothing: a baseline's outputs are fresh memory each time."""
 
     def measure(self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float) -> Samples:
-        """One round; `meter` works on `stream`."""
+        """Measure one round; `meter` works on `stream`."""
         allow_precision(self._allow)
         with torch.cuda.stream(stream):
             if steps not in self._graphs:
@@ -52,7 +53,7 @@ class Baseline:
     def _chosen(
         self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float
     ) -> torch.cuda.CUDAGraph | None:
-        """The round as a graph, None where it cannot be one or is slower as one."""
+        """Return the round as a graph, None if it cannot be captured or is slower as a graph."""
         graph = self._captured(meter, stream, steps)
         if graph is None:
             return None
@@ -68,7 +69,7 @@ class Baseline:
         try:
             with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                 meter.enqueue(self, steps, captured=True)
-        except Exception:  # noqa: BLE001 - any file's forward; timed between events instead, and the record says so
+        except Exception:  # noqa: BLE001 - any file's forward may fail here; it is timed between events instead, and the record says so
             torch.cuda.synchronize()
             return None
         return graph
@@ -81,12 +82,12 @@ def _replayed(meter: Meter, graph: torch.cuda.CUDAGraph, steps: Round, deadline:
 
 
 def eager(live: Live) -> Forward:
-    """The reference as it stands."""
+    """Return the reference's unchanged forward."""
     return live.call
 
 
 def compiled(live: Live) -> Forward:
-    """The reference through torch.compile with its default settings, as users write it; compiles at the first call."""
+    """Return the reference through torch.compile with default settings; it compiles at the first call."""
     model = torch.compile(live.model, dynamic=False)
 
     def forward(tensors: Mapping[str, torch.Tensor]) -> object:
@@ -100,7 +101,7 @@ def compiled(live: Live) -> Forward:
 
 
 def allow_precision(allow: Sequence[str]) -> None:
-    """What the problem allows a kernel, its baselines may do, too; nothing else."""
+    """Allow baselines the relaxations that the problem allows a kernel, and no others."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = "tf32" in allow
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = "fp16_accumulate" in allow
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = "bf16_accumulate" in allow

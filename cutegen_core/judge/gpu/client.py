@@ -1,7 +1,8 @@
-"""The judge on the GPU from outside: clients of its two processes; torch-free, without a CUDA context.
+"""Clients of the two judge processes on the GPU; this module needs no torch and no CUDA context.
 
-`DeviceJudge` owns the buffer sets and judges; its descriptors are kept here and handed to every runner. `Compiler`
-times torch.compile over the same inputs. Both live as long as a problem is worked on, and start again when they died.
+`DeviceJudge` owns the buffer sets and judges; it keeps their descriptors and passes them to every runner.
+`CompiledReference` times torch.compile on the same inputs. Both live as long as the user works on a problem, and
+restart after a crash.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _GRACE_S = 10.0
 
 @dataclass(frozen=True)
 class Drawing:
-    """Which values the sets hold.
+    """Origin of the values in the sets.
 
     Attributes:
         source: the reference with the workload's sizes in place.
@@ -40,7 +41,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Sets:
-    """What the judge has prepared.
+    """Buffer sets that the judge has prepared.
 
     Attributes:
         shared: the tensors of each set, as runners map them; set 0 is for the warm-up and the first comparison.
@@ -57,14 +58,14 @@ class Sets:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why this GPU's memory does not suffice: for the sets, or for the reference beside them."""
+    """The reason why this GPU's memory is too small for the sets, or for the reference beside them."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a baseline: device time in µs of each set asked for, or why there is none."""
+    """One round of a baseline: device time in µs per requested set, or the reason why there is none."""
 
     us: tuple[float, ...] = ()
     method: str = ""
@@ -72,13 +73,13 @@ class Round:
 
 
 class Measures(Protocol):
-    """What can time a baseline."""
+    """Times a baseline."""
 
     def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round: ...
 
 
 class _Client:
-    """What both processes have in common."""
+    """Common part of both clients."""
 
     def __init__(self, problem: Problem, uuid: str, role: str, name: str) -> None:
         self.problem = problem
@@ -87,13 +88,13 @@ class _Client:
         self.sandbox = ""
 
     def start(self) -> None:
-        """Imports torch and makes the context now instead of at the first request; 4-10 s."""
+        """Import torch and create the context now instead of at the first request; takes 4-10 s."""
         if not self.pid:
             hello = self._worker.request({"operation": "hello"}, START_S)
             self.pid, self.sandbox = hello["pid"], hello["sandbox"]
 
     def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
-        """One round over the sets; a baseline that fails or takes too long is an answer."""
+        """Measure one round over the sets; a baseline that fails or takes too long is also an answer."""
         request = {
             "operation": "measure", "order": list(order), "warm_runs": warm_runs, "seconds": seconds,
             "allow": list(self.problem.allow),
@@ -105,7 +106,7 @@ class _Client:
         return Round(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
 
     def close(self) -> None:
-        """Ends the process; its memory on the GPU goes back once no descriptor is open."""
+        """End the process; its GPU memory is freed once no descriptor is open."""
         self.pid = 0
         self._worker.close()
 
@@ -116,7 +117,11 @@ class _Client:
         }  # fmt: skip
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> Message:
-        """An answer. Memory that runs out is the machine's fault: the process has given up its sets, and ends."""
+        """Return the answer.
+
+        Raises:
+            MachineError: memory ran out; the process has lost its sets, so it is ended.
+        """
         answer = self._ask_for_memory(request, seconds)
         if isinstance(answer, Unfit):
             self.close()
@@ -127,7 +132,7 @@ class _Client:
         return answer
 
     def _ask_for_memory(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
-        """An answer, or that the memory does not suffice for it."""
+        """Return the answer, or Unfit if there is too little memory for it."""
         self.start()
         try:
             answer = self._worker.request(request, seconds)
@@ -137,7 +142,7 @@ class _Client:
         if "problem" in answer:
             raise ProblemError(answer["problem"])
         if "machine" in answer:
-            self.close()  # a failed context stays failed
+            self.close()  # a failed CUDA context cannot recover
             raise MachineError(answer["machine"])
         return Unfit(answer["unfit"]) if "unfit" in answer else answer
 
@@ -148,7 +153,7 @@ class _Client:
 
 
 class DeviceJudge(_Client):
-    """Owner of the buffer sets of one problem. ProblemError for the file's fault, MachineError for ours."""
+    """Owner of the buffer sets of one problem. A fault of the file raises ProblemError, one of ours MachineError."""
 
     def __init__(self, problem: Problem, uuid: str) -> None:
         super().__init__(problem, uuid, "owner", "the judge on the GPU")
@@ -157,13 +162,13 @@ class DeviceJudge(_Client):
         self._source = ""
 
     def prepare(self, drawing: Drawing, signature: Signature, sets: int) -> Sets | Unfit:
-        """Fresh values in up to `sets` timed buffer sets and one more; outputs poisoned.
+        """Draw fresh values into up to `sets` timed buffer sets and one more; fill outputs with poison.
 
         Descriptors stay valid until another workload is prepared or the judge is closed.
         """
         specs = signature.tensors
         if (self._source, self._specs) != (drawing.source, specs):
-            self._forget()  # first: memory stays taken while a descriptor is open
+            self._forget()  # first, since an open descriptor keeps memory allocated
         request = {"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}
         answer = self._ask_for_memory(request, _PREPARE_S)
         if isinstance(answer, Unfit):
@@ -177,9 +182,9 @@ class DeviceJudge(_Client):
         return self._sets
 
     def compare(self) -> tuple[Comparison, ...] | Unfit:
-        """Judges set 0 whole. Expected values come into being only now: the candidate must have run.
+        """Judge set 0 whole. The candidate must have run before: the expected values are computed only now.
 
-        Where memory runs out, the sets and what is in them stay: it can be asked again.
+        If memory runs out, the sets keep their content, so that the comparison can be repeated.
         """
         outputs = [
             {
@@ -195,7 +200,7 @@ class DeviceJudge(_Client):
         return answer if isinstance(answer, Unfit) else tuple(comparison_from(c) for c in answer["comparisons"])
 
     def check(self, timed: Sequence[int]) -> str:
-        """Looks at random positions of these sets' outputs; what is wrong there in one line, "" when nothing is."""
+        """Check these sets' outputs at random positions; return the first error in one line, or ""."""
         slips = self._ask({"operation": "check", "timed": list(timed)}, _QUICK_S)["slips"]
         if not slips:
             return ""
@@ -207,7 +212,7 @@ class DeviceJudge(_Client):
         )
 
     def guards(self) -> str:
-        """Guard bytes around any tensor that somebody wrote over, in one line; "" when all are intact."""
+        """Check the guard bytes around all tensors; describe damage in one line, or return "" if all are intact."""
         damage = self._ask({"operation": "guards"}, _QUICK_S)["damage"]
         if not damage:
             return ""
@@ -219,7 +224,7 @@ class DeviceJudge(_Client):
         super().close()
 
     def _export(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
-        """Takes descriptors of so many sets; `_sets` holds those that came, whatever happens on the way."""
+        """Receive the descriptors of `count` sets; `_sets` holds those received, even after an error."""
         for index in range(count):
             self._sets = Sets((*self._sets.shared, self._exported(index, specs)), flushed_bytes)
 
@@ -246,7 +251,7 @@ class CompiledReference(_Client):
         self._adopted: Sets | None = None
 
     def adopt(self, drawing: Drawing, signature: Signature, sets: Sets) -> None:
-        """Maps the inputs; nothing to do when the sets are those of the last time, drawn anew."""
+        """Map the inputs; does nothing if the sets are the previous ones with new values."""
         self.start()
         if sets is self._adopted:
             return
@@ -258,7 +263,7 @@ class CompiledReference(_Client):
         self._adopted = sets
 
     def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
-        """As for any baseline; since nothing else depends on this process, its death only leaves it untimed."""
+        """Measure one round; if the process dies, the baseline only stays untimed, since nothing else depends on it."""
         try:
             return super().measure(order, warm_runs, seconds)
         except MachineError as error:

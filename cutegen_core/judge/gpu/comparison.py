@@ -1,8 +1,7 @@
-"""`correctness`'s rule on the GPU: the same formula, in chunks, for outputs of gigabytes.
+"""Apply `correctness`'s rule on the GPU: the same formula, in chunks, for outputs of gigabytes.
 
-What is allowed per element, and what a NaN or an Inf means, is written down in `correctness`; the tests hold both
-against each other. A wrong output is described by that module's own words, on as much of it as the CPU looks at
-quickly.
+`correctness` documents the allowed error per element and the handling of NaN and Inf; the tests compare both
+implementations. That module also describes a wrong output, from a part small enough for the CPU.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _FIRST = 8
 
 @dataclass(frozen=True)
 class Elements:
-    """Some elements of one output, flat, four times.
+    """Some elements of one output, flat.
 
     Attributes:
-        got: what the kernel wrote.
+        got: the kernel's values.
         want: the reference in float64 (integers: as that run gave them).
-        declared: the reference at the declared precision; None when `want` could only be computed there.
+        declared: the reference at the declared precision; None if `want` is only available there.
     """
 
     got: torch.Tensor
@@ -38,12 +37,13 @@ class Elements:
     declared: torch.Tensor | None
 
     def part(self, where: slice | torch.Tensor) -> Elements:
+        """Return the elements at these positions."""
         return Elements(self.got[where], self.want[where], None if self.declared is None else self.declared[where])
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What an output of one dtype is judged by; `precision` None: not measured."""
+    """Tolerance and precision that judge an output of one dtype; `precision` is None if it was not measured."""
 
     dtype: str
     tolerance: Tolerance
@@ -52,7 +52,7 @@ class Rule:
 
 @dataclass
 class _Sums:
-    """Added up over chunks."""
+    """Sums over chunks."""
 
     wrong: int = 0
     max_abs_error: float = 0.0
@@ -63,7 +63,7 @@ class _Sums:
 
 
 def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
-    """`correctness.measure`: the reference's own error and scale."""
+    """Measure the reference's own error and scale, as `correctness.measure` does."""
     own = scale = 0.0
     for at in range(0, want.numel(), _CHUNK):
         exact, rounded = (t.reshape(-1)[at : at + _CHUNK].double() for t in (want, declared))
@@ -73,12 +73,12 @@ def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
 
 
 def wrong(elements: Elements, rule: Rule) -> torch.Tensor:
-    """Which elements are wrong."""
+    """Return a mask of the wrong elements."""
     return ratio(elements, rule) > 1.0
 
 
 def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
-    """Error divided by what is allowed; infinite where a NaN or Inf, or an integer, is not what it must be."""
+    """Return error / allowed error; infinite where a NaN, an Inf or an integer is not the expected one."""
     got, want, declared = elements.got, elements.want, elements.declared
     if rule.dtype not in EPSILON:
         same = got == want
@@ -99,10 +99,10 @@ def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
 
 
 def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule, poison: int) -> Comparison:
-    """Judges a whole output.
+    """Judge a whole output.
 
     Args:
-        poison: the byte that the output held before the kernel ran.
+        poison: byte that filled the output before the kernel ran.
     """
     sums, total = _Sums(), elements.got.numel()
     marked = torch.zeros(total, dtype=torch.bool, device=elements.got.device)
@@ -133,7 +133,7 @@ def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, pois
 
 
 def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule: Rule, poison: int) -> Comparison:
-    """Adds where the wrong elements are and what they look like, from the part of the output around the first."""
+    """Add the positions and the pattern of the wrong elements, from the part of the output around the first one."""
     columns = found.shape[-1] if len(found.shape) > 1 else found.total
     first = _positions(marked)
     seen, shape = _looked_at(first[0], columns, found)
@@ -151,8 +151,10 @@ def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule
 
 
 def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
-    """At most `_LOOKED_AT` elements, with the wrong one at `first` among them, and their shape: the whole output, or
-    some of its rows, or a piece of one."""
+    """Choose at most `_LOOKED_AT` elements around the wrong one at `first`, and return them with their shape.
+
+    The part is the whole output, some of its rows, or a piece of one row.
+    """
     if found.total <= _LOOKED_AT:
         return slice(0, found.total), found.shape
     if columns > _LOOKED_AT:
@@ -167,7 +169,7 @@ def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tupl
 
 
 def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
-    """`correctness.heatmap`, counted where the table is: only the cells' shares leave the device."""
+    """Return `correctness.heatmap`, computed on the device; only the cells' shares leave it."""
     down, across = (correctness.cells(extent).tolist() for extent in table.shape)
     shares = [
         table[top:bottom, left:right].mean(dtype=torch.float64)
@@ -179,7 +181,7 @@ def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
 
 
 def _positions(marked: torch.Tensor) -> list[int]:
-    """The first few wrong elements; at least one is."""
+    """Return the first few wrong elements; there is at least one."""
     for at in range(0, marked.numel(), _CHUNK):
         part = marked[at : at + _CHUNK]
         if part.any():

@@ -1,13 +1,13 @@
 """Program of the judge on the GPU: `python -m cutegen_core.judge.gpu.main owner|compiler GPU_UUID`.
 
-1. Imports torch and makes the CUDA context: the driver does not start below a file sandbox, and has threads already.
-2. Shuts itself in before any file's code runs. *owner*: no network, no other program, files only Python's, torch's, the
-   driver's and its own home's. *compiler*: the same, but it may start the programs of the system, since torch.compile
-   runs a C compiler and ptxas.
-3. Answers requests (`device_worker.Handler`).
+1. Imports torch and creates the CUDA context: the driver does not start inside a file sandbox, and has threads already.
+2. Enters the sandbox before any file's code runs. *owner*: no network, no other program, only files of Python, torch,
+   the driver and its own home. *compiler*: the same, but it may start programs of the system, since torch.compile runs
+   a C compiler and ptxas.
+3. Answers requests (`worker.DeviceHandler`).
 
-Landlock binds this thread and those it starts, which are all that run the file's code; the system-call filter binds the
-driver's threads, too.
+Landlock binds this thread and the threads it starts, and only these run the file's code; the system-call filter also
+binds the driver's threads.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _EXECUTE = ("/usr", "/bin", "/lib", "/lib64", "/opt")
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the process."""
     compiles = sys.argv[1] == COMPILER
     home = Path(os.environ["HOME"])
-    os.environ |= {"CUDA_VISIBLE_DEVICES": sys.argv[2], "USER": "cutegen"}  # torch asks for a user's name
+    os.environ |= {"CUDA_VISIBLE_DEVICES": sys.argv[2], "USER": "cutegen"}  # torch asks for a user name
     if compiles:
         _keep_compilers_home(home)
     descriptors = inherited_descriptors()
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def shut_in(home: Path, *, programs: bool) -> SandboxLevel:
-    """Narrows this process, whose driver threads run already; returns what is enforced."""
+    """Restrict this process, whose driver threads already run, and return the level reached."""
     asked = os.environ.get(MAX_LEVEL_VARIABLE, "")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     confine.give_up_privileges()
@@ -62,7 +62,7 @@ def shut_in(home: Path, *, programs: bool) -> SandboxLevel:
 
 
 def _keep_compilers_home(home: Path) -> None:
-    """Caches of the compilers stay in the worker's own home, and compile in this process."""
+    """Keep the compilers' caches in the worker's own home, and compile in this process."""
     os.environ |= {
         "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"), "TRITON_CACHE_DIR": str(home / "triton"),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -70,7 +70,7 @@ def _keep_compilers_home(home: Path) -> None:
 
 
 def _python() -> list[str]:
-    """Python, its packages and this package; not the folder it was started in."""
+    """Return the folders of Python, its packages and this package; not the folder the process was started in."""
     paths = [p for p in sys.path if p and Path(p).resolve() not in (PACKAGE.parent, Path.cwd())]
     return [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix, *paths, str(PACKAGE)]
 

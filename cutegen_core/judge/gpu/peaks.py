@@ -1,13 +1,13 @@
-"""What the device can do at best: `python -m cutegen_core.judge.gpu.peaks`, one JSON object on stdout.
+"""Measure the device's best rates: `python -m cutegen_core.judge.gpu.peaks` prints one JSON object.
 
 1. Memory: the driver's device-to-device copy and two kernels with 16-byte accesses, over gigabytes.
-2. fp32: a loop of independent fused multiply-adds that stays in registers. No library reaches it, so it is what the
-   suspicion threshold needs; torch.mm is measured beside it, as what a product reaches in practice.
-3. Tensor pipes: torch.mm, once on random values (what real work reaches) and once on zeros, which cost hardly any power
-   and therefore run at the highest clock: a ceiling for anybody.
+2. fp32: a loop of independent fused multiply-adds in registers. No library reaches that rate, so it is the right
+   threshold for suspicion; torch.mm is also measured, as the rate that a product reaches in practice.
+3. Tensor pipes: torch.mm, once on random values (the rate of real work) and once on zeros, which need hardly any power
+   and therefore run at the highest clock: no kernel can exceed that rate.
 
-Every figure is the median of ten runs between events, ceilings the fastest one. Torch is optional: without its CUDA
-half the tensor pipes stay unmeasured. Nothing of anybody else runs in this process.
+Every figure is the median of ten runs between events; a ceiling is the fastest run. Torch is optional: without its CUDA
+half the tensor pipes are not measured. No untrusted code runs in this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cutegen_core.execute.cuda.driver import Gpu, call
 
 REPEATS, WARM_UPS = 10, 3
 SIDES: Mapping[str, int] = {"fp32": 4096, "fp64": 4096, "tf32": 8192, "f16": 8192, "bf16": 8192}
-"""Of the square products, by pipe: large enough to fill any device, small enough to end."""
+"""Sides of the square products, by pipe: large enough to fill any device, small enough to finish soon."""
 
 _COPY_BYTES = 2 << 30
 _BLOCK, _BLOCKS_PER_SM = 256, 16
@@ -36,12 +36,12 @@ _LOADS = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """What the process answers.
+    """Answer of the process.
 
     Attributes:
         copy_bytes_per_s: read plus written.
-        flops_per_s, ceilings: by pipe; what is reached on random values, and the most anything showed.
-        notes: one line a measurement, for the page.
+        flops_per_s, ceilings: by pipe; the rate on random values, and the highest rate in any measurement.
+        notes: one line per measurement, for the page.
     """
 
     uuid: str
@@ -61,12 +61,12 @@ class Rate(NamedTuple):
 
 
 def main() -> None:
-    """Entry point."""
+    """Print the measurements."""
     print(json.dumps(asdict(measure())))
 
 
 def measure() -> Measured:
-    """Measures everything on the first device; about ten seconds.
+    """Measure everything on the first device; takes about ten seconds.
 
     Raises:
         DriverError: the driver refuses, for lack of memory for instance.
@@ -78,7 +78,7 @@ def measure() -> Measured:
     notes.append(f"fp32: fused multiply-adds in registers {loop.typical / 1e12:.1f} TFLOP/s")
     flops, ceilings = {"fp32": loop.typical}, {"fp32": loop.best}
     for pipe, random, zeros in _products(notes):
-        # cuBLAS is slower than the loop, and it is what a product of this kind can be expected to reach
+        # cuBLAS is slower than the loop, but it is the rate to expect of a product
         flops[pipe] = random.typical
         ceilings[pipe] = max(ceilings.get(pipe, 0.0), random.best, zeros.best)
     return Measured(gpu.uuid, gpu.name, copy, read, flops, ceilings, tuple(notes))
@@ -132,7 +132,7 @@ def _multiply_adds(gpu: Gpu) -> Rate:
 
 
 def _rate(run: Callable[[], object], work: int) -> Rate:
-    """`work` per second, on the default stream."""
+    """Time `run` on the default stream and return `work` per second."""
     begin, end = call(cuda.cuEventCreate, 0), call(cuda.cuEventCreate, 0)
     seconds = []
     for repeat in range(WARM_UPS + REPEATS):
@@ -146,7 +146,8 @@ def _rate(run: Callable[[], object], work: int) -> Rate:
 
 
 def _ptx() -> str:
-    """copy(from, to) and read(from, to): LOADS 16-byte words a thread; multiply_add(out, a, b, rounds)."""
+    """Return PTX of copy(from, to), read(from, to), _LOADS 16-byte words a thread, and multiply_add(out, a, b,
+    rounds)."""
     head = ".version 7.0\n.target sm_70\n.address_size 64\n"
     return head + _moving("copy", writes=True) + _moving("read", writes=False) + _looping()
 
@@ -189,7 +190,7 @@ def _entry(name: str, parameters: str, registers: str, body: list[str]) -> str:
 
 
 def _products(notes: list[str]) -> Iterator[tuple[str, Rate, Rate]]:
-    """Pipe, rate on random values, rate on zeros."""
+    """Yield pipe, rate on random values, rate on zeros."""
     try:
         import torch
     except ImportError:

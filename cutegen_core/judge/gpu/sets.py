@@ -1,7 +1,7 @@
-"""Buffer sets on the GPU: fresh values of a workload in memory that other processes can map.
+"""Allocate buffer sets on the GPU: fresh values of a workload in memory that other processes can map.
 
-Every tensor of every set has a mapping of its own (`gpu.memory`), seen here as a torch tensor of its shape. The judge
-allocates and draws; the process that times torch.compile adopts the same memory, inputs read-only.
+Every tensor of every set has its own mapping (`cuda.memory`), seen here as a torch tensor of its shape. The judge
+allocates and draws; the process that times torch.compile maps the same memory, inputs read-only.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, TensorSpec, Values
 
 ALIGNMENT = 256
-"""What torch's own allocator gives, so that no baseline is handicapped."""
+"""As in torch's own allocator, so that no baseline is at a disadvantage."""
 
 MOST_DESCRIPTORS = 240
 _SEED_STEP = 0x9E3779B97F4A7C15
 _AFFORDABLE = ((29, 2 << 30), (10, 12 << 30))
-"""So many sets while they stay within so many bytes."""
+"""(number of sets, bytes): allocate that many sets as long as they stay within that many bytes."""
 
 _ALWAYS = 4
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Which values: a reference with its sizes in place, how inputs are drawn, and the seed."""
+    """Origin of the values: a reference with its sizes in place, the distribution of its inputs, and the seed."""
 
     source: str
     origin: str
@@ -44,13 +44,13 @@ class Draw:
 
 @dataclass(frozen=True)
 class BufferSet:
-    """One set. `tensors` are the buffers as torch sees them, inputs and outputs by contract name."""
+    """One set. `tensors` are the buffers as torch tensors, inputs and outputs by contract name."""
 
     buffers: Mapping[str, Buffer]
     tensors: Mapping[str, torch.Tensor]
 
     def inputs(self, live: Live) -> dict[str, torch.Tensor]:
-        """What the reference takes."""
+        """Return the reference's inputs, by name."""
         return {name: self.tensors[name] for name in live.tensors}
 
     def free(self) -> None:
@@ -59,10 +59,10 @@ class BufferSet:
 
 
 def count(specs: Sequence[TensorSpec], wanted: int, free_bytes: int) -> int:
-    """How many sets to make, the warm-up set included; 0 where not even two fit.
+    """Return the number of sets to allocate, including the warm-up set; 0 if not even two fit.
 
-    Half of what is free is left for the reference in float64. Many sets are made only of small tensors, which take
-    little time; a few however large they are, as long as they fit.
+    Half of the free memory is left for the reference in float64. Small tensors, which take little time, get many sets;
+    a few sets are always made if they fit.
     """
     granularity = memory.granularity()
     one = sum(Layout.of(spec.nbytes, granularity, ALIGNMENT).mapped for spec in specs)
@@ -73,7 +73,7 @@ def count(specs: Sequence[TensorSpec], wanted: int, free_bytes: int) -> int:
 
 
 def allocate(specs: Sequence[TensorSpec]) -> BufferSet:
-    """A set of undefined values."""
+    """Allocate a set with undefined values."""
     buffers: dict[str, Buffer] = {}
     try:
         for spec in specs:
@@ -86,7 +86,7 @@ def allocate(specs: Sequence[TensorSpec]) -> BufferSet:
 
 
 def adopt(specs: Sequence[TensorSpec], fds: Sequence[int]) -> BufferSet:
-    """The inputs of a set that the judge exported; descriptors are closed."""
+    """Map the inputs of a set that the judge exported; close the descriptors."""
     granularity = memory.granularity()
     buffers: dict[str, Buffer] = {}
     for spec, fd in zip(specs, fds, strict=True):
@@ -99,22 +99,22 @@ def adopt(specs: Sequence[TensorSpec], fds: Sequence[int]) -> BufferSet:
 
 
 def instantiate(draw: Draw, index: int = 0) -> Live:
-    """The reference with the values of set `index`, on the GPU.
+    """Return the reference with the values of set `index`, on the GPU.
 
-    Values are drawn there where the file leaves the device open (gigabytes in milliseconds), else on the CPU.
+    The GPU draws the values if the file leaves the device open (gigabytes in milliseconds), otherwise the CPU.
     """
     seed = (draw.seed + index * _SEED_STEP) % (1 << 62)
     try:
         live = _drawn(draw, seed)
     except ProblemError:
-        with torch.device("cpu"):  # a file with generators or tensors of its own on the CPU
+        with torch.device("cpu"):  # the file has its own generators or tensors on the CPU
             live = _drawn(draw, seed)
     live.model.to("cuda")
     return replace(live, tensors={name: t.to("cuda") for name, t in live.tensors.items()})
 
 
 def write(live: Live, target: BufferSet) -> None:
-    """Copies drawn values into a set.
+    """Copy drawn values into a set.
 
     Raises:
         ProblemError: the file's shapes or dtypes depend on the seed.
@@ -127,14 +127,14 @@ def write(live: Live, target: BufferSet) -> None:
 
 
 def poison(target: BufferSet, specs: Sequence[TensorSpec], byte: int) -> None:
-    """Fills the outputs of a set."""
+    """Fill the outputs of a set with the byte."""
     for spec in specs:
         if spec.role is TensorRole.OUTPUT and spec.nbytes:
             raw(target.tensors[spec.name]).fill_(byte)
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
-    """The bytes of a contiguous tensor."""
+    """Return the bytes of a contiguous tensor."""
     return tensor.reshape(-1).view(torch.uint8)
 
 
@@ -155,7 +155,8 @@ def _view(buffer: Buffer, spec: TensorSpec) -> torch.Tensor:
 
 
 class _Memory:
-    """Device memory as torch takes it: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html."""
+    """Device memory in the form torch accepts:
+    https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html."""
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.__cuda_array_interface__: dict[str, Any] = {

@@ -1,13 +1,12 @@
-"""What the judge on the GPU answers; `device_main` starts it and shuts it in.
+"""Answer the requests of the judge on the GPU; `gpu.main` starts this and puts it into the sandbox.
 
 As *owner*: `prepare` (buffer sets of fresh values), `export` (their descriptors), `compare` (the first set whole; all
-expected values come into being here), `check` (timed outputs at random positions), `guards`, `measure` (a round of
-eager), `release`.
-As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile). That process may start programs,
-since Triton needs a C compiler, and so it judges nothing.
+expected values are computed here), `check` (timed outputs at random positions), `guards`, `measure` (a round of eager),
+`release`. As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile). That process may start
+programs, because Triton needs a C compiler, and therefore judges nothing.
 
-Sets stay where they are from one trial of a workload to the next and are only drawn anew: captured graphs and compiled
-code stay valid.
+Sets keep their addresses from one trial of a workload to the next and only get new values, so captured graphs and
+compiled code stay valid.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ POISON = 0xFF
 
 
 class Handler:
-    """Answers requests; one workload's sets at a time.
+    """Answers requests; holds the sets of one workload at a time.
 
     Args:
-        forward: how the reference is timed here.
-        keeps: remember that for each workload, since it took long to make.
+        forward: builds the function to be timed from the reference.
+        keeps: keep that function per workload, because building it takes long.
 
     Attributes:
-        sandbox: the level it was shut in to.
+        sandbox: the sandbox level reached.
     """
 
     def __init__(self, forward: Callable[[Live], Forward], descriptors: socket.socket, *, keeps: bool = False) -> None:
         torch.set_grad_enabled(False)
         torch.set_default_device("cuda")
-        torch.zeros(1)  # makes the context
+        torch.zeros(1)  # creates the context
         self.sandbox = ""
         self._forward, self._descriptors = forward, descriptors
         self._kept: dict[str, tuple[Live, Forward]] | None = {} if keeps else None
@@ -62,7 +61,7 @@ class Handler:
         self._baseline: Baseline | None = None
 
     def handle(self, request: Message) -> Message:
-        """One request; the file's faults and the machine's are answers."""
+        """Answer one request; a fault of the file or of the machine is also an answer."""
         try:
             answer: Message = getattr(self, f"_{request['operation']}")(request)
             return answer
@@ -71,17 +70,17 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - the worker boundary
             if not out_of_memory(error):
                 return {"machine": f"the judge on the GPU failed: {type(error).__name__}: {error}"}
-        self._release({})  # only here: the error holds what its operation had allocated
+        self._release({})  # only here, since the error kept the failed operation's memory alive
         return {"unfit": "the reference needs more memory than is left"}
 
     def _hello(self, request: Message) -> Message:
-        """The first request: answered when torch is imported and the context made."""
+        """Answer the first request, once torch is imported and the context exists."""
         return {"sandbox": self.sandbox, "pid": os.getpid(), "torch": torch.__version__}
 
     # ---- owner
 
     def _prepare(self, request: Message) -> Message:
-        """Draws into the sets of the last time where they fit (`kept`), else into new ones."""
+        """Draw values into the previous sets if they fit (`kept`), else into new ones."""
         draw, specs = _draw(request), _specs(request)
         self._answers = None
         kept = self._draw is not None and (self._draw.source, self._specs) == (draw.source, specs)
@@ -102,7 +101,7 @@ class Handler:
         return {"sets": len(self._sets), "kept": kept, "flushed_bytes": self._meter.flush.nbytes}
 
     def _export(self, request: Message) -> Message:
-        """Sends one descriptor a tensor of the set; the answer says how each is mapped."""
+        """Send one descriptor per tensor of the set; the answer describes how each is mapped."""
         one = self._sets[request["set"]]
         shared = [one.buffers[s.name].share(s.name, output=s.role is TensorRole.OUTPUT) for s in self._specs]
         socket.send_fds(self._descriptors, [b"."], [s.fd for s in shared])
@@ -111,7 +110,7 @@ class Handler:
         return {"layouts": [asdict(each.layout) for each in shared]}
 
     def _compare(self, request: Message) -> Message:
-        """Where memory runs out the sets stay, so that it can be asked again; captured graphs of eager go."""
+        """Judge the first set; if memory runs out, keep the sets and free eager's captured graphs."""
         try:
             self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
             return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
@@ -127,7 +126,7 @@ class Handler:
         return {"slips": [asdict(slip) for slip in self._answers.slips(set(request["timed"]))]}
 
     def _guards(self, request: Message) -> Message:
-        """Guard bytes that were written over, around any tensor of any set."""
+        """Find overwritten guard bytes around any tensor of any set."""
         found = []
         for index, one in enumerate(self._sets):
             for name, buffer in one.buffers.items():
@@ -140,7 +139,7 @@ class Handler:
     # ---- compiler
 
     def _adopt(self, request: Message) -> Message:
-        """Maps the inputs of one set; its descriptors were sent before the request. Set 0 begins anew."""
+        """Map the inputs of one set, whose descriptors came before the request; set 0 replaces all sets."""
         specs = _specs(request)
         _, fds, _, _ = socket.recv_fds(self._descriptors, 1, len(specs))
         if request["set"] == 0:
@@ -193,12 +192,12 @@ class Handler:
 
 
 def eager(descriptors: socket.socket) -> Handler:
-    """The owner."""
+    """Return the handler of the owner."""
     return Handler(baselines.eager, descriptors)
 
 
 def compiler(descriptors: socket.socket) -> Handler:
-    """The process that times torch.compile."""
+    """Return the handler of the process that times torch.compile."""
     return Handler(baselines.compiled, descriptors, keeps=True)
 
 

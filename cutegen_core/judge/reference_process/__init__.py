@@ -1,1 +1,1 @@
-"""The sandboxed process that runs a reference on the CPU; `judge.reference` is its client."""
+"""Sandboxed process that runs a reference on the CPU; `judge.reference` is its client."""

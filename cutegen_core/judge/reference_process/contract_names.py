@@ -1,6 +1,6 @@
-"""The names under which a kernel file knows a reference's tensors and numbers.
+"""Names by which a kernel file refers to a reference's tensors and numbers.
 
-`forward` arguments keep their names, parameters and buffers get `_` for `.`; a name taken twice gets a trailing `_`.
+`forward` arguments keep their names, parameters and buffers get `_` for `.`; a name already taken gets a trailing `_`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ _RESERVED = frozenset(
 
 
 class Names:
-    """Hands out identifiers usable in a kernel file's expressions, each once."""
+    """Hands out identifiers that are valid in a kernel file's expressions, each once."""
 
     def __init__(self) -> None:
         self._taken = set(_RESERVED)
 
     def free(self, wanted: str) -> str:
+        """Return a valid identifier like `wanted` that is not taken yet."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted)
         name = f"_{name}" if name[:1].isdigit() or not name else name
         while name in self._taken or keyword.iskeyword(name):
@@ -32,13 +33,14 @@ class Names:
         return name
 
     def take(self, wanted: str) -> str:
+        """Reserve and return a valid identifier like `wanted`."""
         name = self.free(wanted)
         self._taken.add(name)
         return name
 
 
 def leaf_names(model: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:
-    """A name per leaf: the forward argument's, with the path inside it for a list or dict of tensors."""
+    """Return a name per leaf: the forward argument's, plus the path inside a list or dict of tensors."""
     bound = inspect.signature(model.forward).bind(*arguments[0], **arguments[1]).arguments
     positional = list(_flat_positional(model, bound))
     paths, _ = pytree.tree_flatten_with_path(arguments)
@@ -60,7 +62,7 @@ def _flat_positional(model: torch.nn.Module, bound: Mapping[str, Any]) -> Iterat
 
 
 def module_numbers(model: torch.nn.Module) -> Iterator[tuple[str, int | float | bool]]:
-    """Plain numbers of all modules, dotted; tuples of numbers by position."""
+    """Yield the plain numbers of all modules with dotted names; tuples of numbers by position."""
     for prefix, module in model.named_modules():
         for name, value in vars(module).items():
             if name.startswith("_") or name in ("training", "call_super_init", "dump_patches"):

@@ -1,4 +1,4 @@
-"""Adversarial inputs: values at which a kernel that is right on ordinary ones goes wrong."""
+"""Draw adversarial inputs: values on which a kernel that is right on ordinary ones fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DENORMAL_FRACTION = 0.125
 
 
 def drawn(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
-    """One adversarial input. Shape, dtype and device stay; float16 scales stay in its range.
+    """Return one adversarial input with the shape, dtype and device of `tensor`; float16 scales stay in range.
 
     Random numbers are drawn on the generator's device, whatever torch's default device is.
     """

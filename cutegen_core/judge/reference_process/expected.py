@@ -1,7 +1,7 @@
-"""What the reference answers, at the declared precision and in float64.
+"""Compute the reference's expected outputs, at the declared precision and in float64.
 
-Expected values are the reference on float64 copies of all floating tensors, with float64 as the default type; where
-the file cannot run like that they are computed at the declared precision; the comparison and the lint say so. TF32 and
+Float64 outputs come from float64 copies of all floating tensors, with float64 as the default type. If the file cannot
+run like that, only the declared precision is available; the comparison and the lint report it. TF32 and
 reduced-precision reductions are off.
 """
 
@@ -23,11 +23,11 @@ _NARROWER = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference answers.
+    """Expected outputs.
 
     Attributes:
         declared: outputs at the declared precision.
-        exact: the same in float64, None where the file cannot run in it; `why` says so.
+        exact: outputs in float64, None if the file cannot run in it; `why` has the reason.
     """
 
     declared: tuple[torch.Tensor, ...]
@@ -36,8 +36,10 @@ class Expected:
 
 
 def expect(live: Live) -> Expected:
-    """Runs the reference twice: as declared, and on float64 copies with float64 as the default type and in place of
-    every narrower type that it converts to.
+    """Run the reference as declared, and again in float64.
+
+    The second run gets float64 copies, has float64 as the default type, and converts to float64 wherever the reference
+    converts to a narrower type.
 
     Raises:
         ProblemError: it cannot run as declared.
@@ -65,7 +67,7 @@ def expect(live: Live) -> Expected:
 
 
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
-    """One call on these tensors; what the file's code raises comes as it is."""
+    """Call the reference once on these tensors; errors of the file's code pass through."""
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
@@ -74,14 +76,16 @@ def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[to
 
 
 def array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
-    """For comparisons: floats as float64, anything else as it is."""
+    """Return the tensor as numpy array for comparisons: floats as float64, others unchanged."""
     array: np.ndarray[Any, np.dtype[Any]] = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
     return array
 
 
 class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While this is on, whatever a reference makes in a narrower type, such as by `.float()`, it makes in float64: else
-    a file that converts would be compared with rounded values, and would seem to make no error of its own."""
+    """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
+
+    Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -100,5 +104,5 @@ class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _upcast(tensor: torch.Tensor) -> torch.Tensor:
-    """A float64 copy of a floating tensor, a plain copy of any other."""
+    """Return a float64 copy of a floating tensor, a plain copy of any other."""
     return tensor.detach().to(torch.float64, copy=True) if tensor.is_floating_point() else tensor.detach().clone()

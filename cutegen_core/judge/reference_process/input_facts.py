@@ -1,8 +1,8 @@
-"""What the values of a reference's inputs always look like: the roofline must count nothing an honest kernel may skip.
+"""Find properties that a reference's input values always have, so that the roofline counts no work that may be skipped.
 
-A triangular or diagonal matrix drawn by `get_inputs`, a symmetric one, a mask of zeros and ones, an input that changes
-nothing or repeats another: none of these is visible in the traced graph. They are looked for at a small workload under
-two seeds. What looks special there by chance only lowers a lower bound.
+Examples: a triangular, diagonal or symmetric matrix drawn by `get_inputs`, a mask of zeros and ones, an input that
+changes nothing or repeats another one. The traced graph shows none of these. They are detected at a small workload
+under two seeds; a property detected by chance only lowers a lower bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RARE = 64
 
 
 def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
-    """Facts by input name.
+    """Return the facts by input name.
 
     Args:
         source: with the sizes of a small workload that is larger than 1 in every direction.
@@ -60,7 +60,7 @@ def _same(first: tuple[torch.Tensor, ...], second: tuple[torch.Tensor, ...]) -> 
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Comparable: NaN equals NaN."""
+    """Return the values with NaN replaced by one number, so that NaN equals NaN."""
     return torch.nan_to_num(tensor.double(), nan=1.5e300) if tensor.is_floating_point() else tensor
 
 
@@ -77,7 +77,7 @@ def _sparse(tensor: torch.Tensor) -> bool:
 
 
 def _repeats(pair: tuple[torch.Tensor, torch.Tensor], earlier: tuple[torch.Tensor, torch.Tensor]) -> bool:
-    """Equal to an earlier input, under both seeds."""
+    """Return whether the input equals an earlier one, under both seeds."""
     return all(
         a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(pair, earlier, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Runs a reference in the ways that show whether its problem can be trusted; `lint_runs` draws the conclusions."""
+"""Run a reference in the ways that show whether its problem can be trusted; `lint_runs` draws the conclusions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ Outputs = tuple[torch.Tensor, ...]
 
 
 def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
-    """Everything the lint asks of one small workload. ProblemError when the reference fails."""
+    """Collect all facts that the lint needs about one small workload.
+
+    Raises:
+        ProblemError: the reference fails.
+    """
 
     def made(seed: int = 0) -> Live:
         return values.made(source, origin, drawn, seed)
@@ -53,7 +57,7 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
 
 
 class _Tries:
-    """The reference on inputs that were tampered with; each is run once for all outputs."""
+    """Outputs of the reference on altered inputs; each run gives all outputs."""
 
     def __init__(self, live: Live, given: Mapping[str, torch.Tensor], second: Live) -> None:
         self.without = {
@@ -82,7 +86,7 @@ def _other(other: Expected, position: int) -> Array:
 
 
 def _rounded(tensor: torch.Tensor, rounded: torch.Tensor) -> Array | None:
-    """None where the coarser type says as much: integers, and values such as 0 and 1."""
+    """Return the output on rounded inputs, or None if rounding loses nothing (integers, 0 and 1)."""
     coarser = _COARSER.get(tensor.dtype)
     return None if coarser is None or _equal(tensor.to(coarser).to(tensor.dtype), tensor) else array(rounded)
 

@@ -1,7 +1,7 @@
-"""What running a problem's reference shows to be doubtful: would answers that compute nothing pass?
+"""Judge a problem by runs of its reference: would answers that compute nothing pass?
 
-Numpy only; the reference worker runs the reference and hands in what came out. Whether an answer passes is asked of the
-comparison that judges kernels (`correctness.compare`).
+Numpy only; the reference worker runs the reference and passes its outputs in. The comparison that judges kernels
+(`correctness.compare`) decides whether such an answer would pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NARROW = 1e-2
 
 
 class Found(NamedTuple):
-    """A rule that is broken, and how."""
+    """A violated rule of the lint, and how the problem violates it."""
 
     rule: str
     what: str
@@ -32,16 +32,16 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Output:
-    """One output under everything that was tried; floats as float64.
+    """One output under every kind of run; floats as float64.
 
     Attributes:
         dtype: as declared.
-        want: in float64; the declared one where the reference cannot run in it.
+        want: in float64; at the declared precision if the reference cannot run in float64.
         declared: at the declared precision, from the first call.
-        twice, fresh, reseeded: the same inputs in a second call; in a new module; under another state of the generator.
+        twice, fresh, reseeded: from a second call on the same inputs; from a new module; with another generator state.
         other: for the inputs of another seed.
-        rounded: for inputs rounded to half the precision; None where it means nothing.
-        without: by input name: for that one input of another seed.
+        rounded: for inputs rounded to half the precision; None if rounding changes nothing.
+        without: by input name: with only that input taken from another seed.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Input:
     """One tensor of the signature under two seeds.
 
     Attributes:
-        drawn: it comes from get_inputs, and is no parameter or buffer.
-        again: the first seed's values, made once more.
-        changed: whether a call has written to it.
+        drawn: it comes from get_inputs, so it is no parameter or buffer.
+        again: the first seed's values, generated a second time.
+        changed: a call has written to it.
     """
 
     name: str
@@ -76,11 +76,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Facts:
-    """What was seen at one small workload.
+    """Observations at one small workload.
 
     Attributes:
         layers: class names of the module and its children.
-        no_float64: why there are no float64 expectations, "" when there are.
+        no_float64: why there are no float64 expectations, "" if there are.
         relaxed: the problem allows a lower precision by name.
     """
 
@@ -92,7 +92,7 @@ class Facts:
 
 
 def findings(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[Found]:
-    """All doubts. Without inputs or answers that can be made again, nothing else is asked."""
+    """Yield all doubts; if inputs are not reproducible, yield only that."""
     unseeded = [i.name for i in facts.inputs if not _same(i.first, i.again)]
     if unseeded:
         yield Found("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
@@ -129,7 +129,7 @@ def _output(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Foun
 
 
 def _unstable(output: Output) -> Found | None:
-    """Why there is no one answer."""
+    """Return why the reference has no single answer, or None if it has one."""
     if not _same(output.declared, output.fresh):
         return Found("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
     if not _same(output.declared, output.twice):
@@ -140,7 +140,7 @@ def _unstable(output: Output) -> Found | None:
 
 
 def _cheats(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Found]:
-    """Answers that should not pass and do."""
+    """Yield the wrong answers that would pass."""
 
     def passes(got: Array) -> bool:
         return got.shape == output.want.shape and _passes(output, got, tolerance)
@@ -167,7 +167,7 @@ def _independence(output: Output, facts: Facts, *, passes_other: bool, passes: A
         yield Found("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
         return
     if len(facts.outputs) > 1:
-        return  # each output may have inputs of its own
+        return  # each output may depend on different inputs
     varied = [i.name for i in facts.inputs if not _same(i.first, i.second)]
     ignored = [name for name in varied if name in output.without and passes(output.without[name])]
     if ignored:
@@ -206,5 +206,5 @@ def _same(left: Array, right: Array) -> bool:
 
 
 def _commonest(values: Array) -> float:
-    """Share of the most frequent value."""
+    """Return the share of the most frequent value."""
     return float(np.unique(values, return_counts=True)[1].max() / values.size)

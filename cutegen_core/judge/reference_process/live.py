@@ -1,14 +1,14 @@
-"""The reference made alive in the worker: its module, and its tensors by contract name.
+"""Instantiate a reference in the worker: its module, and its tensors by contract name.
 
-1. `instantiate` runs the source (under `FakeTensorMode` nothing is allocated) and calls `get_init_inputs`, `Model` and
-   `get_inputs` with the seed set before each, so that (source, seed) always gives the same values.
+1. `instantiate` runs the source (under `FakeTensorMode`, without allocating memory) and calls `get_init_inputs`,
+   `Model` and `get_inputs` with the seed set before each, so that equal (source, seed) give equal values.
 2. Every tensor gets its contract name (`contract_names`): `forward` arguments, then parameters and buffers. Tensors
    kept as plain attributes become buffers first.
-3. `Live.call` runs `forward` on any such set of tensors: drawn otherwise (`values.draw`), or their float64 copies.
+3. `Live.call` runs `forward` on any such set of tensors, for example redrawn inputs or float64 copies.
 
 The module stays in training mode, as KernelBench runs it; only dropout layers are switched off, since no kernel can
-reproduce their mask. A parameter whose values are all equal (a norm's weight of ones) is moved off that value, so that
-a kernel which ignores it is found out.
+reproduce their mask. A parameter whose values are all equal (a norm's weight of ones) is changed to random values, so
+that a kernel which ignores it fails.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 
 _MODULE_NAME = "cutegen_reference"
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "STATUS_ALLOC_FAILED")
-"""What torch, the CUDA runtime and its libraries say; they have no common type for it."""
+"""Messages of torch, the CUDA runtime and its libraries; they share no exception type for this."""
 
 
 @dataclass(frozen=True)
 class Live:
-    """A reference ready to be called.
+    """An instantiated reference.
 
     Attributes:
         tensors: contract name -> value, in the signature's order: inputs, parameters, buffers.
-        roles: where each comes from.
+        roles: contract name -> origin of the tensor.
         states: contract name -> dotted name in the module, for parameters and buffers.
-        spec: structure of `get_inputs()`'s result, with the tensors' places held by their contract names.
+        spec: structure of `get_inputs()`'s result; `leaves` fill it, with a placeholder for each tensor.
         scalars: plain numbers of the module and of `get_inputs`.
     """
 
@@ -59,7 +59,7 @@ class Live:
     origin: str
 
     def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """`forward` on these tensors; its tensor outputs in order. Errors of the file's code come as they are."""
+        """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through."""
         args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
         result = functional_call(self.model, state, args, kwargs)
@@ -69,25 +69,25 @@ class Live:
         return outputs
 
     def arguments(self, tensors: Mapping[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What `forward` is called with: positional and keyword arguments, as `get_inputs` nests them."""
+        """Return the positional and keyword arguments of `forward`, nested as `get_inputs` nests them."""
         leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return args, kwargs
 
     def specs(self) -> tuple[TensorSpec, ...]:
-        """The inputs of the signature."""
+        """Return the inputs of the signature."""
         return tuple(tensor_spec(name, t, self.roles[name], self.origin) for name, t in self.tensors.items())
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Stands for a tensor among `get_inputs()`'s leaves."""
+    """Placeholder for a tensor among `get_inputs()`'s leaves."""
 
     name: str
 
 
 def instantiate(source: str, origin: str, seed: int = 0) -> Live:
-    """Runs the source and builds its model and inputs; fake tensors when called under a `FakeTensorMode`.
+    """Run the source and build its model and inputs; they are fake tensors under a `FakeTensorMode`.
 
     Raises:
         ProblemError: the file's own code raised; the text carries its line.
@@ -107,7 +107,7 @@ def instantiate(source: str, origin: str, seed: int = 0) -> Live:
 
 
 def describe(error: BaseException, origin: str) -> str:
-    """What the file's code raised, with the file's line."""
+    """Describe an error raised by the file's code, with the file's line."""
     if isinstance(error, ProblemError):
         return str(error)
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == _code_name(origin)]
@@ -121,13 +121,17 @@ def describe(error: BaseException, origin: str) -> str:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the CPU or on the GPU: then nothing is known about what the file can do."""
+    """Return whether memory ran out, on the CPU or GPU; such an error says nothing about the file."""
     said = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
     return said or isinstance(error, MemoryError | torch.OutOfMemoryError)
 
 
 def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) -> TensorSpec:
-    """The contract's record of a tensor; ProblemError for a dtype the contract does not carry."""
+    """Return the contract's record of a tensor.
+
+    Raises:
+        ProblemError: the contract does not support its dtype, layout or device.
+    """
     dtype = str(tensor.dtype).removeprefix("torch.")
     if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
         known = ", ".join(ITEMSIZE)
@@ -138,7 +142,7 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
 
 
 def _execute(source: str, origin: str) -> ModuleType:
-    # inspect.getsource must work inside: some files look at their own code, and tracebacks show their lines
+    # make inspect.getsource work: some files read their own code, and tracebacks show their lines
     name = _code_name(origin)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = ModuleType(_MODULE_NAME)
@@ -150,7 +154,7 @@ def _execute(source: str, origin: str) -> ModuleType:
 
 
 def _code_name(origin: str) -> str:
-    """Names no file: torch.compile opens the file of what it compiles when there is one, and here it may not."""
+    """Return a name that no file has: torch.compile would open an existing file, which the sandbox forbids."""
     return f"problem {origin}"
 
 
@@ -161,7 +165,7 @@ def _seed(seed: int) -> None:
 
 
 def _is_keywords(init: Sequence[Any]) -> bool:
-    """KernelBench also allows `[args, kwargs]`."""
+    """Return whether the arguments have KernelBench's other form, `[args, kwargs]`."""
     return len(init) == 2 and isinstance(init[0], list | tuple) and isinstance(init[1], dict)
 
 
@@ -193,7 +197,7 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
 
 
 def _settle(model: torch.nn.Module) -> None:
-    """Dropout off, plain tensor attributes registered as buffers, constant parameters moved off their constant."""
+    """Switch dropout off, register tensor attributes as buffers, and randomise constant parameters."""
     for module in model.modules():
         if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
             module.eval()

@@ -1,10 +1,10 @@
 """Program of the reference worker: `python -m cutegen_core.judge.reference_process.main SCRATCH MEMORY_BYTES [--fork]`.
 
-1. Shuts itself in: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This comes before torch
-   is imported, since threads that already run would stay free.
-2. Imports torch and answers requests (`reference_worker.Handler`).
-3. With `--fork` every request is answered by a forked child that may fork no further: the
-   files of a folder cannot touch one another, one that hangs is stopped alone, and torch is imported once.
+1. Enters the sandbox: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This happens before
+   torch is imported, because threads that already run would stay outside.
+2. Imports torch and answers requests (`worker.ReferenceHandler`).
+3. With `--fork`, a forked child that cannot fork again answers each request: files of a folder cannot affect each
+   other, a file that hangs is stopped alone, and torch is imported once.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _SYSTEM = (
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the worker."""
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     forks = "--fork" in sys.argv[3:]
-    os.environ.setdefault("USER", "cutegen")  # torch asks for a name, and /etc/passwd is closed
+    os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes, processes=forks)
-    from cutegen_core.judge.reference_process.worker import Handler  # torch comes only after the door is shut
+    from cutegen_core.judge.reference_process.worker import Handler  # torch must not be imported before the sandbox
 
     handle = Handler().handle
     if forks:
-        # torch imports 800 more modules at its first fake tensor (1 s): once here instead of in every child
+        # torch imports 800 more modules at its first fake tensor (1 s): do it once here, not in every child
         handle({"operation": "graph", "source": _WARM_UP, "origin": "warm-up"})
     serve(_forked(handle, filtered=level is not SandboxLevel.NONE) if forks else handle)
 
 
 def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> SandboxLevel:
-    """Narrows this process; the worker's private home stays writable for torch's temporary files."""
+    """Enter the sandbox; the worker's private home stays writable for torch's temporary files."""
     home = Path(os.environ["HOME"])
     return apply(
         Policy(
@@ -69,7 +69,7 @@ def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> SandboxLeve
 
 
 def _readable() -> tuple[Path, ...]:
-    """Python, its packages and this package; not the user's home, not the folder of the problem."""
+    """Return the readable folders: Python, its packages and this package, but no folder of the user."""
     installed = [p for p in sys.path if p and Path(p).resolve() not in (PACKAGE.parent, Path.cwd())]
     python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib", *installed]
     candidates = {Path(p).resolve() for p in [*python, *_SYSTEM]} | {PACKAGE}
@@ -90,9 +90,9 @@ def _forked(handle: Callable[[Message], Message], *, filtered: bool) -> Callable
 
 
 def _child(handle: Callable[[Message], Message], request: Message, writer: int, *, filtered: bool) -> NoReturn:
-    """Answers one request and ends, whatever happens: the parent's loop must never run twice."""
+    """Answer one request and exit in every case: the parent's loop must never run twice."""
     try:
-        # files are narrowed already (Landlock passes to children); what is left to take away is forking
+        # Landlock already restricts files (children inherit it); only forking remains to be forbidden
         if filtered:
             syscall_filter.install(files="write", processes=False, may_exec=False)
         with os.fdopen(writer, "wb") as pipe:
@@ -102,7 +102,7 @@ def _child(handle: Callable[[Message], Message], request: Message, writer: int, 
 
 
 def _collected(child: int, reader: int, seconds: float) -> Message:
-    """The child's answer; one that takes too long or dies is an answer, too."""
+    """Return the child's answer; a child that takes too long or dies also gives an answer."""
     deadline, data, late = time.monotonic() + seconds, b"", False
     while True:
         ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))

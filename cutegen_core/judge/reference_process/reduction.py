@@ -1,13 +1,13 @@
-"""Small workloads for a file that brings none: its sizes shrunk until an emulator can run it, each try confirmed.
+"""Derive small workloads for a file without WORKLOADS: shrink its sizes until the emulator can run it.
 
 1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
-2. All are shrunk together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios
-   such as hidden / heads, or all by one factor. Every number gets its own target first; then equal numbers share one.
-3. Where no joint step works (a convolution needs its extent, heads must divide), one number at a time, then two by the
-   same factor.
-4. A step counts only when `Probe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+2. All shrink together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios such
+   as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
+3. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
+   the same factor.
+4. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 
-Nothing here looks at names. No torch: the probe is given.
+Names of sizes do not matter. This module needs no torch: the caller provides the probe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
 @dataclass(frozen=True)
 class Cost:
-    """What one forward costs.
+    """Cost of one forward.
 
     Attributes:
         elements: of all inputs, parameters and operation results together.
@@ -37,17 +37,18 @@ class Cost:
     flops: int
 
     def within(self, other: Cost) -> bool:
+        """Return whether this cost exceeds the other in nothing."""
         return self.elements <= other.elements and self.flops <= other.flops
 
 
 class Probe(Protocol):
-    """Tries a reduced source; ProblemError when it does not run."""
+    """Runs a reduced source; raises ProblemError if it does not run."""
 
     def cost(self, source: str, origin: str) -> Cost:
-        """On fake tensors, whatever the size."""
+        """Return the cost, measured on fake tensors, whatever the size."""
 
     def run(self, source: str, origin: str, values: Values) -> None:
-        """For real, on such inputs; the outputs must be finite."""
+        """Run the source for real on such inputs; its outputs must be finite."""
 
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
@@ -73,7 +74,7 @@ _Style = Callable[[Sequence[_Group], int], _Targets]
 
 
 def derive(source: str, origin: str, probe: Probe) -> tuple[Workload, ...]:
-    """Emulator workloads, a middle-sized one for correctness, and the file's own sizes as benchmark.
+    """Return emulator workloads, a medium-sized one for correctness, and the file's own sizes as benchmark.
 
     Raises:
         ProblemError: the file does not run, or no reduction of it is small enough; the text gives the reason.
@@ -106,7 +107,7 @@ class _Search:
         return tuple(found)
 
     def _own(self) -> Cost | ProblemError:
-        """The file at its own sizes; a file that only fails on fake tensors may still run small."""
+        """Return the cost at the file's own sizes, or the error; a file that fails there may still run small."""
         try:
             return self._cost({})
         except ProblemError as error:
@@ -125,7 +126,7 @@ class _Search:
         raise self._too_large(own)
 
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
-        """Powers of two, and as many ones as the file takes."""
+        """Return variants with powers of two, and with as many ones as the file accepts."""
         found: list[Workload] = []
         even = self._joint(_halved, EMULATOR)
         smallest = self._ones(base)
@@ -142,7 +143,7 @@ class _Search:
         ]
 
     def _joint(self, style: _Style, budget: Cost) -> Mapping[str, SizeValue] | None:
-        """All numbers at once, under a falling cap."""
+        """Shrink all numbers at once, under a falling cap."""
         for groups in (self._groups(shared=False), self._groups(shared=True)):
             for cap in _CAPS:
                 targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
@@ -151,7 +152,7 @@ class _Search:
         return None
 
     def _descent(self, budget: Cost) -> Mapping[str, SizeValue] | None:
-        """One number after the other, then pairs by the same factor; keeps every step that runs and costs less."""
+        """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""
         groups = self._groups(shared=True)
         targets: dict[_Group, int] = {}
         for step in _steps(groups):
@@ -212,7 +213,7 @@ class _Search:
         return problem_source.with_sizes(self._source, self._slots, sizes)
 
     def _groups(self, *, shared: bool) -> list[_Group]:
-        """Largest first; numbers in several places share a group when `shared` and equal."""
+        """Return the groups, largest number first; if `shared`, equal numbers in several places form one group."""
         places = list(_shrinkable(self._slots))
         if not shared:
             return sorted((_Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
@@ -254,19 +255,19 @@ def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, tuple[str,
 
 
 def _ragged(groups: Sequence[_Group], cap: int) -> _Targets:
-    """Distinct primes from the cap down, the largest for the largest."""
+    """Assign distinct primes from the cap down, the largest prime to the largest number."""
     primes = [p for p in range(cap, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1))] or [1]
     return {g: min(g.value, primes[min(rank, len(primes) - 1)]) for rank, g in enumerate(groups)}
 
 
 def _halved(groups: Sequence[_Group], cap: int) -> _Targets:
-    """Halved until at most the cap, rounded up to a power of two: odd factors and most ratios survive."""
+    """Halve each number down to the cap, rounded up to a power of two; odd factors and most ratios survive."""
     limit = 1 << (cap - 1).bit_length()
     return {g: _halve(g.value, limit) for g in groups}
 
 
 def _divided_alike(groups: Sequence[_Group], cap: int) -> _Targets:
-    """All by the same power of two, as far as each divides: sums and products of sizes keep their relations."""
+    """Divide all by one power of two, as far as each is divisible; relations between sizes survive."""
     factor = 1 << max(0, groups[0].value // cap).bit_length() if groups else 1
     targets = {}
     for group in groups:

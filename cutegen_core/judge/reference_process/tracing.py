@@ -1,7 +1,7 @@
-"""Signature and graph of a reference on fake tensors: nothing is allocated, however large the sizes are.
+"""Trace a reference on fake tensors: its signature and graph, without allocating memory, however large the sizes.
 
-The graph is traced before dispatch, so operations stay at the level at which the reference wrote them. What the
-recognisers meet (`op` without overload; operands are positional as traced, defaults left out):
+The graph is traced before dispatch, so operations stay at the level at which the reference wrote them. Operations that
+the recognisers see (`op` without overload; operands are positional as traced, defaults left out):
 
 * elementwise: aten.relu, aten.gelu (kwarg approximate="tanh"), aten.silu, aten.sigmoid, aten.tanh, aten.softplus,
   aten.hardtanh, aten.leaky_relu(x, slope), aten.elu, aten.clamp(x, lo, hi), aten.abs, aten.exp, aten.log, aten.sqrt,
@@ -15,9 +15,9 @@ recognisers meet (`op` without overload; operands are positional as traced, defa
   aten.unsqueeze, aten.squeeze, aten.expand, aten.slice, aten.select, aten.chunk / split (with "getitem")
 * rest: aten.conv2d ..., aten.max_pool2d, aten.embedding, aten.scaled_dot_product_attention, aten.triu, aten.ones, ...
 
-`F.gelu` and `nn.GELU` give the same aten.gelu; an in-place operation appears with its trailing underscore removed where
-nothing else sees the change. A constant tensor made inside `forward` is a "constant" node; one of a single element has
-its value in `Graph.constants`.
+`F.gelu` and `nn.GELU` both give aten.gelu. An in-place operation loses its trailing underscore if nothing else can see
+the change. A constant tensor made inside `forward` is a "constant" node; if it has a single element, `Graph.constants`
+holds its value.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, Un
 
 @contextlib.contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
-    """Everything made inside has a shape and a dtype and no memory."""
+    """Give every tensor made inside the block a shape and a dtype, but no memory."""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         yield mode
 
 
 def signature_of(live: Live) -> Signature:
-    """The contract of one instantiated reference; call under `fake_tensors` for sizes that must not be allocated.
+    """Return the signature of an instantiated reference; call it under `fake_tensors` for sizes too large to allocate.
 
     Raises:
-        ProblemError: `forward` failed, or takes or gives something that is no tensor of a known dtype.
+        ProblemError: `forward` failed, or takes or returns a value that is no tensor of a known dtype.
     """
     try:
         outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
@@ -72,13 +72,17 @@ def signature_of(live: Live) -> Signature:
 
 
 def needs_values(error: ProblemError) -> bool:
-    """Whether `forward` failed only because fake tensors have no values; run for real it may do."""
+    """Return whether `forward` failed only because fake tensors have no values, so that a real run may succeed."""
     cause = error.__cause__
     return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
 
 
 def cost_of(live: Live) -> Cost:
-    """What one forward costs; ProblemError when it fails."""
+    """Return the cost of one forward.
+
+    Raises:
+        ProblemError: the forward failed.
+    """
     elements = sum(t.numel() for t in live.tensors.values())
     with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
         signature_of(live)
@@ -86,7 +90,7 @@ def cost_of(live: Live) -> Cost:
 
 
 class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the elements of everything computed; views of old elements are no new ones."""
+    """Adds up the elements of every computed tensor; views count nothing."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -100,13 +104,13 @@ class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:
-    """`out`, or `out0`, `out1`, ... for several."""
+    """Return the specs of the outputs: `out`, or `out0`, `out1`, ... for several."""
     names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     return tuple(tensor_spec(n, o, TensorRole.OUTPUT, origin) for n, o in zip(names, outputs, strict=True))
 
 
 def trace(source: str, origin: str) -> Graph:
-    """The graph of a reference, or an empty one with the reason when it cannot be traced."""
+    """Trace a reference; return a graph without nodes but with the reason if tracing fails."""
     with fake_tensors():
         live = instantiate(source, origin)
         names = list(live.tensors)
@@ -118,13 +122,13 @@ def trace(source: str, origin: str) -> Graph:
             traced = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(
                 *live.tensors.values()
             )
-        except Exception as error:  # noqa: BLE001 - what cannot be traced still loads; the reason is the answer
+        except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=describe(error, origin))
     return _Reader(names).read(traced)
 
 
 class _Reader:
-    """Turns a traced module into plain records."""
+    """Converts a traced module to plain records."""
 
     def __init__(self, inputs: list[str]) -> None:
         self._inputs = inputs

@@ -1,4 +1,4 @@
-"""The values of a reference's tensors: drawn as a workload says, and as raw files."""
+"""Draw the values of a reference's tensors as a workload describes, and store them as raw files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from cutegen_core.records.problem import TensorRole, TensorSpec, Values
 
 
 def made(source: str, origin: str, values: Values, seed: int = 0) -> Live:
-    """The reference of that source, with its inputs drawn as the workload says. ProblemError when its code raises."""
+    """Instantiate a reference with inputs drawn from this distribution.
+
+    Raises:
+        ProblemError: the file's code raised.
+    """
     return draw(instantiate(source, origin, seed), values, seed)
 
 
 def draw(live: Live, values: Values, seed: int) -> Live:
-    """The same reference with its floating inputs drawn as the workload says, on their device; parameters stay."""
+    """Return the reference with its floating inputs redrawn, on their device; parameters stay."""
     names = [n for n, t in live.tensors.items() if live.roles[n] is TensorRole.INPUT and t.is_floating_point()]
     if values is Values.GIVEN or not names:
         return live
@@ -31,23 +35,27 @@ def draw(live: Live, values: Values, seed: int) -> Live:
 
 
 def to_bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Raw little-endian values in row-major order."""
+    """Return the raw little-endian values in row-major order."""
     array: np.ndarray[Any, np.dtype[np.uint8]] = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
     return array
 
 
 def write_raw(tensor: torch.Tensor, path: Path) -> None:
-    """Writes raw little-endian values; the file is replaced, never changed in place under a reader."""
+    """Write raw little-endian values; replace the file as a whole, because another process may be reading it."""
     partial = path.with_suffix(".part")
     to_bytes(tensor).tofile(partial)
     partial.replace(path)
 
 
 def read_raw(path: Path, spec: TensorSpec) -> torch.Tensor:
-    """The tensor of a raw file; ProblemError when its length is not the spec's."""
+    """Return the tensor of a raw file.
+
+    Raises:
+        ProblemError: the file's length does not fit the spec.
+    """
     data = np.fromfile(path, dtype=np.uint8)
     if data.size != spec.nbytes:
         raise ProblemError(f"{path.name} holds {data.size} bytes, {spec.name} needs {spec.nbytes}.")
-    if not data.size:  # no bytes can be viewed as anything
+    if not data.size:  # torch cannot view an empty array as another dtype
         return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
     return torch.from_numpy(data).view(getattr(torch, spec.dtype)).reshape(spec.shape)

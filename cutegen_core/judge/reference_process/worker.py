@@ -1,6 +1,6 @@
-"""What the reference worker answers: signature, graph, inputs, compare, lint and derive.
+"""Answer the requests of the reference worker: signature, graph, inputs, compare, lint and derive.
 
-Started by `reference_main`, in its sandbox.
+`reference_process.main` starts it inside the sandbox.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _SAMPLED_SEEDS = 31
 
 
 class Handler:
-    """Answers requests; keeps the last few instantiated references, which are what costs time."""
+    """Answers requests; keeps the last few instantiated references, because instantiating takes most of the time."""
 
     def __init__(self) -> None:
         torch.set_grad_enabled(False)
-        # small work, and sums that do not depend on the machine's number of processors
+        # the work is small, and sums must not depend on the number of processors
         torch.set_num_threads(1)
         self._samples: dict[tuple[str, str], tuple[tuple[Precision, ...], ...]] = {}
         self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
 
     def handle(self, request: Message) -> Message:
-        """One request; the file's faults and the machine's are answers."""
+        """Answer one request; a fault of the file or of the machine is also an answer."""
         try:
             answer: Message = getattr(self, f"_{request['operation']}")(request)
             return answer
@@ -83,7 +83,7 @@ class Handler:
         return {"comparisons": [asdict(replace(c, no_float64=expected.why)) for c in comparisons]}
 
     def _precision(self, request: Message, live: Live, expected: Expected) -> tuple[Precision, ...]:
-        """Own error and scale per output, over this seed and a few fixed ones; empty without float64 values."""
+        """Return own error and scale per output, over this seed and a few fixed ones; empty without float64 values."""
         found = _measured(expected)
         key = (request["source"], request["values"])
         if found and key not in self._samples:
@@ -116,7 +116,7 @@ class Handler:
 
 
 def signature(source: str, origin: str) -> Signature:
-    """Through fake tensors; a forward that looks at values is run for real when its inputs are small."""
+    """Trace the signature on fake tensors; a forward that needs values is run for real if its inputs are small."""
     with tracing.fake_tensors():
         live = instantiate(source, origin)
         try:
@@ -132,7 +132,7 @@ def signature(source: str, origin: str) -> Signature:
 
 
 class _Probe:
-    """Tries reduced sources for `reduction`."""
+    """Runs reduced sources for `reduction`."""
 
     def cost(self, source: str, origin: str) -> Cost:
         with tracing.fake_tensors():
@@ -142,7 +142,7 @@ class _Probe:
             except ProblemError as error:
                 if not tracing.needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
                     raise
-        # what looks at values cannot be counted on fake tensors; small as it is, it can be run
+        # a forward that needs values cannot be counted on fake tensors; its inputs are small, so run it
         return tracing.cost_of(instantiate(source, origin))
 
     def run(self, source: str, origin: str, drawn: Values) -> None:
@@ -157,7 +157,7 @@ class _Probe:
 
 
 def _usable(source: str, origin: str, drawn: Values) -> bool:
-    """Whether the reference is defined on such inputs."""
+    """Return whether the reference is defined on such inputs."""
     try:
         _Probe().run(source, origin, drawn)
     except ProblemError:
@@ -170,8 +170,10 @@ def _drawn(request: Message, seed: int) -> Live:
 
 
 def _sampled(request: Message, live: Live, expected: Expected) -> tuple[tuple[Precision, ...], ...]:
-    """Precision of each output at other seeds, as many as a small output needs: a few elements say little about how
-    exact the reference is."""
+    """Return the precision of each output at further seeds.
+
+    A small output gets many: a few elements say little about the reference's accuracy.
+    """
     outputs = sum(t.numel() for t in expected.declared)
     work = sum(t.numel() for t in live.tensors.values()) + outputs
     seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), _SAMPLED_SEEDS)
@@ -193,7 +195,7 @@ def _measured(expected: Expected) -> tuple[Precision, ...]:
 def _answers(
     outputs: Sequence[Message], expected: Expected, poison: int
 ) -> Iterator[tuple[TensorSpec, Tolerance, Answer]]:
-    """Each output of the kernel beside its expected values."""
+    """Yield each output of the kernel together with its expected values."""
     for position, output in enumerate(outputs):
         spec = TensorSpec(output["name"], output["dtype"], tuple(output["shape"]), TensorRole.OUTPUT)
         declared = expected.declared[position]
