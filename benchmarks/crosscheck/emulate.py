@@ -135,7 +135,7 @@ class _Trial:
         return replace(record, runs=runs, refused=Ran(status, refused.message or refused.log[-300:], "build"))
 
     def _inputs(self, workload: Workload) -> tuple[Run, Mapping[TensorSpec, Path]]:
-        inputs = self.bench.reference.inputs(workload, SEED)
+        inputs = self.bench.reference.write_inputs(workload, SEED)
         keys = {spec.name: self.bench.folder.put(path.read_bytes()) for spec, path in inputs.items()}
         return Run(workload.name, SEED, self.bench.reference.signature(workload), keys), inputs
 

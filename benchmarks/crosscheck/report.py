@@ -122,7 +122,7 @@ def _judged(run: Run, mine: Run, outputs: Mapping[str, bytes], reference: Refere
     if mine.plain and mine.plain.outputs == run.plain.outputs:
         return replace(run, plain=replace(run.plain, status=mine.plain.status, message=mine.plain.message))
     workload = next(w for w in reference.problem.workloads if w.name == run.workload)
-    reference.inputs(workload, SEED)
+    reference.write_inputs(workload, SEED)
     specs = {spec: reference.scratch / f"{spec.name}.gpu" for spec in run.signature.outputs}
     for spec, path in specs.items():
         path.write_bytes(outputs[run.plain.outputs[spec.name]])

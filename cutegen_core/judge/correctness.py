@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.judge.mismatch import pattern
+from cutegen_core.judge.mismatch import find_pattern
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -52,13 +52,13 @@ class Precision:
     own: float
     scale: float
 
-    def joined(self, other: Precision) -> Precision:
+    def merge(self, other: Precision) -> Precision:
         """Return the precision over both samples."""
         return Precision(max(self.own, other.own), max(self.scale, other.scale))
 
 
 @dataclass(frozen=True)
-class Answer:
+class OutputValues:
     """Values of one output, from the kernel and from the reference; all arrays have the same shape.
 
     Attributes:
@@ -75,32 +75,32 @@ class Answer:
 
 
 def compare(
-    output: str, dtype: str, tolerance: Tolerance, answer: Answer, precision: Precision | None = None
+    output: str, dtype: str, tolerance: Tolerance, values: OutputValues, precision: Precision | None = None
 ) -> Comparison:
     """Judge one output; it is right if `wrong` is 0.
 
     Args:
         precision: measured over further seeds; by default measured from `values` alone.
     """
-    if precision is None and answer.declared is not None:
-        precision = measure(answer.want, answer.declared)
-    allowed = _allowed(dtype, tolerance, answer.want, precision)
-    ratio = _error_ratio(answer, allowed, dtype)
+    if precision is None and values.declared is not None:
+        precision = measure(values.want, values.declared)
+    allowed = _allowed(dtype, tolerance, values.want, precision)
+    ratio = _error_ratio(values, allowed, dtype)
     wrong: Mask = ratio > 1.0
-    error = _finite_error(answer.got, answer.want)
+    error = _finite_error(values.got, values.want)
     return Comparison(
         output=output,
-        shape=tuple(answer.got.shape),
+        shape=tuple(values.got.shape),
         wrong=int(wrong.sum()),
         total=int(wrong.size),
         max_abs_error=float(error.max(initial=0.0)),
         error_ratio=float(ratio.max(initial=0.0)),
         reference_error=precision.own if precision else 0.0,
-        nan=int((wrong & _is_nan(answer.got) & ~answer.poison).sum()),
-        inf=int((wrong & _is_inf(answer.got)).sum()),
-        poison=int((wrong & answer.poison).sum()),
-        first=_first(answer, wrong),
-        pattern=described(answer, wrong, tolerance) if wrong.any() else "",
+        nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()),
+        inf=int((wrong & _is_inf(values.got)).sum()),
+        poison=int((wrong & values.poison).sum()),
+        first=_first(values, wrong),
+        pattern=describe_mismatch(values, wrong, tolerance) if wrong.any() else "",
         heatmap=heatmap(wrong) if wrong.any() else (),
     )
 
@@ -111,7 +111,7 @@ def measure(want: Array, declared: Array) -> Precision:
     return Precision(float(_finite_error(declared, want).max(initial=0.0)), float(scale))
 
 
-def bounds(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
+def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
     """Return the error that is always allowed and the one that never is (not for float64)."""
     multiple = tolerance.error_multiple
     most = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
@@ -122,14 +122,14 @@ def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
     """Return the share of wrong elements per cell, at most 32 x 32; leading dimensions become rows."""
     table = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim > 1 else wrong.size).astype(np.float64)
     for axis in (0, 1):
-        edges = cells(table.shape[axis])
+        edges = cell_edges(table.shape[axis])
         counts = np.diff(edges)
         sums = np.add.reduceat(table, edges[:-1], axis=axis)
         table = sums / (counts[:, None] if axis == 0 else counts[None, :])
     return tuple(tuple(float(v) for v in row) for row in table)
 
 
-def cells(extent: int) -> NDArray[np.int64]:
+def cell_edges(extent: int) -> NDArray[np.int64]:
     """Return the start of each heatmap cell along one axis of a table, and the end of the last cell."""
     return np.unique(np.linspace(0, extent, _HEATMAP + 1).astype(np.int64))
 
@@ -141,27 +141,27 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     close: Array = tolerance.atol + tolerance.rtol * np.abs(_finite_or_zero(want))
     if precision is None or dtype == "float64":
         return close
-    least, most = bounds(dtype, tolerance, precision)
+    least, most = error_limits(dtype, tolerance, precision)
     return np.asarray(np.minimum(np.maximum(close, least), most))
 
 
-def _error_ratio(answer: Answer, allowed: Array, dtype: str) -> Array:
+def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
     """Return error / allowed error: 0 where equal, infinite where a NaN or Inf is in the wrong place."""
     if dtype not in EPSILON:
-        same = answer.got == answer.want
-        if answer.declared is not None:
-            same |= answer.got == answer.declared
+        same = values.got == values.want
+        if values.declared is not None:
+            same |= values.got == values.declared
         return np.where(same, 0.0, np.inf)
-    error = np.abs(_finite_or_zero(answer.got) - _finite_or_zero(answer.want))
+    error = np.abs(_finite_or_zero(values.got) - _finite_or_zero(values.want))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(error == 0.0, 0.0, error / allowed)
-    special = ~np.isfinite(answer.got) | ~np.isfinite(answer.want)
-    same = _same_special(answer.got, answer.want)
-    if answer.declared is not None:
+    special = ~np.isfinite(values.got) | ~np.isfinite(values.want)
+    same = _same_special(values.got, values.want)
+    if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
-        overflows = ~np.isfinite(answer.declared) & np.isfinite(answer.want)
-        same |= overflows & _same_special(answer.got, answer.declared)
-        same |= overflows & np.isnan(answer.declared) & ~np.isfinite(answer.got)
+        overflows = ~np.isfinite(values.declared) & np.isfinite(values.want)
+        same |= overflows & _same_special(values.got, values.declared)
+        same |= overflows & np.isnan(values.declared) & ~np.isfinite(values.got)
     result: Array = np.where(special, np.where(same, 0.0, np.inf), ratio)
     return result
 
@@ -188,21 +188,21 @@ def _is_inf(values: Array) -> Mask:
     return np.asarray(np.isinf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool))
 
 
-def _first(answer: Answer, wrong: Mask) -> tuple[Mismatch, ...]:
+def _first(values: OutputValues, wrong: Mask) -> tuple[Mismatch, ...]:
     flat = np.flatnonzero(wrong)[:_FIRST]
-    got, want = answer.got.reshape(-1), answer.want.reshape(-1)
+    got, want = values.got.reshape(-1), values.want.reshape(-1)
     return tuple(
         Mismatch(tuple(int(i) for i in np.unravel_index(k, wrong.shape)), float(got[k]), float(want[k])) for k in flat
     )
 
 
-def described(answer: Answer, wrong: Mask, tolerance: Tolerance) -> str:
+def describe_mismatch(values: OutputValues, wrong: Mask, tolerance: Tolerance) -> str:
     """Describe what the wrong elements have in common, in words; at least one element is wrong."""
-    if answer.want.dtype.kind == "f":
-        close = tolerance.atol + tolerance.rtol * np.abs(answer.want)
-        if np.isfinite(answer.got).all() and bool((_finite_error(answer.got, answer.want) <= close).all()):
+    if values.want.dtype.kind == "f":
+        close = tolerance.atol + tolerance.rtol * np.abs(values.want)
+        if np.isfinite(values.got).all() and bool((_finite_error(values.got, values.want) <= close).all()):
             return (
                 "within atol + rtol everywhere, but far less exact than the reference is at this precision: "
                 "as if computed in TF32, bfloat16 or float16"
             )
-    return pattern(answer.got, answer.want, wrong, answer.poison)
+    return find_pattern(values.got, values.want, wrong, values.poison)

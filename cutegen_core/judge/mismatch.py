@@ -18,7 +18,7 @@ _LARGEST_PERIOD = 64
 _ALIKE = 1e-3
 
 
-def pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
+def find_pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
     """Describe a failed comparison in one line; `wrong` has at least one true element."""
     whole = _whole(got, want, poison)
     if whole:

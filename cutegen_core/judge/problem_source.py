@@ -1,8 +1,8 @@
 """Read a reference's source without running it: sizes, workloads, tolerance, title.
 
 1. `parse` turns the text into a syntax tree, or reports where it is invalid.
-2. `size_slots` lists the numbers that a workload may replace: module-level constants, entries of module-level dicts,
-   and number literals inside `get_inputs` and `get_init_inputs`.
+2. `find_size_slots` lists the numbers that a workload may replace: module-level constants, entries of module-level
+   dicts, and number literals inside `get_inputs` and `get_init_inputs`.
 3. `with_sizes` writes other numbers into those places and keeps every line number.
 
 Nothing here executes the file: it is untrusted Python.
@@ -67,7 +67,7 @@ def parse(source: str, origin: str) -> ast.Module:
     return tree
 
 
-def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
+def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     """Return every place that a workload may replace, by name; the last assignment to a name counts."""
     known: dict[str, SizeValue] = {}
     slots: dict[str, SizeSlot] = {}
@@ -84,13 +84,13 @@ def size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     return slots
 
 
-def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | None:
+def read_literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | None:
     """Return the value and line of a module-level literal such as WORKLOADS, or None if the file has none.
 
     Raises:
         ProblemError: the value is not a plain literal, so reading it would mean running the file.
     """
-    value = assigned(tree, name)
+    value = find_assigned(tree, name)
     if value is None:
         return None
     try:
@@ -102,12 +102,12 @@ def literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | No
         ) from error
 
 
-def assigned(tree: ast.Module, name: str) -> ast.expr | None:
+def find_assigned(tree: ast.Module, name: str) -> ast.expr | None:
     """Return the first value assigned to a module-level name, or None if the file has no such name."""
     return next((value for target, value in _assignments(tree) if target == name), None)
 
 
-def docstring(tree: ast.Module) -> str:
+def read_docstring(tree: ast.Module) -> str:
     """Return the first line of the module's or the model's docstring, or "" if there is none."""
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
     text = ast.get_docstring(tree) or (ast.get_docstring(model) if model else None) or ""

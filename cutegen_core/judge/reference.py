@@ -33,8 +33,8 @@ _GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one reference.
+class ReferenceLimits:
+    """ReferenceLimits of one reference.
 
     Attributes:
         seconds: wall clock of one request; the first one also imports torch (2-3 s).
@@ -67,13 +67,13 @@ class Reference:
     """
 
     def __init__(
-        self, problem: Problem, scratch: Path, limits: Limits | None = None, worker: Worker | None = None
+        self, problem: Problem, scratch: Path, limits: ReferenceLimits | None = None, worker: Worker | None = None
     ) -> None:
         self.problem = problem
-        self._limits = limits or Limits()
+        self._limits = limits or ReferenceLimits()
         self.scratch = scratch.absolute()
         self.scratch.mkdir(parents=True, exist_ok=True)
-        self._slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
+        self._slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
         self._digests: dict[tuple[str, int], str] = {}
@@ -102,7 +102,7 @@ class Reference:
             self._graphs[source] = _graph_from(self._ask("graph", source)["graph"])
         return self._graphs[source]
 
-    def inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
+    def write_inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
         """Write a raw file for every input, parameter and buffer; equal seeds give equal values."""
         folder = self.scratch / f"{workload.name}-{seed}"
         folder.mkdir(exist_ok=True)
@@ -138,11 +138,11 @@ class Reference:
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""
         if self._facts is None:
-            answer = self._ask("input_facts", self.source(self.typical()))
+            answer = self._ask("input_facts", self.source(self.typical_workload()))
             self._facts = {name: InputFacts(**fact) for name, fact in answer["facts"].items()}
         return self._facts
 
-    def typical(self) -> Workload:
+    def typical_workload(self) -> Workload:
         """Return the largest small workload whose values are as given."""
         small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
         if not small:
@@ -166,13 +166,13 @@ class Reference:
         return ask(self._worker, payload, self._limits.seconds)
 
 
-def start_worker(scratch: Path, limits: Limits | None = None, *, forks: bool = False) -> Worker:
+def start_worker(scratch: Path, limits: ReferenceLimits | None = None, *, forks: bool = False) -> Worker:
     """Start a worker for references whose files lie under `scratch`; it imports torch at its first request.
 
     Args:
         forks: answer each request in a forked child, so that files which do not trust each other can share the worker.
     """
-    limits = limits or Limits()
+    limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
     return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker")
 

@@ -133,7 +133,7 @@ def _with_literal(source: str, name: str, text: str) -> str:
     """The text with this value of a module-level literal; a new one goes below the imports."""
     tree = problem_source.parse(source, "the text")
     lines = source.encode().splitlines(keepends=True)
-    node = problem_source.assigned(tree, name)
+    node = problem_source.find_assigned(tree, name)
     if node is not None:
         assert node.end_lineno is not None
         head, tail = lines[node.lineno - 1][: node.col_offset], lines[node.end_lineno - 1][node.end_col_offset :]
@@ -200,7 +200,7 @@ def _other_changes(original: Problem, edited: Problem) -> Iterator[str]:
 
 
 def _compulsory(problem: Problem) -> str:
-    node = problem_source.assigned(problem_source.parse(problem.source, problem.origin), "COMPULSORY")
+    node = problem_source.find_assigned(problem_source.parse(problem.source, problem.origin), "COMPULSORY")
     return ast.dump(node) if node else ""
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cutegen_core.judge.reference import Limits, ask, start_worker
+from cutegen_core.judge.reference import ReferenceLimits, ask, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -94,8 +94,8 @@ class Loader:
         limits: for one file.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits(seconds=60.0)
+    def __init__(self, limits: ReferenceLimits | None = None) -> None:
+        self._limits = limits or ReferenceLimits(seconds=60.0)
         self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
         self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
 

@@ -29,9 +29,9 @@ def read(source: str, name: str, origin: str) -> Problem:
     """
     tree = problem_source.parse(source, origin)
     literals = _Literals(tree, origin)
-    workloads = literals.workloads(problem_source.size_slots(tree))
+    workloads = literals.workloads(problem_source.find_size_slots(tree))
     literals.check_compulsory()
-    title = literals.text("TITLE") or problem_source.docstring(tree) or name.replace("_", " ")
+    title = literals.text("TITLE") or problem_source.read_docstring(tree) or name.replace("_", " ")
     return Problem(name, title, source, origin, workloads, literals.tolerance(), literals.allow())
 
 
@@ -50,7 +50,7 @@ def line_of(error: ProblemError, origin: str) -> int:
 def sizes_of(problem: Problem) -> Mapping[str, SizeSlot]:
     """The sizes a workload of this problem may set, in the order of the file: whole numbers and shapes with a name, and
     whatever else a workload sets already."""
-    slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
+    slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
     used = {name for workload in problem.workloads for name in workload.sizes}
     return {
         name: slot
@@ -107,7 +107,7 @@ class _Literals:
 
     def _entry_lines(self) -> Mapping[str, int]:
         """Where each workload stands; ProblemError for two of one name, of which Python would drop the first."""
-        node = problem_source.assigned(self._tree, "WORKLOADS")
+        node = problem_source.find_assigned(self._tree, "WORKLOADS")
         lines: dict[str, int] = {}
         for key in node.keys if isinstance(node, ast.Dict) else ():
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -153,7 +153,7 @@ class _Literals:
         return Tolerance(**{k: float(v) for k, v in entry.items()})
 
     def _value(self, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - checked against `kind`
-        found = problem_source.literal(self._tree, name, self._origin)
+        found = problem_source.read_literal(self._tree, name, self._origin)
         if found is None:
             return None
         value, self._line = found

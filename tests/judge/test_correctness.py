@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_core.judge.correctness import Answer, compare, heatmap
+from cutegen_core.judge.correctness import OutputValues, compare, heatmap
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 
 FLOAT32 = DEFAULT_TOLERANCE["float32"]
@@ -13,7 +13,7 @@ def judge(got, want, declared=None, dtype="float32", tolerance=FLOAT32, poison=N
     got, want = np.asarray(got), np.asarray(want)
     declared = want.astype(np.float32).astype(np.float64) if declared is None and want.dtype.kind == "f" else declared
     poison = np.zeros(got.shape, dtype=bool) if poison is None else poison
-    return compare("out", dtype, tolerance, Answer(got, want, declared, poison))
+    return compare("out", dtype, tolerance, OutputValues(got, want, declared, poison))
 
 
 def random(*shape, seed=0):
@@ -122,7 +122,7 @@ def test_denormals_may_be_flushed_but_not_lost_in_noise():
 def test_without_a_higher_precision_the_tolerance_alone_decides():
     want = random(8, 8)
     got = want * (1 + 5e-5)
-    answer = Answer(got, want, None, np.zeros(got.shape, dtype=bool))
+    answer = OutputValues(got, want, None, np.zeros(got.shape, dtype=bool))
     assert compare("out", "float32", FLOAT32, answer).wrong == 0
     assert judge(got, want).wrong > 0
 

@@ -102,7 +102,7 @@ def judged(reference, workload, seed, kernel):
     """What the comparison says of a kernel written in numpy."""
     arrays = [
         np.fromfile(path, dtype=DTYPES[spec.dtype]).reshape(spec.shape)
-        for spec, path in reference.inputs(workload, seed).items()
+        for spec, path in reference.write_inputs(workload, seed).items()
     ]
     (spec,) = reference.signature(workload).outputs
     path = reference.scratch / "out.bin"

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_core.judge.problem_source import parse, size_slots, with_sizes
-from cutegen_core.judge.reference import Limits, Reference, start_worker
+from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
+from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
 from cutegen_core.judge.reference_process import values
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 def loader(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-secret")
-        with Loader(Limits(seconds=60, memory_bytes=6 << 30)) as opened:
+        with Loader(ReferenceLimits(seconds=60, memory_bytes=6 << 30)) as opened:
             yield opened
 
 
@@ -83,8 +83,8 @@ def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
 
 def assert_judged(reference, workload):
     """The reference's own float32 answer passes; with one element off by a lot it does not."""
-    inputs = reference.inputs(workload, 5)
-    live = values.made(reference.source(workload), "here", workload.values, 5)
+    inputs = reference.write_inputs(workload, 5)
+    live = values.instantiate_drawn(reference.source(workload), "here", workload.values, 5)
     for spec, path in inputs.items():
         assert path.read_bytes() == values.to_bytes(live.tensors[spec.name]).tobytes(), spec.name
     signature = reference.signature(workload)
@@ -220,7 +220,7 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, worker, tmp_path
     problem = loaded("softmax_3d")
     reference = Reference(problem, tmp_path, worker=worker)
     workload = replace(problem.workloads[0], name=drawn.value, values=drawn)
-    ((_, path),) = reference.inputs(workload, 1).items()
+    ((_, path),) = reference.write_inputs(workload, 1).items()
     x = np.fromfile(path, dtype=np.float32).reshape(reference.signature(workload).inputs[0].shape)
     looks = {
         Values.LARGE_MEAN: abs(x.mean() - 100) < 2 and x.std() < 2,
@@ -237,7 +237,7 @@ def test_a_file_whose_values_change_under_the_same_seed_is_refused(worker, tmp_p
     source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
     workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
     reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
-    reference.inputs(workload, 1)
+    reference.write_inputs(workload, 1)
     (spec,) = reference.signature(workload).outputs
     out = tmp_path / "out.bin"
     out.write_bytes(bytes(spec.nbytes))
@@ -311,7 +311,7 @@ def test_sizes_are_found_folded_and_replaced_in_place():
         "config = {'hidden': 4096, 'eps': 1e-5}\nother = dict(heads=12)\nwidths = [8, 16]\nflag = True\n"
         "class Model: pass\n\ndef get_inputs():\n    x = torch.rand(512, M)[:, 3]  # größer\n    return [x, 99]\n"
     )
-    slots = size_slots(parse(source, "here"))
+    slots = find_size_slots(parse(source, "here"))
     found = {name: slot.value for name, slot in slots.items()}
     assert found == {
         "M": 2048, "N": 4096, "a": 16, "b": 32, "shape": (3, 64), "k": 16, "height": 128, "width": 128,
@@ -322,5 +322,5 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     sizes = {"M": 3, "b": 5, "shape": (7, 9), "width": 11, "config.hidden": 13, "widths": (1, 2), "get_inputs#1": 4}
     changed = with_sizes(source, slots, sizes)
     assert changed.count("\n") == source.count("\n")
-    again = {name: slot.value for name, slot in size_slots(parse(changed, "here")).items()}
+    again = {name: slot.value for name, slot in find_size_slots(parse(changed, "here")).items()}
     assert again == found | sizes | {"N": 6, "height": 11}

@@ -125,13 +125,13 @@ def stated(source: str) -> Work | None:
         ProblemError: not {"bytes": ..., "flops": ...} of numbers or expressions over the file's sizes.
     """
     tree = ast.parse(source)
-    found = problem_source.literal(tree, "COMPULSORY", "COMPULSORY")
+    found = problem_source.read_literal(tree, "COMPULSORY", "COMPULSORY")
     if found is None:
         return None
     value, line = found
     if not isinstance(value, dict) or not value or set(value) - {"bytes", "flops"}:
         raise ProblemError(f'line {line}: COMPULSORY is a dict with "bytes", "flops" or both.')
-    sizes = {name: slot.value for name, slot in problem_source.size_slots(tree).items()}
+    sizes = {name: slot.value for name, slot in problem_source.find_size_slots(tree).items()}
     numbers = {name: size for name, size in sizes.items() if isinstance(size, int | float)}
     counts = {key: _evaluated(key, entry, line, numbers) for key, entry in value.items()}
     return Work(counts.get("bytes", -1), {STATED: counts["flops"]} if "flops" in counts else {})

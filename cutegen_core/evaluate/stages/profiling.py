@@ -41,7 +41,7 @@ def profiled(
     workload = _workload(problem, reference)
     pause(watch)
     watch.say(f"Nsight Compute on workload {workload.name}")
-    inputs = reference.inputs(workload, seed)
+    inputs = reference.write_inputs(workload, seed)
     try:
         with tempfile.TemporaryDirectory(prefix="cutegen-profile-") as folder:
             spec = _spec(Path(folder), built, planned, workload, reference, inputs, device)

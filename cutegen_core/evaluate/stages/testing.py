@@ -70,7 +70,7 @@ class Testing:
     def _workload(self, workload: Workload, scratch: Path, execute: Execute) -> Failure | None:
         pause(self.watch)
         self.watch.say(f"workload {workload.name}")
-        inputs = self.reference.inputs(workload, self.seed)
+        inputs = self.reference.write_inputs(workload, self.seed)
         try:
             smallest = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
             failure = self._check(workload, inputs, scratch) if self.instrumented and smallest else None

@@ -105,7 +105,7 @@ class Standby:
 class Baseline:
     """The reference, timed by one of the judge's processes."""
 
-    def __init__(self, name: str, client: judge_device.Measures) -> None:
+    def __init__(self, name: str, client: judge_device.BaselineTimer) -> None:
         self.name = name
         self._client = client
 

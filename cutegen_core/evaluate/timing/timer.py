@@ -198,7 +198,7 @@ class _Measurement:
             raise Dropped(Status.INCORRECT_NUMERICAL, slip)
 
     def _check_guards(self) -> None:
-        damage = self.timer.judge.guards()
+        damage = self.timer.judge.check_guards()
         if damage:
             raise Dropped(Status.MEMORY_ERROR, damage)
 

@@ -14,7 +14,7 @@ import torch
 
 from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.gpu import comparison
-from cutegen_core.judge.gpu.comparison import Elements, Rule
+from cutegen_core.judge.gpu.comparison import Elements, OutputRule
 from cutegen_core.judge.gpu.sets import BufferSet
 from cutegen_core.judge.reference_process.expected import Expected, expect
 from cutegen_core.judge.reference_process.live import Live
@@ -26,7 +26,7 @@ _POSITIONS = 16384
 
 
 @dataclass(frozen=True)
-class Output:
+class JudgedOutput:
     """One output of the contract."""
 
     name: str
@@ -36,7 +36,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _ExpectedSample:
     """Expected values of one output of one timed set, at random positions.
 
     Attributes:
@@ -64,9 +64,9 @@ class Slip:
 class Answers:
     """Expected outputs of all sets of one draw."""
 
-    def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[Output]) -> None:
+    def __init__(self, live: Live, sets: Sequence[BufferSet], outputs: Sequence[JudgedOutput]) -> None:
         self._live, self._sets, self._outputs = live, sets, outputs
-        self._samples: dict[tuple[int, str], _Sample] = {}
+        self._samples: dict[tuple[int, str], _ExpectedSample] = {}
         self._precision: dict[str, Precision] = {}
         self._no_float64 = ""
         self._device = next((t.device for t in live.tensors.values()), torch.device("cuda"))
@@ -79,18 +79,18 @@ class Answers:
         `no_float64` covers all sets: if float64 failed on one set, that set's timed runs are judged without it.
         """
         for index in range(1, len(self._sets)):
-            for output, want, declared in self._expected(index):
-                self._samples[index, output.name] = self._sampled(want, declared)
+            for output, want, declared in self._expected_values(index):
+                self._samples[index, output.name] = self._sample(want, declared)
         found = [
             comparison.compare(
                 output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
             )
-            for output, want, declared in self._expected(0)
+            for output, want, declared in self._expected_values(0)
         ]
         torch.cuda.empty_cache()
         return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
 
-    def slips(self, timed: set[int]) -> list[Slip]:
+    def find_slips(self, timed: set[int]) -> list[Slip]:
         """Return the outputs of these sets that are wrong at the kept positions."""
         found = []
         for (index, name), sample in self._samples.items():
@@ -107,7 +107,7 @@ class Answers:
                 found.append(Slip(index, name, count, wrong.numel(), *values))
         return found
 
-    def _expected(self, index: int) -> Iterator[tuple[Output, torch.Tensor, torch.Tensor | None]]:
+    def _expected_values(self, index: int) -> Iterator[tuple[JudgedOutput, torch.Tensor, torch.Tensor | None]]:
         """Yield the flat expected values of one set per output; also record the reference's own error."""
         expected = self._run(self._sets[index])
         for position, output in enumerate(self._outputs):
@@ -120,7 +120,7 @@ class Answers:
             exact = expected.exact[position]
             found = comparison.measure(exact, declared)
             known = self._precision.get(output.name)
-            self._precision[output.name] = known.joined(found) if known else found
+            self._precision[output.name] = known.merge(found) if known else found
             yield output, _flat(exact), _flat(declared)
 
     def _run(self, one: BufferSet) -> Expected:
@@ -129,24 +129,26 @@ class Answers:
         self._no_float64 = self._no_float64 or expected.why
         return expected
 
-    def _sampled(self, want: torch.Tensor, declared: torch.Tensor | None) -> _Sample:
+    def _sample(self, want: torch.Tensor, declared: torch.Tensor | None) -> _ExpectedSample:
         count = min(_POSITIONS, want.numel())
         positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
-        return _Sample(positions, want[positions], None if declared is None else declared[positions])
+        return _ExpectedSample(positions, want[positions], None if declared is None else declared[positions])
 
-    def _elements(self, output: Output, index: int, want: torch.Tensor, declared: torch.Tensor | None) -> Elements:
+    def _elements(
+        self, output: JudgedOutput, index: int, want: torch.Tensor, declared: torch.Tensor | None
+    ) -> Elements:
         return Elements(_flat(self._sets[index].tensors[output.name]), want, declared)
 
-    def _rule(self, output: Output) -> Rule:
-        return Rule(output.dtype, output.tolerance, self._precision.get(output.name))
+    def _rule(self, output: JudgedOutput) -> OutputRule:
+        return OutputRule(output.dtype, output.tolerance, self._precision.get(output.name))
 
 
-def outputs_of(plain: Sequence[Mapping[str, object]]) -> tuple[Output, ...]:
+def parse_outputs(plain: Sequence[Mapping[str, object]]) -> tuple[JudgedOutput, ...]:
     """Read the outputs from the client's JSON."""
     return tuple(
-        Output(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
+        JudgedOutput(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
         for o in plain
     )
 

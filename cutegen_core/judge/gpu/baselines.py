@@ -23,7 +23,7 @@ _TRIAL_RUNS = 3
 _SLOWER = 1.02
 
 
-class Baseline:
+class ReferenceBaseline:
     """One way to compute the reference; a `measuring.Work`."""
 
     def __init__(self, forward: Forward, live: Live, sets: Sequence[BufferSet], allow: Sequence[str]) -> None:
@@ -42,26 +42,26 @@ class Baseline:
         allow_precision(self._allow)
         with torch.cuda.stream(stream):
             if steps not in self._graphs:
-                self._graphs[steps] = self._chosen(meter, stream, steps, deadline)
+                self._graphs[steps] = self._choose_graph(meter, stream, steps, deadline)
             graph = self._graphs[steps]
             return (
                 meter.measure_directly(self, steps, deadline)
                 if graph is None
-                else _replayed(meter, graph, steps, deadline)
+                else _replay(meter, graph, steps, deadline)
             )
 
-    def _chosen(
+    def _choose_graph(
         self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float
     ) -> torch.cuda.CUDAGraph | None:
         """Return the round as a graph, None if it cannot be captured or is slower as a graph."""
-        graph = self._captured(meter, stream, steps)
+        graph = self._capture(meter, stream, steps)
         if graph is None:
             return None
         direct = meter.measure_directly(self, steps, deadline).us
-        replayed = _replayed(meter, graph, steps, deadline).us
+        replayed = _replay(meter, graph, steps, deadline).us
         return graph if median(replayed) <= _SLOWER * median(direct) else None
 
-    def _captured(self, meter: Meter, stream: torch.cuda.Stream, steps: Round) -> torch.cuda.CUDAGraph | None:
+    def _capture(self, meter: Meter, stream: torch.cuda.Stream, steps: Round) -> torch.cuda.CUDAGraph | None:
         for _ in range(_TRIAL_RUNS):
             self.run(stream.cuda_stream, steps.warm)
         torch.cuda.synchronize()
@@ -75,18 +75,18 @@ class Baseline:
         return graph
 
 
-def _replayed(meter: Meter, graph: torch.cuda.CUDAGraph, steps: Round, deadline: float) -> Samples:
+def _replay(meter: Meter, graph: torch.cuda.CUDAGraph, steps: Round, deadline: float) -> Samples:
     meter.reset()
     graph.replay()
     return Samples(meter.elapsed(steps, deadline), GRAPH)
 
 
-def eager(live: Live) -> Forward:
+def make_eager(live: Live) -> Forward:
     """Return the reference's unchanged forward."""
     return live.call
 
 
-def compiled(live: Live) -> Forward:
+def make_compiled(live: Live) -> Forward:
     """Return the reference through torch.compile with default settings; it compiles at the first call."""
     model = torch.compile(live.model, dynamic=False)
 

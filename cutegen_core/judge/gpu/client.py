@@ -64,7 +64,7 @@ class Unfit:
 
 
 @dataclass(frozen=True)
-class Round:
+class BaselineRound:
     """One round of a baseline: device time in µs per requested set, or the reason why there is none."""
 
     us: tuple[float, ...] = ()
@@ -72,10 +72,10 @@ class Round:
     untimed: str = ""
 
 
-class Measures(Protocol):
+class BaselineTimer(Protocol):
     """Times a baseline."""
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round: ...
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound: ...
 
 
 class _Client:
@@ -93,7 +93,7 @@ class _Client:
             hello = self._worker.request({"operation": "hello"}, START_S)
             self.pid, self.sandbox = hello["pid"], hello["sandbox"]
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound:
         """Measure one round over the sets; a baseline that fails or takes too long is also an answer."""
         request = {
             "operation": "measure", "order": list(order), "warm_runs": warm_runs, "seconds": seconds,
@@ -102,15 +102,15 @@ class _Client:
         try:
             answer = self._ask(request, seconds + _GRACE_S)
         except WorkerLimitError:
-            return Round(untimed=f"took longer than {seconds:g} s")
-        return Round(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
+            return BaselineRound(untimed=f"took longer than {seconds:g} s")
+        return BaselineRound(tuple(answer.get("us", ())), answer.get("method", ""), answer.get("untimed", ""))
 
     def close(self) -> None:
         """End the process; its GPU memory is freed once no descriptor is open."""
         self.pid = 0
         self._worker.close()
 
-    def _drawn(self, drawing: Drawing, specs: Sequence[TensorSpec]) -> Message:
+    def _describe(self, drawing: Drawing, specs: Sequence[TensorSpec]) -> Message:
         return {
             "source": drawing.source, "origin": self.problem.origin, "values": drawing.values.value,
             "seed": drawing.seed, "specs": [asdict(spec) for spec in specs],
@@ -122,7 +122,7 @@ class _Client:
         Raises:
             MachineError: memory ran out; the process has lost its sets, so it is ended.
         """
-        answer = self._ask_for_memory(request, seconds)
+        answer = self._ask_or_unfit(request, seconds)
         if isinstance(answer, Unfit):
             self.close()
             raise MachineError(
@@ -131,7 +131,7 @@ class _Client:
             )
         return answer
 
-    def _ask_for_memory(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
+    def _ask_or_unfit(self, request: Mapping[str, Any], seconds: float) -> Message | Unfit:
         """Return the answer, or Unfit if there is too little memory for it."""
         self.start()
         try:
@@ -169,15 +169,15 @@ class DeviceJudge(_Client):
         specs = signature.tensors
         if (self._source, self._specs) != (drawing.source, specs):
             self._forget()  # first, since an open descriptor keeps memory allocated
-        request = {"operation": "prepare", "sets": sets, **self._drawn(drawing, specs)}
-        answer = self._ask_for_memory(request, _PREPARE_S)
+        request = {"operation": "prepare", "sets": sets, **self._describe(drawing, specs)}
+        answer = self._ask_or_unfit(request, _PREPARE_S)
         if isinstance(answer, Unfit):
             self._forget()
             return answer
         if not answer["kept"]:
             self._forget()
         if not self._sets.shared:
-            self._export(answer["sets"], answer["flushed_bytes"], specs)
+            self._receive_sets(answer["sets"], answer["flushed_bytes"], specs)
             self._source, self._specs = drawing.source, specs
         return self._sets
 
@@ -196,7 +196,7 @@ class DeviceJudge(_Client):
             for s in self._specs
             if s.role is TensorRole.OUTPUT
         ]
-        answer = self._ask_for_memory({"operation": "compare", "outputs": outputs}, _COMPARE_S)
+        answer = self._ask_or_unfit({"operation": "compare", "outputs": outputs}, _COMPARE_S)
         return answer if isinstance(answer, Unfit) else tuple(comparison_from(c) for c in answer["comparisons"])
 
     def check(self, timed: Sequence[int]) -> str:
@@ -211,7 +211,7 @@ class DeviceJudge(_Client):
             f"elements looked at of {where}, such as {first['got']:.7g} for {first['want']:.7g}"
         )
 
-    def guards(self) -> str:
+    def check_guards(self) -> str:
         """Check the guard bytes around all tensors; describe damage in one line, or return "" if all are intact."""
         damage = self._ask({"operation": "guards"}, _QUICK_S)["damage"]
         if not damage:
@@ -223,12 +223,12 @@ class DeviceJudge(_Client):
         self._forget()
         super().close()
 
-    def _export(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
+    def _receive_sets(self, count: int, flushed_bytes: int, specs: Sequence[TensorSpec]) -> None:
         """Receive the descriptors of `count` sets; `_sets` holds those received, even after an error."""
         for index in range(count):
-            self._sets = Sets((*self._sets.shared, self._exported(index, specs)), flushed_bytes)
+            self._sets = Sets((*self._sets.shared, self._receive_set(index, specs)), flushed_bytes)
 
-    def _exported(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
+    def _receive_set(self, index: int, specs: Sequence[TensorSpec]) -> tuple[Shared, ...]:
         answer = self._ask({"operation": "export", "set": index}, _QUICK_S)
         _, fds, _, _ = socket.recv_fds(self._socket, 1, len(specs), socket.MSG_CMSG_CLOEXEC)
         return tuple(
@@ -259,15 +259,15 @@ class CompiledReference(_Client):
         specs = signature.tensors
         for index, shared in enumerate(sets.shared):
             socket.send_fds(self._socket, [b"."], [each.fd for each in shared])
-            self._ask({"operation": "adopt", "set": index, **self._drawn(drawing, specs)}, _PREPARE_S)
+            self._ask({"operation": "adopt", "set": index, **self._describe(drawing, specs)}, _PREPARE_S)
         self._adopted = sets
 
-    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> Round:
+    def measure(self, order: Sequence[int], warm_runs: int, seconds: float) -> BaselineRound:
         """Measure one round; if the process dies, the baseline only stays untimed, since nothing else depends on it."""
         try:
             return super().measure(order, warm_runs, seconds)
         except MachineError as error:
-            return Round(untimed=str(error))
+            return BaselineRound(untimed=str(error))
 
     def close(self) -> None:
         self._adopted = None

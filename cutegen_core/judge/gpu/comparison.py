@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import EPSILON, Answer, Precision
+from cutegen_core.judge.correctness import EPSILON, OutputValues, Precision
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -42,7 +42,7 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class Rule:
+class OutputRule:
     """Tolerance and precision that judge an output of one dtype; `precision` is None if it was not measured."""
 
     dtype: str
@@ -72,12 +72,12 @@ def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
     return Precision(own, scale)
 
 
-def wrong(elements: Elements, rule: Rule) -> torch.Tensor:
+def wrong(elements: Elements, rule: OutputRule) -> torch.Tensor:
     """Return a mask of the wrong elements."""
     return ratio(elements, rule) > 1.0
 
 
-def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
+def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     """Return error / allowed error; infinite where a NaN, an Inf or an integer is not the expected one."""
     got, want, declared = elements.got, elements.want, elements.declared
     if rule.dtype not in EPSILON:
@@ -98,7 +98,7 @@ def ratio(elements: Elements, rule: Rule) -> torch.Tensor:
     return torch.where(special, _zero_or_inf(same), quotient)
 
 
-def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule, poison: int) -> Comparison:
+def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: OutputRule, poison: int) -> Comparison:
     """Judge a whole output.
 
     Args:
@@ -113,10 +113,10 @@ def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Rule,
         error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
         nan=sums.nan, inf=sums.inf, poison=sums.poison,
     )  # fmt: skip
-    return _described(found, elements, marked, rule, poison) if sums.wrong else found
+    return _describe(found, elements, marked, rule, poison) if sums.wrong else found
 
 
-def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, poison: int) -> None:
+def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: OutputRule, poison: int) -> None:
     ratios = ratio(elements, rule)
     bad = ratios > 1.0
     marked.copy_(bad)
@@ -132,15 +132,15 @@ def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: Rule, pois
     sums.inf += int((bad & torch.isinf(got)).sum())
 
 
-def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule: Rule, poison: int) -> Comparison:
+def _describe(found: Comparison, elements: Elements, marked: torch.Tensor, rule: OutputRule, poison: int) -> Comparison:
     """Add the positions and the pattern of the wrong elements, from the part of the output around the first one."""
     columns = found.shape[-1] if len(found.shape) > 1 else found.total
     first = _positions(marked)
-    seen, shape = _looked_at(first[0], columns, found)
+    seen, shape = _choose_part(first[0], columns, found)
     part = elements.part(seen)
     got, want = _array(part.got, shape), _array(part.want, shape)
     bad, untouched = _array(marked[seen], shape), _array(_untouched(part.got, poison), shape)
-    text = correctness.described(Answer(got, want, None, untouched), bad, rule.tolerance)
+    text = correctness.describe_mismatch(OutputValues(got, want, None, untouched), bad, rule.tolerance)
     whole = shape == found.shape
     return replace(
         found,
@@ -150,7 +150,7 @@ def _described(found: Comparison, elements: Elements, marked: torch.Tensor, rule
     )
 
 
-def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
+def _choose_part(first: int, columns: int, found: Comparison) -> tuple[slice, tuple[int, ...]]:
     """Choose at most `_LOOKED_AT` elements around the wrong one at `first`, and return them with their shape.
 
     The part is the whole output, some of its rows, or a piece of one row.
@@ -170,7 +170,7 @@ def _looked_at(first: int, columns: int, found: Comparison) -> tuple[slice, tupl
 
 def _heatmap(table: torch.Tensor) -> tuple[tuple[float, ...], ...]:
     """Return `correctness.heatmap`, computed on the device; only the cells' shares leave it."""
-    down, across = (correctness.cells(extent).tolist() for extent in table.shape)
+    down, across = (correctness.cell_edges(extent).tolist() for extent in table.shape)
     shares = [
         table[top:bottom, left:right].mean(dtype=torch.float64)
         for top, bottom in pairwise(down)
@@ -206,11 +206,11 @@ def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 -
     return (flat.double() if flat.is_floating_point() else flat).reshape(shape).cpu().numpy()
 
 
-def _allowed(want: torch.Tensor, rule: Rule) -> torch.Tensor:
+def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
     if rule.precision is None or rule.dtype == "float64":
         return close
-    least, most = correctness.bounds(rule.dtype, rule.tolerance, rule.precision)
+    least, most = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
     return close.clamp(min=least).clamp(max=most)
 
 

@@ -39,7 +39,7 @@ def main() -> None:
     descriptors = inherited_descriptors()
     from cutegen_core.judge.gpu import worker  # torch
 
-    handler = worker.compiler(descriptors) if compiles else worker.eager(descriptors)
+    handler = worker.make_compiler(descriptors) if compiles else worker.make_owner(descriptors)
     handler.sandbox = shut_in(home, programs=compiles)
     serve(handler.handle)
 

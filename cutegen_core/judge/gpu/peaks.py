@@ -35,7 +35,7 @@ _LOADS = 4
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPeaks:
     """Answer of the process.
 
     Attributes:
@@ -65,7 +65,7 @@ def main() -> None:
     print(json.dumps(asdict(measure())))
 
 
-def measure() -> Measured:
+def measure() -> MeasuredPeaks:
     """Measure everything on the first device; takes about ten seconds.
 
     Raises:
@@ -81,7 +81,7 @@ def measure() -> Measured:
         # cuBLAS is slower than the loop, but it is the rate to expect of a product
         flops[pipe] = random.typical
         ceilings[pipe] = max(ceilings.get(pipe, 0.0), random.best, zeros.best)
-    return Measured(gpu.uuid, gpu.name, copy, read, flops, ceilings, tuple(notes))
+    return MeasuredPeaks(gpu.uuid, gpu.name, copy, read, flops, ceilings, tuple(notes))
 
 
 # -- memory and fp32: kernels in PTX, so that no compiler is needed ----------------------------------------------------
@@ -146,8 +146,8 @@ def _rate(run: Callable[[], object], work: int) -> Rate:
 
 
 def _ptx() -> str:
-    """Return PTX of copy(from, to), read(from, to), _LOADS 16-byte words a thread, and multiply_add(out, a, b,
-    rounds)."""
+    """Return PTX of copy(from, to), read(from, to) and multiply_add(out, a, b, rounds); _LOADS words of 16 bytes a
+    thread."""
     head = ".version 7.0\n.target sm_70\n.address_size 64\n"
     return head + _moving("copy", writes=True) + _moving("read", writes=False) + _looping()
 

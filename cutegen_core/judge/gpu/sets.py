@@ -58,7 +58,7 @@ class BufferSet:
             buffer.free()
 
 
-def count(specs: Sequence[TensorSpec], wanted: int, free_bytes: int) -> int:
+def count_sets(specs: Sequence[TensorSpec], wanted: int, free_bytes: int) -> int:
     """Return the number of sets to allocate, including the warm-up set; 0 if not even two fit.
 
     Half of the free memory is left for the reference in float64. Small tensors, which take little time, get many sets;
@@ -82,7 +82,7 @@ def allocate(specs: Sequence[TensorSpec]) -> BufferSet:
         for buffer in buffers.values():
             buffer.free()
         raise
-    return _seen(specs, buffers)
+    return _as_buffer_set(specs, buffers)
 
 
 def adopt(specs: Sequence[TensorSpec], fds: Sequence[int]) -> BufferSet:
@@ -95,7 +95,7 @@ def adopt(specs: Sequence[TensorSpec], fds: Sequence[int]) -> BufferSet:
         else:
             layout = Layout.of(spec.nbytes, granularity, ALIGNMENT)
             buffers[spec.name] = Buffer.imported(fd, layout, writable=False)
-    return _seen([s for s in specs if s.role is not TensorRole.OUTPUT], buffers)
+    return _as_buffer_set([s for s in specs if s.role is not TensorRole.OUTPUT], buffers)
 
 
 def instantiate(draw: Draw, index: int = 0) -> Live:
@@ -105,10 +105,10 @@ def instantiate(draw: Draw, index: int = 0) -> Live:
     """
     seed = (draw.seed + index * _SEED_STEP) % (1 << 62)
     try:
-        live = _drawn(draw, seed)
+        live = _instantiate(draw, seed)
     except ProblemError:
         with torch.device("cpu"):  # the file has its own generators or tensors on the CPU
-            live = _drawn(draw, seed)
+            live = _instantiate(draw, seed)
     live.model.to("cuda")
     return replace(live, tensors={name: t.to("cuda") for name, t in live.tensors.items()})
 
@@ -130,19 +130,19 @@ def poison(target: BufferSet, specs: Sequence[TensorSpec], byte: int) -> None:
     """Fill the outputs of a set with the byte."""
     for spec in specs:
         if spec.role is TensorRole.OUTPUT and spec.nbytes:
-            raw(target.tensors[spec.name]).fill_(byte)
+            view_bytes(target.tensors[spec.name]).fill_(byte)
 
 
-def raw(tensor: torch.Tensor) -> torch.Tensor:
+def view_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bytes of a contiguous tensor."""
     return tensor.reshape(-1).view(torch.uint8)
 
 
-def _drawn(draw: Draw, seed: int) -> Live:
-    return values.made(draw.source, draw.origin, draw.values, seed)
+def _instantiate(draw: Draw, seed: int) -> Live:
+    return values.instantiate_drawn(draw.source, draw.origin, draw.values, seed)
 
 
-def _seen(specs: Sequence[TensorSpec], buffers: Mapping[str, Buffer]) -> BufferSet:
+def _as_buffer_set(specs: Sequence[TensorSpec], buffers: Mapping[str, Buffer]) -> BufferSet:
     return BufferSet(buffers, {s.name: _view(buffers[s.name], s) for s in specs})
 
 

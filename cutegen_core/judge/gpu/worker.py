@@ -22,8 +22,8 @@ import torch
 from cutegen_core.execute.cuda.driver import Unfinished
 from cutegen_core.execute.cuda.measuring import Meter, Round
 from cutegen_core.judge.gpu import baselines, sets
-from cutegen_core.judge.gpu.answers import Answers, outputs_of
-from cutegen_core.judge.gpu.baselines import Baseline, Forward
+from cutegen_core.judge.gpu.answers import Answers, parse_outputs
+from cutegen_core.judge.gpu.baselines import Forward, ReferenceBaseline
 from cutegen_core.judge.gpu.sets import BufferSet, Draw
 from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory
 from cutegen_core.machine.worker import Message
@@ -33,7 +33,7 @@ from cutegen_core.records.problem import TensorRole, TensorSpec, Values
 POISON = 0xFF
 
 
-class Handler:
+class DeviceHandler:
     """Answers requests; holds the sets of one workload at a time.
 
     Args:
@@ -58,7 +58,7 @@ class Handler:
         self._specs: tuple[TensorSpec, ...] = ()
         self._sets: list[BufferSet] = []
         self._answers: Answers | None = None
-        self._baseline: Baseline | None = None
+        self._baseline: ReferenceBaseline | None = None
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a fault of the file or of the machine is also an answer."""
@@ -86,9 +86,9 @@ class Handler:
         kept = self._draw is not None and (self._draw.source, self._specs) == (draw.source, specs)
         if not kept:
             self._release({})
-            fitting = sets.count(specs, request["sets"], torch.cuda.mem_get_info()[0])
+            fitting = sets.count_sets(specs, request["sets"], torch.cuda.mem_get_info()[0])
             if not fitting:
-                return {"unfit": _unfit(specs)}
+                return {"unfit": _explain_unfit(specs)}
             self._sets = [sets.allocate(specs) for _ in range(fitting)]
         self._draw, self._specs = draw, specs
         for index, one in enumerate(self._sets):
@@ -112,7 +112,7 @@ class Handler:
     def _compare(self, request: Message) -> Message:
         """Judge the first set; if memory runs out, keep the sets and free eager's captured graphs."""
         try:
-            self._answers = Answers(self._loaded(), self._sets, outputs_of(request["outputs"]))
+            self._answers = Answers(self._require_live(), self._sets, parse_outputs(request["outputs"]))
             return {"comparisons": [asdict(c) for c in self._answers.compare_first(POISON)]}
         except Exception as error:
             if not out_of_memory(error):
@@ -123,7 +123,7 @@ class Handler:
 
     def _check(self, request: Message) -> Message:
         assert self._answers is not None
-        return {"slips": [asdict(slip) for slip in self._answers.slips(set(request["timed"]))]}
+        return {"slips": [asdict(slip) for slip in self._answers.find_slips(set(request["timed"]))]}
 
     def _guards(self, request: Message) -> Message:
         """Find overwritten guard bytes around any tensor of any set."""
@@ -154,7 +154,9 @@ class Handler:
 
     def _measure(self, request: Message) -> Message:
         if self._baseline is None:
-            self._baseline = Baseline(self._made(), self._loaded(), self._sets, request["allow"])
+            self._baseline = ReferenceBaseline(
+                self._forward_of_draw(), self._require_live(), self._sets, request["allow"]
+            )
         steps = Round(tuple(request["order"]), 0, request["warm_runs"])
         try:
             samples = self._baseline.measure(self._meter, self._stream, steps, time.monotonic() + request["seconds"])
@@ -165,7 +167,7 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - the file's forward, or the compiler on it
             if out_of_memory(error):
                 return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
-            return {"untimed": describe(error, self._loaded().origin)}
+            return {"untimed": describe(error, self._require_live().origin)}
         return {"us": list(samples.us), "method": samples.method}
 
     def _release(self, request: Message) -> Message:
@@ -176,29 +178,29 @@ class Handler:
         torch.cuda.empty_cache()
         return {}
 
-    def _made(self) -> Forward:
+    def _forward_of_draw(self) -> Forward:
         assert self._draw is not None
-        live = self._loaded()
+        live = self._require_live()
         if self._kept is None:
             return self._forward(live)
         if self._draw.source not in self._kept:
             self._kept[self._draw.source] = live, self._forward(live)
         return self._kept[self._draw.source][1]
 
-    def _loaded(self) -> Live:
+    def _require_live(self) -> Live:
         if self._live is None:
             raise MachineError("nothing is prepared")
         return self._live
 
 
-def eager(descriptors: socket.socket) -> Handler:
+def make_owner(descriptors: socket.socket) -> DeviceHandler:
     """Return the handler of the owner."""
-    return Handler(baselines.eager, descriptors)
+    return DeviceHandler(baselines.make_eager, descriptors)
 
 
-def compiler(descriptors: socket.socket) -> Handler:
+def make_compiler(descriptors: socket.socket) -> DeviceHandler:
     """Return the handler of the process that times torch.compile."""
-    return Handler(baselines.compiled, descriptors, keeps=True)
+    return DeviceHandler(baselines.make_compiled, descriptors, keeps=True)
 
 
 def _draw(request: Message) -> Draw:
@@ -209,7 +211,7 @@ def _specs(request: Message) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"]), TensorRole(s["role"])) for s in request["specs"])
 
 
-def _unfit(specs: Sequence[TensorSpec]) -> str:
+def _explain_unfit(specs: Sequence[TensorSpec]) -> str:
     free, total = torch.cuda.mem_get_info()
     need = 2 * sum(spec.nbytes for spec in specs)
     return (

@@ -24,7 +24,7 @@ class Names:
     def __init__(self) -> None:
         self._taken = set(_RESERVED)
 
-    def free(self, wanted: str) -> str:
+    def find_free(self, wanted: str) -> str:
         """Return a valid identifier like `wanted` that is not taken yet."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted)
         name = f"_{name}" if name[:1].isdigit() or not name else name
@@ -34,7 +34,7 @@ class Names:
 
     def take(self, wanted: str) -> str:
         """Reserve and return a valid identifier like `wanted`."""
-        name = self.free(wanted)
+        name = self.find_free(wanted)
         self._taken.add(name)
         return name
 

@@ -11,7 +11,7 @@ _LARGE_SCALE = 1000.0
 _DENORMAL_FRACTION = 0.125
 
 
-def drawn(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
+def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
     """Return one adversarial input with the shape, dtype and device of `tensor`; float16 scales stay in range.
 
     Random numbers are drawn on the generator's device, whatever torch's default device is.

@@ -75,7 +75,7 @@ def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[to
     return tuple(t.detach().contiguous() for t in live.call(tensors))
 
 
-def array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
+def to_array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
     """Return the tensor as numpy array for comparisons: floats as float64, others unchanged."""
     array: np.ndarray[Any, np.dtype[Any]] = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
     return array

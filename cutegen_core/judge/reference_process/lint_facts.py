@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 
 from cutegen_core.judge.reference_process import values
-from cutegen_core.judge.reference_process.expected import Expected, array, expect, run
-from cutegen_core.judge.reference_process.lint_runs import Array, Facts, Input, Output
+from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
+from cutegen_core.judge.reference_process.lint_runs import Array, Facts, ObservedInput, ObservedOutput
 from cutegen_core.judge.reference_process.live import Live, describe
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, Values
@@ -27,18 +27,18 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
         ProblemError: the reference fails.
     """
 
-    def made(seed: int = 0) -> Live:
-        return values.made(source, origin, drawn, seed)
+    def instantiate(seed: int = 0) -> Live:
+        return values.instantiate_drawn(source, origin, drawn, seed)
 
-    live, second = made(), made(seed=1)
-    given, passed = _fresh(live.tensors), _fresh(live.tensors)
-    declared = _called(live, passed)
+    live, second = instantiate(), instantiate(seed=1)
+    given, passed = _clone_all(live.tensors), _clone_all(live.tensors)
+    declared = _call(live, passed)
     changed = {name for name, tensor in passed.items() if not _equal(tensor, given[name])}
-    twice = _called(live, _fresh(given))
-    fresh = _called(made(), _fresh(given))
-    reseeded = _called(made(), _fresh(given), seed=1)
-    again = made().tensors
-    expected = expect(made())
+    twice = _call(live, _clone_all(given))
+    fresh = _call(instantiate(), _clone_all(given))
+    reseeded = _call(instantiate(), _clone_all(given), seed=1)
+    again = instantiate().tensors
+    expected = expect(instantiate())
     other = expect(second)
     layers = frozenset(type(module).__name__ for module in live.model.modules())
     tries = _Tries(live, given, second)
@@ -47,8 +47,9 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
         for position in range(len(declared))
     )
     inputs = tuple(
-        Input(
-            name, live.roles[name] is TensorRole.INPUT, array(tensor), array(second.tensors[name]), array(again[name]),
+        ObservedInput(
+            name, live.roles[name] is TensorRole.INPUT,
+            to_array(tensor), to_array(second.tensors[name]), to_array(again[name]),
             name in changed and live.roles[name] is not TensorRole.BUFFER,
         )
         for name, tensor in given.items()
@@ -61,34 +62,36 @@ class _Tries:
 
     def __init__(self, live: Live, given: Mapping[str, torch.Tensor], second: Live) -> None:
         self.without = {
-            name: _called(live, _fresh({**given, name: second.tensors[name]}))
+            name: _call(live, _clone_all({**given, name: second.tensors[name]}))
             for name in given
             if second.tensors[name].shape == given[name].shape
         }
-        self.rounded = _called(live, {name: _coarse(tensor) for name, tensor in given.items()})
+        self.rounded = _call(live, {name: _coarse(tensor) for name, tensor in given.items()})
 
 
-def _output(position: int, runs: tuple[Outputs, ...], expected: Expected, other: Expected, tries: _Tries) -> Output:
-    declared, twice, fresh, reseeded = (array(each[position]) for each in runs)
+def _output(
+    position: int, runs: tuple[Outputs, ...], expected: Expected, other: Expected, tries: _Tries
+) -> ObservedOutput:
+    declared, twice, fresh, reseeded = (to_array(each[position]) for each in runs)
     tensor = runs[0][position]
     exact = expected.exact if expected.exact is not None else expected.declared
-    without = {name: array(outputs[position]) for name, outputs in tries.without.items()}
-    return Output(
+    without = {name: to_array(outputs[position]) for name, outputs in tries.without.items()}
+    return ObservedOutput(
         name="out" if len(runs[0]) == 1 else f"out{position}",
         dtype=str(tensor.dtype).removeprefix("torch."),
-        want=array(exact[position]), declared=declared, twice=twice, fresh=fresh, reseeded=reseeded,
+        want=to_array(exact[position]), declared=declared, twice=twice, fresh=fresh, reseeded=reseeded,
         other=_other(other, position), rounded=_rounded(tensor, tries.rounded[position]), without=without,
     )  # fmt: skip
 
 
 def _other(other: Expected, position: int) -> Array:
-    return array((other.exact if other.exact is not None else other.declared)[position])
+    return to_array((other.exact if other.exact is not None else other.declared)[position])
 
 
 def _rounded(tensor: torch.Tensor, rounded: torch.Tensor) -> Array | None:
     """Return the output on rounded inputs, or None if rounding loses nothing (integers, 0 and 1)."""
     coarser = _COARSER.get(tensor.dtype)
-    return None if coarser is None or _equal(tensor.to(coarser).to(tensor.dtype), tensor) else array(rounded)
+    return None if coarser is None or _equal(tensor.to(coarser).to(tensor.dtype), tensor) else to_array(rounded)
 
 
 def _coarse(tensor: torch.Tensor) -> torch.Tensor:
@@ -100,11 +103,11 @@ def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch.equal(torch.nan_to_num(left), torch.nan_to_num(right)))
 
 
-def _fresh(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _clone_all(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
-def _called(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> Outputs:
+def _call(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> Outputs:
     try:
         return tuple(output.clone() for output in run(live, tensors, seed))
     except Exception as error:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import Answer
+from cutegen_core.judge.correctness import OutputValues
 from cutegen_core.records.problem import Tolerance
 
 Array = NDArray[Any]
@@ -23,7 +23,7 @@ _MOSTLY = 0.95
 _NARROW = 1e-2
 
 
-class Found(NamedTuple):
+class BrokenRule(NamedTuple):
     """A violated rule of the lint, and how the problem violates it."""
 
     rule: str
@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Output:
+class ObservedOutput:
     """One output under every kind of run; floats as float64.
 
     Attributes:
@@ -57,7 +57,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Input:
+class ObservedInput:
     """One tensor of the signature under two seeds.
 
     Attributes:
@@ -84,62 +84,62 @@ class Facts:
         relaxed: the problem allows a lower precision by name.
     """
 
-    inputs: Sequence[Input]
-    outputs: Sequence[Output]
+    inputs: Sequence[ObservedInput]
+    outputs: Sequence[ObservedOutput]
     layers: frozenset[str]
     no_float64: str
     relaxed: bool
 
 
-def findings(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[Found]:
+def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[BrokenRule]:
     """Yield all doubts; if inputs are not reproducible, yield only that."""
     unseeded = [i.name for i in facts.inputs if not _same(i.first, i.again)]
     if unseeded:
-        yield Found("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
+        yield BrokenRule("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
         return
     for output in facts.outputs:
-        yield from _output(output, facts, tolerance.get(output.dtype, Tolerance(0.0, 0.0)))
+        yield from _check_output(output, facts, tolerance.get(output.dtype, Tolerance(0.0, 0.0)))
     for tensor in facts.inputs:
-        yield from _input(tensor)
-    yield from _layers(facts.layers)
+        yield from _check_input(tensor)
+    yield from _check_layers(facts.layers)
     if facts.no_float64:
-        yield Found(
+        yield BrokenRule(
             "no-float64", f"expected values are computed at the declared precision: float64 fails ({facts.no_float64})."
         )
 
 
-def _layers(layers: frozenset[str]) -> Iterator[Found]:
+def _check_layers(layers: frozenset[str]) -> Iterator[BrokenRule]:
     if any("Dropout" in layer for layer in layers):
-        yield Found("dropout-off", "dropout is switched off.")
+        yield BrokenRule("dropout-off", "dropout is switched off.")
     if any("BatchNorm" in layer for layer in layers):
-        yield Found("batch-norm-training", "batch normalisation is in training mode.")
+        yield BrokenRule("batch-norm-training", "batch normalisation is in training mode.")
 
 
-def _output(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Found]:
+def _check_output(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenRule]:
     unstable = _unstable(output)
     if unstable:
         yield unstable
     elif output.want.size == 0:
-        yield Found("empty-output", f"{output.name} has no elements.")
+        yield BrokenRule("empty-output", f"{output.name} has no elements.")
     elif not np.isfinite(output.declared).all():
         share = 1 - np.isfinite(output.declared).mean()
-        yield Found("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
+        yield BrokenRule("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
     else:
-        yield from _cheats(output, facts, tolerance)
+        yield from _find_cheats(output, facts, tolerance)
 
 
-def _unstable(output: Output) -> Found | None:
+def _unstable(output: ObservedOutput) -> BrokenRule | None:
     """Return why the reference has no single answer, or None if it has one."""
     if not _same(output.declared, output.fresh):
-        return Found("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
+        return BrokenRule("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
     if not _same(output.declared, output.twice):
-        return Found("stateful", f"{output.name}: a second call on the same inputs gives another answer.")
+        return BrokenRule("stateful", f"{output.name}: a second call on the same inputs gives another answer.")
     if not _same(output.declared, output.reseeded):
-        return Found("random-output", f"{output.name} is random: it depends on the state of the random generator.")
+        return BrokenRule("random-output", f"{output.name} is random: it depends on the state of the random generator.")
     return None
 
 
-def _cheats(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Found]:
+def _find_cheats(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenRule]:
     """Yield the wrong answers that would pass."""
 
     def passes(got: Array) -> bool:
@@ -147,24 +147,26 @@ def _cheats(output: Output, facts: Facts, tolerance: Tolerance) -> Iterator[Foun
 
     name, want = output.name, output.want
     if passes(np.zeros_like(want)):
-        yield Found("zeros-pass", f"{name}: a kernel that writes zeros passes.")
+        yield BrokenRule("zeros-pass", f"{name}: a kernel that writes zeros passes.")
     elif want.size > 1 and (want == want.reshape(-1)[0]).all():
-        yield Found("constant-output", f"{name} is the same value everywhere.")
+        yield BrokenRule("constant-output", f"{name} is the same value everywhere.")
     elif want.size > 1 and want.dtype.kind == "f" and passes(np.full_like(want, want.mean())):
-        yield Found("mean-passes", f"{name}: a kernel that writes the output's mean everywhere passes.")
+        yield BrokenRule("mean-passes", f"{name}: a kernel that writes the output's mean everywhere passes.")
     elif want.size > 1 and _commonest(want) > _MOSTLY:
-        yield Found("mostly-one-value", f"{name}: {_commonest(want):.1%} of it is one and the same value.")
+        yield BrokenRule("mostly-one-value", f"{name}: {_commonest(want):.1%} of it is one and the same value.")
     copied = next((i.name for i in facts.inputs if i.first.size == want.size and passes(_as(i.first, want))), "")
     if copied:
-        yield Found("copy-passes", f"{name}: a kernel that copies {copied} passes.")
-    yield from _independence(output, facts, passes_other=passes(output.other), passes=passes)
+        yield BrokenRule("copy-passes", f"{name}: a kernel that copies {copied} passes.")
+    yield from _check_independence(output, facts, passes_other=passes(output.other), passes=passes)
     if output.rounded is not None and not facts.relaxed and not copied and passes(output.rounded):
-        yield Found("half-passes", f"{name}: what it gives on inputs of half the bits passes as {output.dtype}.")
+        yield BrokenRule("half-passes", f"{name}: what it gives on inputs of half the bits passes as {output.dtype}.")
 
 
-def _independence(output: Output, facts: Facts, *, passes_other: bool, passes: Any) -> Iterator[Found]:  # noqa: ANN401
+def _check_independence(
+    output: ObservedOutput, facts: Facts, *, passes_other: bool, passes: Any
+) -> Iterator[BrokenRule]:  # noqa: ANN401
     if passes_other:
-        yield Found("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
+        yield BrokenRule("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
         return
     if len(facts.outputs) > 1:
         return  # each output may depend on different inputs
@@ -172,28 +174,30 @@ def _independence(output: Output, facts: Facts, *, passes_other: bool, passes: A
     ignored = [name for name in varied if name in output.without and passes(output.without[name])]
     if ignored:
         what = f"{output.name} stays within the tolerance whatever {', '.join(ignored)} is."
-        yield Found("untested-input", what)
+        yield BrokenRule("untested-input", what)
 
 
-def _input(tensor: Input) -> Iterator[Found]:
+def _check_input(tensor: ObservedInput) -> Iterator[BrokenRule]:
     name, values = tensor.name, tensor.first
     if tensor.changed:
-        yield Found("writes-inputs", f"forward writes to {name}.")
+        yield BrokenRule("writes-inputs", f"forward writes to {name}.")
     if not tensor.drawn or values.size < 2:
         return
     if _same(values, tensor.second):
-        yield Found("fixed-input", f"{name} has the same values for every seed.")
+        yield BrokenRule("fixed-input", f"{name} has the same values for every seed.")
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return
     low, high = float(values.min()), float(values.max())
     if high - low <= _NARROW * max(abs(low), abs(high)):
-        yield Found("narrow-inputs", f"all of {name} lies between {low:.4g} and {high:.4g}.")
+        yield BrokenRule("narrow-inputs", f"all of {name} lies between {low:.4g} and {high:.4g}.")
     elif low >= 0 or high <= 0:
-        yield Found("one-sign", f"{name} is never {'negative' if low >= 0 else 'positive'} ({low:.3g} to {high:.3g}).")
+        yield BrokenRule(
+            "one-sign", f"{name} is never {'negative' if low >= 0 else 'positive'} ({low:.3g} to {high:.3g})."
+        )
 
 
-def _passes(output: Output, got: Array, tolerance: Tolerance) -> bool:
-    answer = Answer(got, output.want, output.declared, np.zeros(got.shape, dtype=bool))
+def _passes(output: ObservedOutput, got: Array, tolerance: Tolerance) -> bool:
+    answer = OutputValues(got, output.want, output.declared, np.zeros(got.shape, dtype=bool))
     return correctness.compare(output.name, output.dtype, tolerance, answer).wrong == 0
 
 

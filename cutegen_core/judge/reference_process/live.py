@@ -70,7 +70,7 @@ class Live:
 
     def arguments(self, tensors: Mapping[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the positional and keyword arguments of `forward`, nested as `get_inputs` nests them."""
-        leaves = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        leaves = [tensors[leaf.name] if isinstance(leaf, _TensorPlace) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return args, kwargs
 
@@ -80,7 +80,7 @@ class Live:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _TensorPlace:
     """Placeholder for a tensor among `get_inputs()`'s leaves."""
 
     name: str
@@ -183,7 +183,7 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
         placed.append(leaf)
         if isinstance(leaf, torch.Tensor):
             name = names.take(wanted)
-            placed[-1] = _Place(name)
+            placed[-1] = _TensorPlace(name)
             tensors[name], roles[name] = leaf.detach(), TensorRole.INPUT
         elif isinstance(leaf, int | float):
             scalars[names.take(wanted)] = leaf
@@ -192,7 +192,7 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
             name = names.take(dotted)
             tensors[name], roles[name], states[name] = tensor.detach(), role, dotted
     for wanted, value in module_numbers(model):
-        scalars.setdefault(names.free(wanted), value)
+        scalars.setdefault(names.find_free(wanted), value)
     return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
 
 

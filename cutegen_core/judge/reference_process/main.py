@@ -48,13 +48,15 @@ def main() -> None:
     forks = "--fork" in sys.argv[3:]
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes, processes=forks)
-    from cutegen_core.judge.reference_process.worker import Handler  # torch must not be imported before the sandbox
+    from cutegen_core.judge.reference_process.worker import (
+        ReferenceHandler,  # torch must not be imported before the sandbox
+    )
 
-    handle = Handler().handle
+    handle = ReferenceHandler().handle
     if forks:
         # torch imports 800 more modules at its first fake tensor (1 s): do it once here, not in every child
         handle({"operation": "graph", "source": _WARM_UP, "origin": "warm-up"})
-    serve(_forked(handle, filtered=level is not SandboxLevel.NONE) if forks else handle)
+    serve(_answer_in_child(handle, filtered=level is not SandboxLevel.NONE) if forks else handle)
 
 
 def shut_in(scratch: Path, memory_bytes: int, *, processes: bool) -> SandboxLevel:
@@ -76,20 +78,20 @@ def _readable() -> tuple[Path, ...]:
     return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
 
 
-def _forked(handle: Callable[[Message], Message], *, filtered: bool) -> Callable[[Message], Message]:
+def _answer_in_child(handle: Callable[[Message], Message], *, filtered: bool) -> Callable[[Message], Message]:
     def answer(request: Message) -> Message:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reader)
-            _child(handle, request, writer, filtered=filtered)
+            _run_child(handle, request, writer, filtered=filtered)
         os.close(writer)
-        return _collected(child, reader, float(request["seconds"]))
+        return _collect_answer(child, reader, float(request["seconds"]))
 
     return answer
 
 
-def _child(handle: Callable[[Message], Message], request: Message, writer: int, *, filtered: bool) -> NoReturn:
+def _run_child(handle: Callable[[Message], Message], request: Message, writer: int, *, filtered: bool) -> NoReturn:
     """Answer one request and exit in every case: the parent's loop must never run twice."""
     try:
         # Landlock already restricts files (children inherit it); only forking remains to be forbidden
@@ -101,7 +103,7 @@ def _child(handle: Callable[[Message], Message], request: Message, writer: int, 
         os._exit(0)
 
 
-def _collected(child: int, reader: int, seconds: float) -> Message:
+def _collect_answer(child: int, reader: int, seconds: float) -> Message:
     """Return the child's answer; a child that takes too long or dies also gives an answer."""
     deadline, data, late = time.monotonic() + seconds, b"", False
     while True:

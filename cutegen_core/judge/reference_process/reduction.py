@@ -41,7 +41,7 @@ class Cost:
         return self.elements <= other.elements and self.flops <= other.flops
 
 
-class Probe(Protocol):
+class SourceProbe(Protocol):
     """Runs a reduced source; raises ProblemError if it does not run."""
 
     def cost(self, source: str, origin: str) -> Cost:
@@ -73,7 +73,7 @@ _Targets = Mapping[_Group, int]
 _Style = Callable[[Sequence[_Group], int], _Targets]
 
 
-def derive(source: str, origin: str, probe: Probe) -> tuple[Workload, ...]:
+def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]:
     """Return emulator workloads, a medium-sized one for correctness, and the file's own sizes as benchmark.
 
     Raises:
@@ -83,9 +83,9 @@ def derive(source: str, origin: str, probe: Probe) -> tuple[Workload, ...]:
 
 
 class _Search:
-    def __init__(self, source: str, origin: str, probe: Probe) -> None:
+    def __init__(self, source: str, origin: str, probe: SourceProbe) -> None:
         self._source, self._origin, self._probe = source, origin, probe
-        self._slots = problem_source.size_slots(problem_source.parse(source, origin))
+        self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
         self._tried: dict[str, Cost | ProblemError] = {}
 

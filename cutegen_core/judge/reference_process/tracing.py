@@ -124,10 +124,10 @@ def trace(source: str, origin: str) -> Graph:
             )
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=describe(error, origin))
-    return _Reader(names).read(traced)
+    return _GraphReader(names).read(traced)
 
 
-class _Reader:
+class _GraphReader:
     """Converts a traced module to plain records."""
 
     def __init__(self, inputs: list[str]) -> None:

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from cutegen_core.judge.reference_process.drawing import drawn
+from cutegen_core.judge.reference_process.drawing import draw_adversarial
 from cutegen_core.judge.reference_process.live import Live, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, TensorSpec, Values
 
 
-def made(source: str, origin: str, values: Values, seed: int = 0) -> Live:
+def instantiate_drawn(source: str, origin: str, values: Values, seed: int = 0) -> Live:
     """Instantiate a reference with inputs drawn from this distribution.
 
     Raises:
         ProblemError: the file's code raised.
     """
-    return draw(instantiate(source, origin, seed), values, seed)
+    return redraw_inputs(instantiate(source, origin, seed), values, seed)
 
 
-def draw(live: Live, values: Values, seed: int) -> Live:
+def redraw_inputs(live: Live, values: Values, seed: int) -> Live:
     """Return the reference with its floating inputs redrawn, on their device; parameters stay."""
     names = [n for n, t in live.tensors.items() if live.roles[n] is TensorRole.INPUT and t.is_floating_point()]
     if values is Values.GIVEN or not names:
         return live
     generator = torch.Generator(live.tensors[names[0]].device).manual_seed(seed + 2)
-    changed = {name: drawn(live.tensors[name], values, generator) for name in names}
+    changed = {name: draw_adversarial(live.tensors[name], values, generator) for name in names}
     return replace(live, tensors={**live.tensors, **changed})
 
 

@@ -1,4 +1,4 @@
-"""Answer the requests of the reference worker: signature, graph, inputs, compare, lint and derive.
+"""OutputValues the requests of the reference worker: signature, graph, inputs, compare, lint and derive.
 
 `reference_process.main` starts it inside the sandbox.
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 
 from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import Answer, Precision
+from cutegen_core.judge.correctness import OutputValues, Precision
 from cutegen_core.judge.reference_process import input_facts, lint_facts, lint_runs, reduction, tracing, values
-from cutegen_core.judge.reference_process.expected import Expected, array, expect, run
+from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message
@@ -33,7 +33,7 @@ _SAMPLED_ELEMENTS = 4096
 _SAMPLED_SEEDS = 31
 
 
-class Handler:
+class ReferenceHandler:
     """Answers requests; keeps the last few instantiated references, because instantiating takes most of the time."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Handler:
         self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
 
     def handle(self, request: Message) -> Message:
-        """Answer one request; a fault of the file or of the machine is also an answer."""
+        """OutputValues one request; a fault of the file or of the machine is also an answer."""
         try:
             answer: Message = getattr(self, f"_{request['operation']}")(request)
             return answer
@@ -56,7 +56,7 @@ class Handler:
             return {"machine": f"the reference worker failed: {type(error).__name__}: {error}"}
 
     def _signature(self, request: Message) -> Message:
-        return {"signature": asdict(signature(request["source"], request["origin"]))}
+        return {"signature": asdict(trace_signature(request["source"], request["origin"]))}
 
     def _graph(self, request: Message) -> Message:
         return {"graph": asdict(tracing.trace(request["source"], request["origin"]))}
@@ -78,44 +78,46 @@ class Handler:
         precision = self._precision(request, live, expected)
         comparisons = [
             correctness.compare(spec.name, spec.dtype, tolerance, answer, precision[k] if precision else None)
-            for k, (spec, tolerance, answer) in enumerate(_answers(request["outputs"], expected, request["poison"]))
+            for k, (spec, tolerance, answer) in enumerate(
+                _pair_outputs(request["outputs"], expected, request["poison"])
+            )
         ]
         return {"comparisons": [asdict(replace(c, no_float64=expected.why)) for c in comparisons]}
 
     def _precision(self, request: Message, live: Live, expected: Expected) -> tuple[Precision, ...]:
         """Return own error and scale per output, over this seed and a few fixed ones; empty without float64 values."""
-        found = _measured(expected)
+        found = _measure_outputs(expected)
         key = (request["source"], request["values"])
         if found and key not in self._samples:
-            self._samples[key] = _sampled(request, live, expected)
-        return tuple(_joined(one, self._samples[key][k]) for k, one in enumerate(found))
+            self._samples[key] = _sample_precisions(request, live, expected)
+        return tuple(_merge(one, self._samples[key][k]) for k, one in enumerate(found))
 
     def _lint(self, request: Message) -> Message:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
         facts = lint_facts.gather(
             request["source"], request["origin"], Values(request["values"]), relaxed=bool(request["allow"])
         )
-        usable = [v.value for v in _HARD if _usable(request["source"], request["origin"], v)]
-        return {"findings": [found._asdict() for found in lint_runs.findings(facts, tolerance)], "usable": usable}
+        usable = [v.value for v in _HARD if _is_usable(request["source"], request["origin"], v)]
+        return {"findings": [found._asdict() for found in lint_runs.check_facts(facts, tolerance)], "usable": usable}
 
     def _input_facts(self, request: Message) -> Message:
         facts = input_facts.input_facts(request["source"], request["origin"])
         return {"facts": {name: asdict(fact) for name, fact in facts.items()}}
 
     def _derive(self, request: Message) -> Message:
-        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _Probe())]}
+        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _TorchProbe())]}
 
     def _live(self, request: Message) -> Live:
         key = (request["source"], request["seed"], request["values"])
         if key not in self._lives:
-            self._lives[key] = _drawn(request, request["seed"])
+            self._lives[key] = _instantiate(request, request["seed"])
         self._lives.move_to_end(key)
         while len(self._lives) > _KEPT:
             self._lives.popitem(last=False)
         return self._lives[key]
 
 
-def signature(source: str, origin: str) -> Signature:
+def trace_signature(source: str, origin: str) -> Signature:
     """Trace the signature on fake tensors; a forward that needs values is run for real if its inputs are small."""
     with tracing.fake_tensors():
         live = instantiate(source, origin)
@@ -131,7 +133,7 @@ def signature(source: str, origin: str) -> Signature:
     return tracing.signature_of(instantiate(source, origin))
 
 
-class _Probe:
+class _TorchProbe:
     """Runs reduced sources for `reduction`."""
 
     def cost(self, source: str, origin: str) -> Cost:
@@ -146,7 +148,7 @@ class _Probe:
         return tracing.cost_of(instantiate(source, origin))
 
     def run(self, source: str, origin: str, drawn: Values) -> None:
-        live = values.made(source, origin, drawn)
+        live = values.instantiate_drawn(source, origin, drawn)
         try:
             outputs = run(live, {name: t.clone() for name, t in live.tensors.items()})
         except Exception as error:
@@ -156,20 +158,20 @@ class _Probe:
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
 
-def _usable(source: str, origin: str, drawn: Values) -> bool:
+def _is_usable(source: str, origin: str, drawn: Values) -> bool:
     """Return whether the reference is defined on such inputs."""
     try:
-        _Probe().run(source, origin, drawn)
+        _TorchProbe().run(source, origin, drawn)
     except ProblemError:
         return False
     return True
 
 
-def _drawn(request: Message, seed: int) -> Live:
-    return values.made(request["source"], request["origin"], Values(request["values"]), seed)
+def _instantiate(request: Message, seed: int) -> Live:
+    return values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed)
 
 
-def _sampled(request: Message, live: Live, expected: Expected) -> tuple[tuple[Precision, ...], ...]:
+def _sample_precisions(request: Message, live: Live, expected: Expected) -> tuple[tuple[Precision, ...], ...]:
     """Return the precision of each output at further seeds.
 
     A small output gets many: a few elements say little about the reference's accuracy.
@@ -177,24 +179,24 @@ def _sampled(request: Message, live: Live, expected: Expected) -> tuple[tuple[Pr
     outputs = sum(t.numel() for t in expected.declared)
     work = sum(t.numel() for t in live.tensors.values()) + outputs
     seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), _SAMPLED_SEEDS)
-    samples = [_measured(expect(_drawn(request, _SAMPLED_FROM + k))) for k in range(seeds)]
+    samples = [_measure_outputs(expect(_instantiate(request, _SAMPLED_FROM + k))) for k in range(seeds)]
     return tuple(tuple(s[k] for s in samples if s) for k in range(len(expected.declared)))
 
 
-def _joined(first: Precision, others: tuple[Precision, ...]) -> Precision:
-    return functools.reduce(Precision.joined, others, first)
+def _merge(first: Precision, others: tuple[Precision, ...]) -> Precision:
+    return functools.reduce(Precision.merge, others, first)
 
 
-def _measured(expected: Expected) -> tuple[Precision, ...]:
+def _measure_outputs(expected: Expected) -> tuple[Precision, ...]:
     if expected.exact is None:
         return ()
     pairs = zip(expected.exact, expected.declared, strict=True)
-    return tuple(correctness.measure(array(exact), array(declared)) for exact, declared in pairs)
+    return tuple(correctness.measure(to_array(exact), to_array(declared)) for exact, declared in pairs)
 
 
-def _answers(
+def _pair_outputs(
     outputs: Sequence[Message], expected: Expected, poison: int
-) -> Iterator[tuple[TensorSpec, Tolerance, Answer]]:
+) -> Iterator[tuple[TensorSpec, Tolerance, OutputValues]]:
     """Yield each output of the kernel together with its expected values."""
     for position, output in enumerate(outputs):
         spec = TensorSpec(output["name"], output["dtype"], tuple(output["shape"]), TensorRole.OUTPUT)
@@ -203,10 +205,10 @@ def _answers(
             raise ProblemError(f"{spec.name} is {spec.shape}, but the reference gives {tuple(declared.shape)}.")
         got = values.read_raw(Path(output["path"]), spec)
         raw = values.to_bytes(got).reshape(-1, spec.itemsize)
-        answer = Answer(
-            got=array(got),
-            want=array(expected.exact[position] if expected.exact is not None else declared),
-            declared=array(declared) if expected.exact is not None else None,
+        answer = OutputValues(
+            got=to_array(got),
+            want=to_array(expected.exact[position] if expected.exact is not None else declared),
+            declared=to_array(declared) if expected.exact is not None else None,
             poison=(raw == poison).all(axis=1).reshape(spec.shape),
         )
         yield spec, Tolerance(output["atol"], output["rtol"], output["error_multiple"]), answer

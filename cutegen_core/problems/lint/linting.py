@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cutegen_core.judge.reference import Limits, LintRun, Reference
+from cutegen_core.judge.reference import LintRun, Reference, ReferenceLimits
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems.lint import baseline, sizes
@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 _LOOSE = 10.0
 _LOOSE_MULTIPLE = 64.0
 _SIGNED = (Values.LARGE_SCALE, Values.DENORMAL)
-LIMITS = Limits(seconds=60.0)
+LIMITS = ReferenceLimits(seconds=60.0)
 
 
 def at_a_glance(problem: Problem) -> tuple[Finding, ...]:
@@ -52,7 +52,7 @@ def lint(
         Reference(problem, Path(scratch), LIMITS, worker) as reference,
     ):
         progress("running the reference at a small size")
-        run = reference.lint(reference.typical())
+        run = reference.lint(reference.typical_workload())
         progress("looking at its sizes and its graph")
         found = [
             *_mended(at_a_glance(problem), reference),
@@ -93,7 +93,7 @@ def _mended(found: tuple[Finding, ...], reference: Reference) -> Iterator[Findin
 def _ran(problem: Problem, reference: Reference, run: LintRun) -> Iterator[Finding]:
     """What the worker found; values that another workload draws are no longer missing."""
     tested = problem.with_role(*TESTED)
-    where = f"workload {reference.typical().name}: "
+    where = f"workload {reference.typical_workload().name}: "
     caught = _caught(reference, tested) if any(rule in CHEATS for rule, _ in run.found) else frozenset()
     for rule, what in run.found:
         if rule in caught:
@@ -102,7 +102,7 @@ def _ran(problem: Problem, reference: Reference, run: LintRun) -> Iterator[Findi
             yield Finding(rule, where + what)
         elif not any(w.values in _SIGNED for w in tested):
             yield Finding(rule, where + what, _drawn(reference, run, Values.LARGE_SCALE))
-    floats = any("float" in t.dtype for t in reference.signature(reference.typical()).inputs)
+    floats = any("float" in t.dtype for t in reference.signature(reference.typical_workload()).inputs)
     if floats and all(w.values is Values.GIVEN for w in tested) and run.usable:
         yield Finding(
             "no-hard-values", "every test draws the values of get_inputs.", _drawn(reference, run, *run.usable)
@@ -121,7 +121,7 @@ def _drawn(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workloa
     values = next((v for v in wanted if v in run.usable), None)
     if values is None:
         return ()
-    sizes = reference.typical().sizes
+    sizes = reference.typical_workload().sizes
     return _with(reference.problem, Workload(values.value, WorkloadRole.EMULATOR, sizes, values))
 
 

@@ -48,7 +48,7 @@ def test_shapes(problem: Problem) -> Iterator[Finding]:
 
 def awkward(reference: Reference) -> Workload | None:
     """A test whose sizes are odd, as far as the reference takes them; None when it takes none."""
-    typical, varying = reference.typical(), _varying(reference.problem)
+    typical, varying = reference.typical_workload(), _varying(reference.problem)
     sizes = {**varying, **typical.sizes}
     odd = {name: _odd(sizes[name]) for name in varying}
     for names in (tuple(odd), *((name,) for name in odd)):
@@ -103,7 +103,7 @@ def _resized(
 
 def _varying(problem: Problem) -> Mapping[str, SizeValue]:
     """The file's own values of what a person would call its sizes; small numbers are strides, heads and the like."""
-    slots = problem_source.size_slots(problem_source.parse(problem.source, problem.origin))
+    slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
     values = {name: slots[name].value for name in sizes_of(problem)}
     return {n: value for n, value in values.items() if max(whole_numbers(value), default=0) >= _VARIES_FROM}
 

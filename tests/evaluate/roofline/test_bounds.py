@@ -23,7 +23,7 @@ MB = 1 << 20
 
 
 def traced(source):
-    return tracing.trace(source, "here"), worker.signature(source, "here")
+    return tracing.trace(source, "here"), worker.trace_signature(source, "here")
 
 
 def forward(body, inputs, sizes="n = 1024", **more):

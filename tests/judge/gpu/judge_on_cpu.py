@@ -62,9 +62,9 @@ class _Answers(Answers):
         _take_memory("compare")
         return super().compare_first(poison)
 
-    def slips(self, timed):
+    def find_slips(self, timed):
         _take_memory("check")
-        return super().slips(timed)
+        return super().find_slips(timed)
 
 
 def _allocate(specs):
@@ -79,7 +79,7 @@ def _seen(spec, buffer):
 
 def _instantiate(draw, index=0):
     _take_memory("prepare")
-    return values.made(draw.source, draw.origin, draw.values, draw.seed + index)
+    return values.instantiate_drawn(draw.source, draw.origin, draw.values, draw.seed + index)
 
 
 def _adopt(specs, fds):
@@ -97,14 +97,14 @@ def _without_a_device() -> None:
     torch.cuda.synchronize = lambda: None
     worker.Meter = lambda stream, l2_bytes: SimpleNamespace(flush=SimpleNamespace(nbytes=4 * l2_bytes))
     worker.Answers = _Answers
-    sets.count = lambda specs, wanted, free: min(wanted + 1, MOST_SETS)
+    sets.count_sets = lambda specs, wanted, free: min(wanted + 1, MOST_SETS)
     sets.allocate, sets.instantiate, sets.adopt = _allocate, _instantiate, _adopt
 
 
 def main() -> None:
     """Entry point."""
     _without_a_device()
-    made = {"owner": worker.eager, "compiler": worker.compiler}[sys.argv[1]]
+    made = {"owner": worker.make_owner, "compiler": worker.make_compiler}[sys.argv[1]]
     serve(made(inherited_descriptors()).handle)
 
 

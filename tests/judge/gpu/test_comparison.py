@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import Answer
+from cutegen_core.judge.correctness import OutputValues
 from cutegen_core.judge.gpu import comparison
-from cutegen_core.judge.gpu.comparison import Elements, Rule
+from cutegen_core.judge.gpu.comparison import Elements, OutputRule
 from cutegen_core.records.problem import Tolerance
 
 POISON = 0xFF
@@ -23,13 +23,13 @@ def both(got, want, declared, dtype, tolerance=TOLERANCE):
     """The CPU's verdict and the GPU's formula's on the same tensors."""
     raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
     array = [None if t is None else (t.double() if t.is_floating_point() else t).numpy() for t in (got, want, declared)]
-    answer = Answer(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())
+    answer = OutputValues(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())
     precision = None
     if declared is not None:
         precision = correctness.measure(answer.want, answer.declared)
         assert comparison.measure(want, declared) == precision
     flat = Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
-    rule = Rule(dtype, tolerance, precision)
+    rule = OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
     return correctness.compare("out", dtype, tolerance, answer, precision), there
 
@@ -94,8 +94,8 @@ def test_only_part_of_a_large_output_is_described(monkeypatch):
 def test_of_long_rows_too_only_a_part_leaves_the_device(monkeypatch, shape):
     monkeypatch.setattr(comparison, "_LOOKED_AT", 64)
     sizes = []
-    described = correctness.described
-    monkeypatch.setattr(correctness, "described", lambda *a: sizes.append(a[1].size) or described(*a))
+    describe_mismatch = correctness.describe_mismatch
+    monkeypatch.setattr(correctness, "describe_mismatch", lambda *a: sizes.append(a[1].size) or describe_mismatch(*a))
     want = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     got = want.float()
     got[..., 200:210] = 0.0

@@ -108,7 +108,7 @@ def test_memory_that_runs_out_on_the_way_is_the_machines_fault_and_the_next_tria
     judge.compare()
     run_out_in(operation)
     with pytest.raises(MachineError, match=r"ran out of memory: .+; close other programs on the GPU"):
-        judge.check([]) if operation == "check" else judge.guards()
+        judge.check([]) if operation == "check" else judge.check_guards()
     run_out_in()
     assert wrong_of_a_right_kernel(judge, prepare(judge)) == 0
 

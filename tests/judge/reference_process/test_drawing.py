@@ -34,9 +34,9 @@ def elsewhere():
 
 @pytest.mark.parametrize("drawn", list(Values))
 def test_values_are_the_same_whatever_the_default_device_is(drawn, request):
-    here = values.made(SOURCE, "here", drawn, 3).tensors
+    here = values.instantiate_drawn(SOURCE, "here", drawn, 3).tensors
     request.getfixturevalue("elsewhere")
-    there = values.made(SOURCE, "here", drawn, 3).tensors
+    there = values.instantiate_drawn(SOURCE, "here", drawn, 3).tensors
     for name, tensor in here.items():
         assert (there[name].device.type, there[name].dtype) == ("cpu", tensor.dtype)
         assert torch.equal(there[name], tensor), name

@@ -30,7 +30,7 @@ def test_a_reference_that_converts_has_an_error_of_its_own(tmp_path: Path):
     problem = Problem("product", "product", SOURCE, "here", (Workload("small", WorkloadRole.EMULATOR),))
     workload = problem.workloads[0]
     with Reference(problem, tmp_path) as reference:
-        files = reference.inputs(workload, 7)
+        files = reference.write_inputs(workload, 7)
         a, b = (np.frombuffer(path.read_bytes(), np.float16).reshape(spec.shape) for spec, path in files.items())
         backwards = (a[:, ::-1].astype(np.float32) @ b[:, ::-1].astype(np.float32).T).astype(np.float32)
         output = tmp_path / "out"

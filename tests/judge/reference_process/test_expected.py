@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from cutegen_core.judge.gpu.answers import Answers, Output
+from cutegen_core.judge.gpu.answers import Answers, JudgedOutput
 from cutegen_core.judge.gpu.sets import BufferSet
-from cutegen_core.judge.reference import Limits, Reference
+from cutegen_core.judge.reference import Reference, ReferenceLimits
 from cutegen_core.judge.reference_process import values
 from cutegen_core.judge.reference_process.expected import expect
 from cutegen_core.judge.reference_process.live import instantiate, out_of_memory
@@ -53,9 +53,9 @@ def judged(tmp_path):
     def judge(text):
         problem = Problem("p", "p", text, "here", (Workload("small", WorkloadRole.EMULATOR),))
         (workload,) = problem.workloads
-        with Reference(problem, tmp_path, Limits(seconds=60.0)) as reference:
-            live = values.made(text, "here", Values.GIVEN, 3)
-            reference.inputs(workload, 3)
+        with Reference(problem, tmp_path, ReferenceLimits(seconds=60.0)) as reference:
+            live = values.instantiate_drawn(text, "here", Values.GIVEN, 3)
+            reference.write_inputs(workload, 3)
             values.write_raw(torch.relu(live.tensors["x"]), tmp_path / "out")
             (output,) = reference.signature(workload).outputs
             return reference.compare(workload, 3, {output: tmp_path / "out"})
@@ -78,14 +78,14 @@ def test_the_cpus_judge_says_that_float64_was_not_possible(judged):
 
 def sets_of(text, count):
     """Sets of CPU tensors whose outputs are right."""
-    made = [values.made(text, "here", Values.GIVEN, seed) for seed in range(count)]
+    made = [values.instantiate_drawn(text, "here", Values.GIVEN, seed) for seed in range(count)]
     return made[0], [BufferSet({}, {"x": m.tensors["x"], "out": torch.relu(m.tensors["x"])}) for m in made]
 
 
 def test_the_gpus_judge_says_so_too_whichever_set_it_was():
     fails = "assert not (x == 7.0).any(), 'no sevens in double'"
     live, sets = sets_of(source("float64", fails), 3)
-    outputs = (Output("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    outputs = (JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
     assert [c.no_float64 for c in Answers(live, sets, outputs).compare_first(0xFF)] == [""]
     sets[1].tensors["x"][5, 5] = sets[1].tensors["out"][5, 5] = 7.0
     (found,) = Answers(live, sets, outputs).compare_first(0xFF)
@@ -94,7 +94,7 @@ def test_the_gpus_judge_says_so_too_whichever_set_it_was():
 
 def test_the_gpus_judge_gives_no_verdict_without_memory():
     live, sets = sets_of(source("float64", HUNGRY), 2)
-    outputs = (Output("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    outputs = (JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
     with pytest.raises(RuntimeError) as ended:
         Answers(live, sets, outputs).compare_first(0xFF)
     assert out_of_memory(ended.value)

@@ -115,7 +115,7 @@ def test_every_variant_is_right_on_awkward_shapes(
     own, awkward = CASES[case].workloads
     with Reference(CASES[case], tmp_path) as reference:
         variants = propose(reference.graph(own), reference.signature(own), "case")
-        signature, inputs = reference.signature(awkward), reference.inputs(awkward, 1)
+        signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
         for variant in variants:
             kernel = kernel_file.parse(variant.source)
             assert screen(kernel) == ()
