@@ -207,7 +207,7 @@ def test_the_same_seed_gives_the_same_values_and_another_seed_others(loaded, wor
     workload = problem.workloads[0]
     first, second = (Reference(problem, tmp_path / n, worker=worker) for n in ("a", "b"))
     files = [
-        {spec.name: path.read_bytes() for spec, path in r.inputs(workload, seed).items()}
+        {spec.name: path.read_bytes() for spec, path in r.write_inputs(workload, seed).items()}
         for r, seed in ((first, 3), (second, 3), (second, 4))
     ]
     assert files[0] == files[1]

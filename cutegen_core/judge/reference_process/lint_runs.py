@@ -6,7 +6,7 @@ Numpy only; the reference worker runs the reference and passes its outputs in. T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -163,8 +163,8 @@ def _find_cheats(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> 
 
 
 def _check_independence(
-    output: ObservedOutput, facts: Facts, *, passes_other: bool, passes: Any
-) -> Iterator[BrokenRule]:  # noqa: ANN401
+    output: ObservedOutput, facts: Facts, *, passes_other: bool, passes: Callable[[Array], bool]
+) -> Iterator[BrokenRule]:
     if passes_other:
         yield BrokenRule("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
         return
