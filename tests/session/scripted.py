@@ -23,6 +23,7 @@ from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
 from cutegen_core.records.problem import Problem, Signature, Workload
 from cutegen_core.records.trial import (
+    LAWS,
     Correctness,
     Diagnostic,
     KernelResources,
@@ -77,18 +78,15 @@ class ScriptedEvaluator:
         watch = watch or Quiet()
         watch.started(Stage.TEST)
         watch.ended(result)
-        marks = (Mark.NOT_TIMED,) if passed else ()
-        return Trial(
-            candidate.key,
-            status,
-            (result,),
-            "cpu",
-            message="" if passed else "as scripted",
-            diagnostics=(Diagnostic(1, "error", "as scripted", "nvrtc"),),
-            correctness=Correctness("cpu", (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
-            resources=Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ()),
-            marks=marks,
-        )
+        evidence = {
+            "message": "as scripted",
+            "diagnostics": (Diagnostic(1, "error", "as scripted", "nvrtc"),),
+            "correctness": Correctness("cpu", (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
+            "resources": Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ()),
+            "marks": (Mark.NOT_TIMED,),
+        }
+        lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
+        return Trial(candidate.key, status, (result,), "cpu", **lawful)
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         raise AssertionError("not scripted")
