@@ -1,7 +1,7 @@
-"""Hunk ablation: what each hunk of a change is worth, found by trying the change without it, and it alone.
+"""Measure the worth of each hunk of a change: try the change without the hunk, and the hunk alone.
 
-With a GPU each variant is timed in turns with the unchanged kernel, so a row says how much of it was bought by what.
-Without one the rows hold right or wrong and what the compiler spends.
+With a GPU, each variant is timed in turns with the unchanged kernel, so a row shows how much of the gain its hunks
+give. Without a GPU, the rows show whether a variant is right and which resources it needs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_HUNKS = 8
 
 @dataclass(frozen=True)
 class AblationRow:
-    """The change with only some of its hunks.
+    """Result of the change with only some of its hunks.
 
     Attributes:
-        kept: numbers of the hunks, from 1; none is the kernel before the change.
-        spent: verdict, resources and, on a GPU, latency and the word against the kernel before the change.
+        kept: numbers of the hunks, from 1; empty for the kernel before the change.
+        spent: verdict, resources and, on a GPU, latency and the comparison with the kernel before the change.
     """
 
     kept: tuple[int, ...]
@@ -35,7 +35,7 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class AblationTable:
-    """All variants that were tried: nothing, everything, everything but one, one alone.
+    """Results of all variants: no hunk, all hunks, all but one, one alone.
 
     Attributes:
         titles: of the hunks, "line 38, +6 -1".
@@ -45,15 +45,16 @@ class AblationTable:
     rows: tuple[AblationRow, ...]
 
     def row(self, *kept: int) -> AblationRow | None:
+        """Return the row with these hunks, or None if it was not tried."""
         return next((row for row in self.rows if row.kept == kept), None)
 
 
 def ablate(evaluator: CandidateEvaluator, before: str, after: str, seed: int, watch: Watch) -> AblationTable:
-    """Tries the variants of a change, two more than twice its hunks at most.
+    """Try the variants of a change, at most twice its hunks plus two.
 
     Raises:
         UsageError: the change has fewer than two hunks, or more than MAX_HUNKS.
-        StoppedError: the person stopped it.
+        StoppedError: the user stopped it.
     """
     pieces = hunks.split(before, after)
     if not 2 <= len(pieces) <= MAX_HUNKS:
@@ -72,7 +73,7 @@ def ablate(evaluator: CandidateEvaluator, before: str, after: str, seed: int, wa
 
 
 def _variants(pieces: tuple[Hunk, ...]) -> Iterator[tuple[int, ...]]:
-    """Nothing, everything, everything but one, one alone; each once."""
+    """Yield no hunk, all hunks, all but one, one alone; each variant once."""
     numbers = tuple(piece.number for piece in pieces)
     wanted = [(), numbers, *(tuple(n for n in numbers if n != out) for out in numbers), *((n,) for n in numbers)]
     yield from dict.fromkeys(wanted)

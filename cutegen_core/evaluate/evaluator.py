@@ -1,10 +1,10 @@
-"""A candidate taken through the stages: PATCH, COMPILE, TEST, BENCHMARK. The first failing stage ends the trial.
+"""Take a candidate through the stages PATCH, COMPILE, TEST and BENCHMARK. The first failing stage ends the trial.
 
-1. PATCH: the kernel file is parsed, its plan resolved for every workload, its limits checked.  (`evaluation.preparing`)
-2. COMPILE: NVRTC for the target and the executor's own builds, side by side; then the plan's arguments are checked.
-3. TEST: every small workload runs on the executor and is judged by the reference.                (`evaluation.testing`)
-4. BENCHMARK: the problem's own size, judged whole, then timed against baselines.                  (`evaluation.timing`)
-5. PROFILE: on request only (`Evaluator.profile`); a trial says so.
+1. PATCH: parse the kernel file, resolve its plan for every workload, check its limits. (`stages.preparing`)
+2. COMPILE: NVRTC for the target and the executor's own builds, in parallel; then check the plan's arguments.
+3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`)
+4. BENCHMARK: judge the problem's own size as a whole, then time it against baselines. (`stages.timing`)
+5. PROFILE: only on request (`Evaluator.profile`); the trial notes that.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from cutegen_core.records.trial import (
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Everything a trial of one problem needs. Not for two trials at once: the reference worker is one process.
+    """Everything that a trial of one problem needs. Run one trial at a time: the reference worker is one process.
 
     Attributes:
         keep: stores a blob and returns its key (cubin and SASS).
-        timer: measures speed; None where nothing can be timed.
+        timer: measures speed; None if nothing can be timed.
         run_timeout_s: wall-clock limit of one run of the candidate on one workload.
     """
 
@@ -70,7 +70,7 @@ class Evaluator:
 
     @property
     def can_profile(self) -> bool:
-        """Whether `profile` has a chance."""
+        """Whether the executor runs on a GPU, which `profile` needs."""
         return self.executor.measures_speed
 
     def signature(self, workload: Workload) -> Signature:
@@ -83,11 +83,11 @@ class Evaluator:
 
     @property
     def peaks(self) -> Peaks | None:
-        """What the device was measured to do at best, None where that was not measured."""
+        """Best rates measured on the device, None if they were not measured."""
         return peaks.load(self.device) if self.executor.measures_speed else None
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
-        """Runs the profiler on a candidate that passed.
+        """Profile a candidate that passed.
 
         Raises:
             MachineError: there is no profiler, or it may not read the counters; the message says what to do.
@@ -108,13 +108,13 @@ class Evaluator:
         best: Candidate | None = None,
         rough: bool = False,
     ) -> Trial:
-        """Takes the candidate through the stages.
+        """Take the candidate through the stages.
 
         Args:
             best: a kernel that passed, to be timed in turns with the candidate.
-            seed: of the inputs; use a fresh one unless replaying.
-            rough: only an order of candidates is wanted: no baselines, no second measurement.
-            thorough: look for memory errors and races, too, where the executor leaves that out of ordinary trials.
+            seed: of the inputs; use a fresh one except for a replay.
+            rough: measure only enough to rank candidates: no baselines, no second measurement.
+            thorough: also look for memory errors and races if the executor skips that in ordinary trials.
 
         Raises:
             MachineError: the machine failed; there is no verdict.
@@ -171,7 +171,7 @@ class _Run:
         self._end(StageResult(stage, StageStatus.SKIPPED, 0.0, note))
 
     def trial(self, failure: Failure | None) -> Trial:
-        """The finished record."""
+        """Return the finished record."""
         executor = self.evaluator.executor.name
         return Trial(
             candidate=self.candidate.key,
@@ -231,7 +231,7 @@ class _Run:
     # ---- small things
 
     def _best(self) -> Contender | Untimed | None:
-        """The kernel to be timed beside the candidate, or why it cannot be although it passed before."""
+        """Return the kernel to time in turns with the candidate, or why it can no longer be built."""
         evaluator = self.evaluator
         if self.best is None:
             return None
@@ -259,7 +259,7 @@ class _Run:
         return "from cache" if stage is Stage.COMPILE and self.resources and self.resources.cached else ""
 
     def _no_float64(self) -> str:
-        """Why some output was judged without the reference in float64, "" where all were judged with it."""
+        """Return why an output was judged without the reference in float64, "" if all were judged with it."""
         return next((c.no_float64 for v in self.verdicts for c in v.comparisons if c.no_float64), "")
 
     def _end(self, result: StageResult) -> None:

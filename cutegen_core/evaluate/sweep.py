@@ -1,8 +1,8 @@
-"""TUNE: every combination of the parameters a kernel declares, through the stages, no model needed.
+"""Tune: take every combination of a kernel's declared parameters through the stages; needs no model.
 
-With a GPU the measured latency decides: each combination is timed in turns with the defaults, and only one that is
-FASTER than they are can replace them. Without a GPU only right or wrong and what the compiler spends are known: then
-fewest spills, then highest occupancy, then fewest registers decide. The defaults win ties, and the table says so.
+With a GPU, measured latency decides: each combination is timed in turns with the defaults, and only one that is FASTER
+can replace them. Without a GPU, only correctness and resources are known: the fewest spills, then the highest
+occupancy, then the fewest registers decide. The defaults win ties; the table names the criterion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMED = "measured latency, each timed in turns with the defaults"
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One combination, with the numbers of `variant.Spent`; `word` is against the defaults."""
+    """Result of one combination, with the numbers of `variant.VariantResult`; `word` compares it with the defaults."""
 
     params: Mapping[str, int | float]
     status: Status
@@ -40,11 +40,11 @@ class SweepRow:
 
 @dataclass(frozen=True)
 class SweepTable:
-    """All combinations that were tried, the default first.
+    """Results of all combinations, the defaults first.
 
     Attributes:
-        left_out: combinations beyond the limit.
-        decided_by: what the choice rests on.
+        left_out: number of combinations beyond the limit.
+        decided_by: the criterion of the choice.
     """
 
     rows: tuple[SweepRow, ...]
@@ -54,10 +54,10 @@ class SweepTable:
 
 
 def sweep(evaluator: CandidateEvaluator, base: Candidate, seed: int, watch: Watch) -> tuple[SweepTable, str]:
-    """Tries every combination; returns the table and the source with the chosen parameters as defaults.
+    """Try every combination; return the table and the source with the chosen parameters as defaults.
 
     Raises:
-        StoppedError: the person stopped it.
+        StoppedError: the user stopped it.
     """
     kernel = parse(base.source)
     default = kernel.defaults()
@@ -77,14 +77,14 @@ def sweep(evaluator: CandidateEvaluator, base: Candidate, seed: int, watch: Watc
 
 
 def describe(table: SweepTable) -> str:
-    """The outcome as an idea line."""
+    """Return the result as an idea line."""
     passed = sum(row.status is Status.PASSED for row in table.rows)
     choice = _words(table.rows[table.chosen].params) or "nothing declared"
     return f"tune: {choice} ({passed} of {len(table.rows)} combinations passed)"
 
 
 def with_params(kernel: KernelFile, params: Mapping[str, int | float]) -> str:
-    """The kernel file with these values as defaults."""
+    """Return the kernel file with these values as defaults."""
     text = kernel.text
     for name, value in params.items():
         if kernel.defaults()[name] != value:
@@ -93,7 +93,7 @@ def with_params(kernel: KernelFile, params: Mapping[str, int | float]) -> str:
 
 
 def _choose(rows: Sequence[SweepRow]) -> int:
-    """The best row's position; the defaults, which come first, win ties."""
+    """Return the position of the best row; the defaults come first and win ties."""
     own = rows[0].latency_ms
     if own is None and all(row.latency_ms is None for row in rows):
         return max(range(len(rows)), key=lambda i: (_merit(rows[i]), -i))

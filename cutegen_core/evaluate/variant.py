@@ -1,4 +1,4 @@
-"""One of several variants of a kernel, tried for comparison: what came of it, in the few numbers a table shows."""
+"""Summarise the trial of a variant in the few numbers that a comparison table shows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cutegen_core.records.trial import Status, Trial
 
 @dataclass(frozen=True)
 class Spent:
-    """The outcome of one variant.
+    """Result of one variant.
 
     Attributes:
-        registers, spill_bytes: the most of any kernel, the sum of all.
-        occupancy: the lowest over all workloads' launches, 0 to 1.
-        latency_ms: median on the problem's own size, None where nothing was timed.
-        word: against the kernel it was timed in turns with.
+        registers, spill_bytes: largest of any kernel, sum over all kernels.
+        occupancy: lowest over all workloads' launches, 0 to 1.
+        latency_ms: median on the problem's own size, None if nothing was timed.
+        word: comparison with the kernel timed in turns with it.
     """
 
     status: Status
@@ -30,7 +30,7 @@ class Spent:
 
 
 def spent(trial: Trial) -> Spent:
-    """The numbers of a trial."""
+    """Return the numbers of a trial."""
     resources = trial.resources
     if resources is None:
         return Spent(trial.status, trial.message)
@@ -48,7 +48,7 @@ def spent(trial: Trial) -> Spent:
 
 
 class OnlyStops(Quiet):
-    """The stages of a variant are not the step's own; only stopping is passed on."""
+    """Watch that hides the stages of a variant, which are not the step's own, and passes on only a stop."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

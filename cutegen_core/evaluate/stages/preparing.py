@@ -1,8 +1,8 @@
-"""PATCH and COMPILE: from the text of a kernel file to something an executor can run, with what it costs.
+"""PATCH and COMPILE: turn the text of a kernel file into builds that an executor can run, and list their resources.
 
-1. `planned`: the file is parsed and screened, and its launch plan resolved for every workload.
-2. `compiled`: NVRTC for the target and the executor's own builds, side by side; the plan's arguments are held against
-   what was compiled, so that a wrong count or type is found before anything runs.
+1. `plan_candidate` parses and screens the file, and resolves its launch plan for every workload.
+2. `compile_candidate` runs NVRTC for the target and the executor's own builds in parallel, and checks the plan's
+   arguments against the compiled kernels, so that a wrong count or type is found before anything runs.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Compiled:
     """A candidate ready to run.
 
     Attributes:
-        machine: NVIDIA's compiler's result.
-        plain, checked: the executor's builds, without and with what finds memory errors and races.
-        hints: the compilers' messages and doubtful arguments; none of them ended the trial.
+        machine: result of NVIDIA's compiler.
+        plain, checked: the executor's builds, without and with the detection of memory errors and races.
+        hints: compiler messages and doubtful arguments; none of them ended the trial.
     """
 
     machine: CompileResult
@@ -62,7 +62,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Refused:
-    """A compile that ended the trial, with what there is to show nevertheless."""
+    """A compilation that ended the trial, with the evidence to show."""
 
     failure: Failure
     log: str
@@ -71,7 +71,7 @@ class Refused:
 
 
 def planned(source: str, problem: Problem, reference: Reference, device: Device) -> Planned | Failure:
-    """Parses, screens and plans; a file that is refused is a value."""
+    """Parse, screen and plan; a refused file is a value, not an exception."""
     try:
         kernel = parse(source)
         params = kernel.defaults()
@@ -88,7 +88,7 @@ def planned(source: str, problem: Problem, reference: Reference, device: Device)
 def compiled(
     plan: Planned, compiler: Compiler, executor: Executor, device: Device, keep: Callable[[str | bytes], str]
 ) -> Compiled | Refused:
-    """Compiles and builds at the same time; `keep` stores cubin and SASS.
+    """Compile and build in parallel; `keep` stores cubin and SASS.
 
     Raises:
         MachineError: a compiler failed, not the candidate.
@@ -112,7 +112,7 @@ def compiled(
         return Refused(failure, machine.log, hints, resources)
     for built in (checked, plain):
         if built.status is not Status.PASSED:
-            # NVIDIA's compiler took the file, so what the executor's own build cannot take is not the file's fault
+            # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
             status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
             failure = Failure(status, built.message, built.diagnostics)
             return Refused(failure, f"{machine.log}\n{built.log}", hints, resources)
@@ -122,9 +122,9 @@ def compiled(
 def built_again(
     source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device
 ) -> tuple[Planned, Built] | Failure:
-    """A kernel that passed before, ready to run once more; as a rule all of it comes from caches.
+    """Build a kernel that passed before, to run it once more; usually everything comes from caches.
 
-    Failure where the tools, the target or the problem have changed since and it no longer builds.
+    Returns a failure if the tools, the target or the problem have changed and it no longer builds.
     """
     plan = planned(source, problem, reference, device)
     if isinstance(plan, Failure):
@@ -136,14 +136,14 @@ def built_again(
 
 
 def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnostic, ...]:
-    """Relaxations the kernel claims and the problem does not allow."""
+    """Return an error if the kernel declares relaxations that the problem does not allow."""
     extra = [name for name in kernel.numerics.allow if name not in problem.allow]
     message = f"[numerics] allow: the problem {problem.name} does not allow {', '.join(extra)}"
     return (Diagnostic(1, "error", message, "plan"),) if extra else ()
 
 
 def _arguments(plans: Mapping[str, LaunchPlan], resources: Resources) -> tuple[tuple[Diagnostic, ...], Failure | None]:
-    """Doubts about the arguments of any workload, each once, and the first workload's errors."""
+    """Return the doubts about the arguments of all workloads, each once, and the first workload's errors."""
     doubts: dict[Diagnostic, None] = {}
     for name, plan in plans.items():
         found = check_arguments(plan, resources.kernels)

@@ -1,4 +1,4 @@
-"""PROFILE, when somebody wants it: the profiler on one run of a candidate, at the problem's own size if that fits."""
+"""PROFILE, on request: run the profiler on one run of a candidate, at the problem's own size if that fits."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from cutegen_core.records.performance import Profile
 from cutegen_core.records.problem import Problem, TensorSpec, Workload, WorkloadRole
 
 LARGEST_BYTES = 2 << 30
-"""Tensors of a profiled workload; inputs travel as files, and ncu replays each kernel some thirty times."""
+"""Limit on the tensors of a profiled workload: inputs travel as files, and ncu replays each kernel about 30 times."""
 
 
 def profiled(
     source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device,
     seed: int, watch: Watch,
 ) -> Profile:  # fmt: skip
-    """Profiles a kernel file that passed before.
+    """Profile a kernel file that passed before.
 
     Raises:
         MachineError: there is no profiler, or it may not read the counters; the message says what to do.
-        StoppedError: the person stopped it.
+        StoppedError: the user stopped it.
     """
     again = preparing.built_again(source, problem, reference, executor, compiler, device)
     if isinstance(again, Failure):
@@ -65,7 +65,7 @@ def _spec(
 
 
 def _workload(problem: Problem, reference: Reference) -> Workload:
-    """The problem's own size, or the largest one below it whose tensors are not too many bytes."""
+    """Return the problem's own size, or the largest workload that fits into LARGEST_BYTES."""
     own = problem.with_role(WorkloadRole.BENCHMARK)
     sizes = {w.name: sum(t.nbytes for t in reference.signature(w).tensors) for w in problem.workloads}
     fitting = [w for w in own if sizes[w.name] <= LARGEST_BYTES]

@@ -1,13 +1,13 @@
-"""TEST: the candidate on every small workload, judged by the reference.
+"""TEST: run the candidate on every small workload; the reference judges the outputs.
 
-1. Inputs come from the reference worker, by seed.
-2. The smallest workloads run once with what finds memory errors and races, and are judged like any other run: a kernel
-   that notices the watching and does nothing must not come through.
-3. Each workload runs twice, over differently poisoned outputs and, where the executor has thread orders, in two of
-   them; the expected values come into being only after the first run. Both must agree bit for bit, or the kernel
-   declares that they need not and both are judged.
-4. A launch that none of these workloads makes is known only by what it does at the problem's own size; an executor
-   that does not run that says so.
+1. The reference worker generates the inputs from a seed.
+2. The smallest workloads run once with detection of memory errors and races. These runs are also judged, so that a
+   kernel which notices the instrumentation and does nothing fails.
+3. Each workload runs twice, over different poison in the outputs and, if the executor has thread orders, in two orders;
+   the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
+   declares itself nondeterministic; then both are judged.
+4. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
+   that size reports it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAN_POISON = 0xFF
 
 
 def other_poison(seed: int) -> int:
-    """Another fill byte, which a kernel cannot know beforehand: every float is a large finite number."""
+    """Return another fill byte, which a kernel cannot predict: every float is a large finite number."""
     return 0x41 + seed % 0x1E
 
 
@@ -39,8 +39,8 @@ class Testing:
     """The TEST stage of one trial.
 
     Attributes:
-        instrumented: also run what finds memory errors and races.
-        verdicts: one per run, in order; the last is the failed one when `run` returns a failure.
+        instrumented: also run the builds that detect memory errors and races.
+        verdicts: one per run, in order; the last one failed if `run` returns a failure.
     """
 
     problem: Problem
@@ -55,7 +55,7 @@ class Testing:
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
 
     def run(self) -> Failure | None:
-        """Every workload, the instrumented runs of each before its plain ones."""
+        """Test every workload; its instrumented run comes before its plain ones."""
         scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.reference.scratch))
         try:
             with self.executor.open(self.compiled.plain) as execute:
@@ -86,13 +86,13 @@ class Testing:
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
             return Failure(ran.status, ran.message)
-        if not self.executor.ordered:  # a GPU's sanitizer keeps the outputs to itself
+        if not self.executor.ordered:  # compute-sanitizer does not return the outputs
             self._record(workload, "checked", "random", ran)
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
 
     def _never_launched(self) -> Failure | None:
-        """A launch `when` keeps for the problem's own size, which this executor does not run."""
+        """Return a failure if a launch occurs only at the problem's own size, which this executor does not run."""
         made = {
             launch.line
             for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)

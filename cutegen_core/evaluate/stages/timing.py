@@ -1,7 +1,7 @@
-"""BENCHMARK: the candidate at the problem's own size, judged whole and timed beside the best kernel and its baselines.
+"""BENCHMARK: judge the candidate at the problem's own size and time it in turns with the best kernel and baselines.
 
-The timer does the work (`measurement.timer`). Here its answer becomes part of the trial: verdicts, bounds, marks, and
-SUSPECT for what is faster than the counted work allows.
+The timer does the work (`timing.timer`). This stage adds its result to the trial: verdicts, bounds, marks, and SUSPECT
+for a kernel that is faster than the counted work allows.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Contender:
     built: Built
 
     def entry(self, workload: Workload) -> Entry:
+        """Return the kernel as an entry of a contest on this workload."""
         assert self.built.path is not None
         return Entry(self.built.path.read_bytes(), program_of(self.built, self.planned.plans[workload.name]))
 
@@ -38,11 +39,12 @@ class Timing:
     """The BENCHMARK stage of one trial.
 
     Attributes:
-        best: timed in turns with the candidate; why it cannot be; None where there is none or it is the candidate.
-        peaks: of the device; without them there are no bounds, and nothing is SUSPECT.
-        rough: only an order of candidates is wanted: no baselines, no second process.
-        workloads: what was measured so far.
-        note: why nothing was measured, "" where something was.
+        best: kernel to be timed in turns with the candidate, or why it cannot be; None if there is none or it is the
+            candidate.
+        peaks: of the device; None disables bounds and the SUSPECT check.
+        rough: measure only enough to rank candidates: no baselines, no second process.
+        workloads: measurements so far.
+        note: why nothing was measured, "" if something was.
     """
 
     problem: Problem
@@ -61,7 +63,7 @@ class Timing:
     note: str = ""
 
     def run(self) -> Failure | None:
-        """Every workload of the problem's own size, in order; the first that is wrong or SUSPECT ends the trial."""
+        """Measure every benchmark workload in order; the first that is wrong or SUSPECT ends the trial."""
         for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
             pause(self.watch)
             self.watch.say(f"workload {workload.name}")
@@ -91,7 +93,7 @@ class Timing:
         return self._bounded(workload, performance)
 
     def _bounded(self, workload: Workload, performance: WorkloadPerformance) -> Failure | None:
-        """Adds the bounds; what beats the compulsory one is SUSPECT, what beats every baseline by far is marked."""
+        """Add the bounds; return a SUSPECT failure below the compulsory bound, mark CONFIRM far above all baselines."""
         if self.peaks:
             signature, graph = self.reference.signature(workload), self.reference.graph(workload)
             source, allow = self.reference.source(workload), self.problem.allow

@@ -1,4 +1,4 @@
-"""Who follows a trial while it runs, and how a stage says that the trial is over."""
+"""Interface to follow a trial while it runs, and the verdict by which a stage ends it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Watch(Protocol):
     def ended(self, result: StageResult) -> None: ...
 
     def say(self, text: str) -> None:
-        """A short line under the running stage."""
+        """Show a short line under the running stage."""
 
     def stopped(self) -> bool:
-        """True when the person wants the work abandoned."""
+        """Return True once the user wants the work abandoned."""
 
 
 class Quiet:
-    """Nobody is watching."""
+    """Watch that shows nothing and never stops."""
 
     def started(self, stage: Stage) -> None: ...
 
@@ -37,14 +37,14 @@ class Quiet:
 
 
 def pause(watch: Watch) -> None:
-    """A point at which work can be abandoned; StoppedError when the person wants that."""
+    """Raise StoppedError if the user wants the work abandoned; called wherever that is possible."""
     if watch.stopped():
         raise StoppedError("stopped by the person")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The verdict that ends a trial early."""
+    """Verdict that ends a trial early."""
 
     status: Status
     message: str

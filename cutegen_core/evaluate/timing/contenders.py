@@ -1,7 +1,7 @@
-"""Who takes part in a measurement: kernels in runners, and the reference as eager and compiled PyTorch runs it.
+"""Contenders of a measurement: kernels in runner processes, and the reference in eager and compiled PyTorch.
 
-Each has a name and does one round at a time. A kernel that fails is an answer of the runner, a baseline that cannot be
-measured an `Untimed`; both arrive here as `Dropped`.
+Each has a name and measures one round at a time. A failing kernel is an answer of its runner, a baseline that cannot be
+measured an untimed round; both become a `Dropped` here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Taken:
 
 
 class Dropped(Exception):  # noqa: N818 - an outcome, not a fault
-    """A contender that cannot be measured (any more)."""
+    """Outcome of a contender that cannot be measured, or no longer."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -41,25 +41,25 @@ class Contender(Protocol):
     name: str
 
     def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
-        """One sample of each set in `order`; Dropped when there are none."""
+        """Measure one sample of each set in `order`; raises Dropped if there are none."""
 
 
 class Kernel:
-    """A compiled kernel in a runner of its own; `close` ends it."""
+    """A compiled kernel in its own runner process; `close` ends it."""
 
     def __init__(self, name: str, runner: RunnerProcess) -> None:
         self.name = name
         self.runner = runner
 
     def load(self, entry: Entry, sets: judge_device.Sets) -> None:
-        """Gives it the kernel and the memory; Dropped when its scratch does not fit."""
+        """Load the kernel and map the memory; raises Dropped if its scratch does not fit."""
         self._must_pass(self.runner.load(entry.cubin, entry.program, sets.shared))
 
     def run_first(self) -> None:
-        """Two calls in a row on set 0, of which the second is judged; Dropped when one fails.
+        """Run the kernel twice in a row on set 0; the second result is judged. Raises Dropped if a run fails.
 
-        TEST has seen first calls only, and a round takes each set once: a kernel that skips buffers it has seen before
-        would come through both.
+        TEST has only seen first calls, and a round uses each set once: a kernel that skips buffers it has seen before
+        would pass both.
         """
         self._must_pass(self.runner.run(0, calls=2, timeout_s=RUN_S))
 
@@ -77,23 +77,23 @@ class Kernel:
 
 
 class Standby:
-    """Runners started before they are needed (driver, context, sandbox: a third of a second), each used once."""
+    """Runner processes started in advance (driver, context, sandbox: a third of a second), each used once."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
         self._runners: list[RunnerProcess] = []
 
     def fill(self, count: int) -> None:
-        """Starts what is missing of so many; does not wait for them."""
+        """Start runners until `count` exist; do not wait for them."""
         while len(self._runners) < count:
             self._runners.append(RunnerProcess(self._uuid, measures=True))
 
     def take(self) -> RunnerProcess:
-        """One of them, or a new one."""
+        """Return a started runner, or a new one."""
         return self._runners.pop(0) if self._runners else RunnerProcess(self._uuid, measures=True)
 
     def ready(self) -> None:
-        """Waits until all are idle, so that none disturbs a measurement."""
+        """Wait until all runners are idle, so that none disturbs a measurement."""
         for runner in self._runners:
             runner.ready()
 

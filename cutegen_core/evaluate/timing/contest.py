@@ -1,4 +1,4 @@
-"""What the timer is asked and what it answers, as records."""
+"""Records of a measurement: the timer's task and its result."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Watcher(Protocol):
     """The part of a trial's watch that the timer needs."""
 
     def say(self, text: str) -> None:
-        """A short line under the running stage."""
+        """Show a short line under the running stage."""
 
     def stopped(self) -> bool:
-        """True when the person wants the work abandoned."""
+        """Return True once the user wants the work abandoned."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled kernel that takes part.
+    """A compiled kernel in a contest.
 
     Attributes:
-        program: `gpu.program.program` of the plan resolved for the contest's workload and the compiled kernels.
+        program: `cuda.program.program_of` the plan for the contest's workload and the compiled kernels.
     """
 
     cubin: bytes
@@ -36,7 +36,7 @@ class Entry:
 
     @classmethod
     def of(cls, built: Built, plan: LaunchPlan) -> Entry:
-        """A candidate that the GPU executor has built."""
+        """Make an entry of a candidate that the GPU executor has built."""
         assert built.path is not None
         return cls(built.path.read_bytes(), program_of(built, plan))
 
@@ -46,11 +46,13 @@ class Contest:
     """One workload on which a candidate is checked and timed.
 
     Attributes:
-        workload: one with role BENCHMARK.
-        seed: of the values of all buffer sets; a fresh one unless replaying.
-        best: the session's best so far, timed beside the candidate; None where there is none or it is the candidate.
-        baselines: also time the reference (eager, torch.compile, a library call); TUNE leaves it out for most points.
-        remeasure: once more in a fresh process; left out where only an order of candidates is wanted.
+        workload: a workload with role BENCHMARK.
+        seed: of the values of all buffer sets; a fresh one except for a replay.
+        best: the session's best so far, timed in turns with the candidate; None if there is none or it is the
+            candidate.
+        baselines: also time the reference (eager, torch.compile, a library call); a sweep omits it for most
+            combinations.
+        remeasure: measure again in a fresh process; omitted if candidates only have to be ranked.
     """
 
     workload: Workload
@@ -71,18 +73,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Measured:
-    """The outcome on one workload. Exactly one of `performance`, `failure` and `not_timed` is set.
+    """Result of a contest. Exactly one of `performance`, `failure` and `not_timed` is set.
 
     Attributes:
         performance: the candidate first, then the best, eager, torch.compile, the library call; `bounds` is left empty.
         failure: the verdict on a candidate that is at fault.
-        not_timed: why the candidate was neither judged at this size nor timed although nobody is at fault; the trial is
-            NOT_TIMED.
-        comparisons: the whole output of one buffer set against the reference, also when wrong.
-        marks: UNSTABLE where the fresh process disagreed, NOT_TIMED beside `not_timed`.
-        executions: how often the candidate ran, all verified but beside `not_timed`: the first whole, the timed ones at
-            random positions.
-        seconds: of the whole measurement, waiting for the device included.
+        not_timed: why the candidate was neither judged at this size nor timed although it is not at fault; the trial
+            gets the mark NOT_TIMED.
+        comparisons: the whole output of one buffer set compared with the reference, also when wrong.
+        marks: UNSTABLE if the fresh process disagreed, NOT_TIMED with `not_timed`.
+        executions: number of runs of the candidate. All are verified, except with `not_timed`: the first as a whole,
+            the timed ones at random positions.
+        seconds: duration of the whole measurement, including the wait for the device.
     """
 
     performance: WorkloadPerformance | None = None

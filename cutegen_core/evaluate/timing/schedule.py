@@ -1,9 +1,9 @@
-"""How many samples of whom, and in which order.
+"""Plan a measurement: how many samples of each contender, in which order.
 
-About 0.3 s of samples for each contender, at least 4 of them: 30 or more for anything below 10 ms. At most 96, or 288
-of a kernel so short that the clock's own steps (32 ns) and the launch show in each. They are spread over as many as 12
-rounds, each contender once a round, forwards and backwards in turn (A B C, C B A, ...), so that drift hits all alike. A
-baseline far slower than the candidate sits rounds out.
+Each contender gets about 0.3 s of samples, at least 4: this gives 30 or more below 10 ms. The maximum is 96, or 288 for
+a kernel so short that the clock's resolution (32 ns) and the launch show in every sample. The samples are spread over
+up to 12 rounds; each round measures every contender once, forwards and backwards in turn (A B C, C B A, ...), so that
+drift affects all alike. A baseline far slower than the candidate skips rounds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PATIENCE, _LEAST_LIMIT_S = 20.0, 10.0
 
 @dataclass(frozen=True)
 class Share:
-    """What one contender does in a round.
+    """A contender's part in a round.
 
     Attributes:
         order: the sets it is timed on.
-        every: it takes part in every so many-th round.
+        every: it takes part in every `every`-th round.
         warm_runs: runs before the first sample.
         seconds: wall-clock limit of the round.
     """
@@ -39,13 +39,13 @@ class Share:
 
 
 def rounds(candidate_us: float) -> int:
-    """Rounds of the whole measurement; an even number, so that each order comes as often as its reverse."""
+    """Return the number of rounds; an even one, so that each order occurs as often as its reverse."""
     wanted = min(MOST_ROUNDS, max(LEAST, samples(candidate_us)))
     return wanted + wanted % 2
 
 
 def share(us: float, count: int, sets: Sequence[int]) -> Share:
-    """The share of a contender whose samples take about `us`, in `count` rounds over these sets."""
+    """Return the share of a contender whose samples take about `us`, in `count` rounds over these sets."""
     wanted = samples(us)
     order = tuple(sets)[: max(1, math.ceil(wanted / count))]
     taken = max(LEAST, math.ceil(wanted / len(order)))
@@ -55,13 +55,13 @@ def share(us: float, count: int, sets: Sequence[int]) -> Share:
 
 
 def samples(us: float) -> int:
-    """How many samples of that length are wanted."""
+    """Return the number of samples to take of a contender whose samples take about `us`."""
     most = MOST_SHORT if us < SHORT_US else MOST
     return min(most, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
 
 
 def turns(shares: Mapping[str, Share], count: int) -> Iterator[tuple[int, str]]:
-    """Round and contender, in the order of measuring."""
+    """Yield round and contender, in the order of measuring."""
     names = list(shares)
     for number in range(count):
         for name in names if number % 2 == 0 else reversed(names):

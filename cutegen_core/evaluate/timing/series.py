@@ -1,15 +1,15 @@
-"""Interleaved rounds of several contenders, and the record that comes of them.
+"""Measure contenders in interleaved rounds and summarise the samples.
 
-Some buffer sets are held back until the candidate's last round. A kernel that finds results of earlier rounds again
-(the device's heap outlives a module) is slower on them than on those it has seen: that is SUSPECT.
+Some buffer sets are held back until the candidate's last round. A kernel that reuses results of earlier rounds (the
+device's heap outlives a module) is slower on them than on the sets it has seen: that is SUSPECT.
 
-The first round of a contender does not count, but for those so slow that they sit rounds out: what touches a buffer set
-for the first time is 0.6 % (a kernel of 128 µs) to 4 % (one of 11 µs) slower there than ever again.
+The first round of a contender does not count, unless it is so slow that it skips rounds: the first use of a buffer set
+is slower by 0.6 % (a kernel of 128 µs) to 4 % (one of 11 µs).
 
-After each round comes a rest of three times its work: a large product otherwise runs the device into its power limit,
-and what one contender drew from that budget is charged to the next (bf16 products of 8192 on an H200: 1.37 ms with
-rests, 1.37 to 1.62 ms without; the driver names the cause only 0.1 s later). Times are those of a device not yet at
-that limit, for all contenders alike.
+After each round the device rests for three times the round's work. Without rests a large product drives the device into
+its power limit, and one contender's consumption slows the next one down (bf16 products of 8192 on an H200: 1.37 ms with
+rests, 1.37 to 1.62 ms without; the driver names the cause only 0.1 s later). For all contenders alike, times are those
+of a device below that limit.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from cutegen_core.records.performance import BEST, Speedup, Timing, Untimed
 from cutegen_core.records.trial import Status
 
 FIRST_S = 150.0
-"""Wall-clock limit of a contender's first round; torch.compile compiles in it."""
+"""Wall-clock limit of a contender's first round, in which torch.compile compiles."""
 
 REST_SHARE, LONGEST_REST_S = 3.0, 0.05
 SLOWER_UNSEEN, UNSEEN_STEP_US = 1.1, 2.5
-"""What an honest kernel may lose on buffers it touches for the first time. Their addresses are not yet translated: an
-honest product of 8.9 µs took 10.1 on an H200."""
+"""Slowdown allowed on buffers that a kernel uses for the first time, whose addresses are not translated yet: an honest
+product of 8.9 µs took 10.1 on an H200."""
 
 _HELD_SHARE = 6
 
 
 class Looks(Protocol):
-    """What has seen the device's state: `nvml.Monitor`."""
+    """Record of the device's state: `nvml.Monitor`."""
 
     def since(self, begun: float) -> Period: ...
 
 
 @dataclass
 class Column:
-    """One contender's samples; a round that was not taken or was dropped is empty.
+    """Samples of one contender; a round that was not measured or was dropped is empty.
 
     Attributes:
-        dropped: samples taken while the clocks were throttled by heat.
+        dropped: number of samples taken while heat throttled the clocks.
     """
 
     contender: Contender
@@ -71,13 +71,13 @@ class Column:
 
 
 class Series:
-    """Measures contenders side by side; the first is the candidate, whose failure ends it.
+    """Measures contenders side by side; the first is the candidate, whose failure ends the series.
 
     Args:
-        device: its name, for what is said about it.
-        sets: the buffer sets, the warm-up set left out; a sixth of them is held back.
-        between: called between two rounds of contenders; raises what stops the measurement.
-        after_candidate: called with the sets of each round of the candidate; raises Dropped when outputs are wrong.
+        device: its name, for messages.
+        sets: the buffer sets without the warm-up set; a sixth of them is held back.
+        between: called between two rounds; raises an exception to stop the measurement.
+        after_candidate: called with the sets of each round of the candidate; raises Dropped if outputs are wrong.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Series:
         self.untimed: list[Untimed] = []
 
     def run(self, contenders: Sequence[Contender]) -> None:
-        """All rounds; a contender that fails, but for the first, is noted in `untimed`.
+        """Measure all rounds; `untimed` lists the contenders that fail.
 
         Raises:
             Dropped: the first contender failed.
-            MachineError: all its samples were taken in heat, so that it has no time.
+            MachineError: heat throttled all of its samples, so that it has no time.
         """
         begun = time.monotonic()
         typical = self._first_samples(contenders)
@@ -123,7 +123,7 @@ class Series:
         return tuple(column.timing() for column in self.columns)
 
     def speedups(self, noise: float) -> tuple[Speedup, ...]:
-        """The candidate against everybody else who was timed beside it."""
+        """Compare the candidate with every contender that shares a round with it."""
         candidate = self.columns[0].rounds
         return tuple(
             statistics.speedup(c.contender.name, c.rounds, candidate, noise)
@@ -132,7 +132,7 @@ class Series:
         )
 
     def _first_samples(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
-        """About how long each takes."""
+        """Return the approximate time of each contender."""
         typical: dict[str, float] = {}
         for contender in contenders:
             self._between()
@@ -144,7 +144,7 @@ class Series:
         return typical
 
     def _take(self, column: Column, number: int | None, share: Share) -> None:
-        """A round of one contender; None is the one that does not count."""
+        """Measure a round of one contender; number None does not count."""
         time.sleep(self._rest_s)
         begun = time.monotonic()
         try:
@@ -160,7 +160,7 @@ class Series:
             self.columns.remove(column)
 
     def _look_at_held(self, share: Share) -> None:
-        """The candidate on values it has never seen, among others it has."""
+        """Measure the candidate on unseen values, among sets that it has seen."""
         if not self._held:
             return
         taken = self.columns[0].contender.round((*share.order, *self._held), share.warm_runs, share.seconds)
@@ -179,9 +179,9 @@ class Series:
         self.untimed.append(Untimed(contender.name, str(dropped)))
 
     def _drop_empty(self, begun: float) -> None:
-        """Who was throttled in all rounds has no time; that of the candidate nobody can do without.
+        """Drop contenders without usable samples; the candidate must have some.
 
-        The best is timed for the comparison alone: samples of other moments than the candidate's are none.
+        The best is timed only for the comparison: keep it only if it shares a round with the candidate.
         """
         if not any(self.columns[0].rounds):
             seen = ", ".join(self._monitor.since(begun).reasons)
@@ -196,7 +196,7 @@ class Series:
                 self._drop(column, "heat left no round with samples of both it and the candidate")
 
     def _beside(self, column: Column) -> bool:
-        """Whether some round has samples of the contender and of the candidate."""
+        """Return whether some round has samples of both the contender and the candidate."""
         return any(a and b for a, b in zip(column.rounds, self.columns[0].rounds, strict=True))
 
     def _drop(self, column: Column, reason: str) -> None:

@@ -1,12 +1,13 @@
-"""What samples say: medians, intervals, noise, and the word that follows from them.
+"""Evaluate samples: medians, intervals, noise, and the word (FASTER, SAME, SLOWER) that follows from them.
 
-Samples come as rounds: in each, every contender was measured once for a few samples, one contender after the other, so
-what drifts (clocks, heat) hits all of them alike. Rounds are therefore resampled as wholes, the same ones for both
-sides of a ratio (block bootstrap, Künsch 1989), and samples again within a round.
+Samples come in rounds. In a round every contender is measured for a few samples, one contender after the other, so that
+drift (clocks, heat) affects all alike. Rounds are therefore resampled as wholes, the same rounds for both sides of a
+ratio (block bootstrap, Künsch 1989), and samples are resampled again within a round.
 
-Noise is what comparing a contender with itself shows: its rounds are split into halves in many ways, and of the
-relative differences between the halves' medians the 95 % quantile is taken, divided by sqrt(2) as halves have half the
-samples. Two processes that run the same kernel differ by a little more, which no single process can see: hence a floor.
+Noise is the difference that a contender shows when compared with itself: its rounds are split into halves in many ways.
+Noise is the 95 % quantile of the relative differences between the halves' medians, divided by sqrt(2) because a half
+has half the samples. Two processes that run the same kernel differ slightly more, which no single process can see:
+hence a floor.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ class Ratio:
 
 
 def timing(contender: str, rounds: Rounds, *, method: str, dropped: int = 0, floor: float = NOISE_FLOOR) -> Timing:
-    """The summary of one contender. ValueError where no sample is left."""
+    """Summarise one contender.
+
+    Raises:
+        ValueError: no sample is left.
+    """
     samples = tuple(float(s) for r in rounds for s in r)
     if not samples:
         raise ValueError(f"no sample of {contender} is left")
@@ -52,13 +57,13 @@ def timing(contender: str, rounds: Rounds, *, method: str, dropped: int = 0, flo
 
 
 def aa_noise(rounds: Rounds, *, floor: float = NOISE_FLOOR, seed: int = 0) -> float:
-    """The relative difference that a comparison of these samples with themselves reaches in 95 of 100 cases."""
+    """Return the relative difference that comparing these samples with themselves reaches in 95 of 100 cases."""
     table = _table([r for r in rounds if len(r)])
     if table.shape[0] < 2:
         table = table.reshape(-1, 1)
     count = table.shape[0]
     if count < 2:
-        return 1.0  # one sample says nothing
+        return 1.0  # a single sample gives no estimate
     random = np.random.default_rng(seed)
     shuffled = np.argsort(random.random((_SPLITS, count)), axis=1)
     half = count // 2
@@ -67,12 +72,12 @@ def aa_noise(rounds: Rounds, *, floor: float = NOISE_FLOOR, seed: int = 0) -> fl
 
 
 def kernels_noise(timings: Sequence[Timing]) -> float:
-    """The noise that the word on a candidate rests on: the larger of its own and the best's, where that was timed."""
+    """Return the noise for comparing kernels: the larger one of the candidate's and, if it was timed, the best's."""
     return max(timing.noise for timing in timings if timing.contender in (CANDIDATE, BEST))
 
 
 def ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:
-    """median(numerator) / median(denominator); round i of both was measured side by side.
+    """Return median(numerator) / median(denominator); round i of both was measured side by side.
 
     Raises:
         ValueError: the numbers of rounds differ, or a side has no samples.
@@ -92,28 +97,30 @@ def ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:
 
 
 def word(found: Ratio, noise: float) -> Word:
-    """FASTER or SLOWER only where the whole interval is further from 1 than the noise."""
+    """Return FASTER or SLOWER only if the whole interval is further from 1 than the noise."""
     if found.low > 1.0 + noise:
         return Word.FASTER
     return Word.SLOWER if found.high < 1.0 / (1.0 + noise) else Word.SAME
 
 
 def speedup(baseline: str, rounds: Rounds, candidate: Rounds, noise: float) -> Speedup:
-    """The candidate against one baseline; the seed is fixed, so the same samples always give the same word."""
+    """Compare the candidate with one baseline; the seed is fixed, so equal samples always give the same word."""
     found = ratio(rounds, candidate)
     return Speedup(baseline, found.value, found.low, found.high, word(found, noise))
 
 
 def disagree(first_us: float, again_us: float, noise: float, tolerance: float = 0.02) -> bool:
-    """Whether a second measurement is further off than `tolerance` and than the noise: UNSTABLE."""
+    """Return whether a second measurement differs by more than both `tolerance` and the noise (UNSTABLE)."""
     return abs(again_us / first_us - 1.0) > max(tolerance, noise)
 
 
 def fast_p(speedups: Mapping[str, float | None], p: float) -> float:
-    """Share of problems that are right and more than `p` times as fast as the baseline (KernelBench, arXiv 2502.10517).
+    """Return the share of problems with a right kernel more than `p` times as fast as the baseline.
+
+    Source: KernelBench, arXiv 2502.10517.
 
     Args:
-        speedups: problem -> speedup, None where no kernel was right.
+        speedups: problem -> speedup, None if no kernel was right.
     """
     if not speedups:
         raise ValueError("fast_p needs at least one problem")
@@ -121,14 +128,18 @@ def fast_p(speedups: Mapping[str, float | None], p: float) -> float:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The mean of ratios; ValueError for none, or for one that is not above zero."""
+    """Return the geometric mean.
+
+    Raises:
+        ValueError: there are no values, or one is not above zero.
+    """
     if not values or min(values) <= 0.0:
         raise ValueError("a geometric mean needs numbers above zero")
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _table(rounds: Rounds) -> _Array:
-    """One row a round, NaN where a round is shorter."""
+    """Return one row per round, padded with NaN."""
     table = np.full((len(rounds), max((len(r) for r in rounds), default=0)), np.nan)
     for row, samples in zip(table, rounds, strict=True):
         row[: len(samples)] = samples
@@ -136,7 +147,7 @@ def _table(rounds: Rounds) -> _Array:
 
 
 def _resampled(table: _Array, picked: _Array, random: np.random.Generator) -> _Array:
-    """Medians of resamples: the picked rounds, and of each as many of its own samples as it has."""
+    """Return medians of resamples: the picked rounds, each with as many of its own samples as it has."""
     counts = (~np.isnan(table)).sum(axis=1)
     within = random.random((*picked.shape, table.shape[1]))
     position = (within * counts[picked][..., None]).astype(np.int64)

@@ -1,17 +1,17 @@
-"""The BENCHMARK stage on a GPU: one candidate on one workload, right at that size and timed beside its baselines.
+"""BENCHMARK on a GPU: judge one candidate at the size of one workload and time it in turns with baselines.
 
-1. The device's lock is taken; the wait is recorded.
-2. The judge draws several buffer sets of fresh values on the GPU and hands their memory to the candidate's runner.
-3. The candidate runs once on set 0, before any expected value exists. Then the judge computes the reference and
-   compares the whole output: wrong, crashed or hung ends it here. So does memory that does not suffice for the
-   reference even when nobody else holds any; then nothing was judged at this size, and the answer says so.
+1. Take the device's lock; record the wait.
+2. The judge draws several buffer sets of fresh values on the GPU and passes their memory to the candidate's runner.
+3. The candidate runs on set 0 before any expected value exists. Then the judge computes the reference and compares the
+   whole output. A wrong result, a crash or a hang ends the measurement. So does a lack of memory for the reference even
+   when no other process holds any; then nothing was judged at this size, and the result says so.
 4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
-   loaded module, outputs poisoned and L2 flushed before each sample; after each round of the candidate its outputs are
-   verified at random positions that only the judge knows.
-5. Samples taken while the clocks were throttled by heat are dropped and counted.
-6. A fresh process measures the candidate again; more than 2 % apart and beyond the noise is UNSTABLE.
+   loaded module; before each sample the outputs are poisoned and the L2 is flushed. After each round of the candidate
+   the judge verifies its outputs at random positions that only the judge knows.
+5. Samples taken while heat throttled the clocks are dropped and counted.
+6. A fresh process measures the candidate again; a median more than 2 % apart and beyond the noise is UNSTABLE.
 
-Torch-free and without a CUDA context: the judge and the runners are processes of their own.
+This module needs no torch and no CUDA context: the judge and the runners are separate processes.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Timer:
     """Measures candidates of one problem on one device; keeps the judge process warm until `close`.
 
     Args:
-        reference: gives signature, graph and source of a workload; its worker is only asked, never timed.
-        device: a present one.
+        reference: gives signature, graph and source of a workload; its worker is never timed.
+        device: a device that is present.
 
     Raises:
         UsageError: the device is not in this machine.
@@ -71,12 +71,12 @@ class Timer:
         self.compile_failures: dict[str, str] = {}
 
     def measure(self, contest: Contest, watch: Watcher) -> Measured:
-        """Checks and times one candidate on one workload.
+        """Judge and time one candidate on one workload.
 
         Raises:
-            StoppedError: the person stopped it; between two rounds at the latest.
+            StoppedError: the user stopped it; raised between two rounds at the latest.
             ProblemError: the reference fails on this device.
-            MachineError: the device, the driver or a process of ours failed; there is no verdict.
+            MachineError: the device, the driver or one of our processes failed; there is no verdict.
         """
         begun = time.monotonic()
         watch.say(f"waiting for {self.device.name}")
@@ -89,12 +89,12 @@ class Timer:
         return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
-        """Starts the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
+        """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
         self.standby.fill(2)
         self.judge.start()
 
     def close(self) -> None:
-        """Ends all processes and gives their memory back."""
+        """End all processes and free their memory."""
         self.standby.close()
         self.compiled.close()
         self.judge.close()
@@ -121,7 +121,7 @@ class _Measurement:
 
     def carry_out(self) -> Measured:
         uuid = self.timer.device.uuid
-        candidate = self._kernel(CANDIDATE)  # starts while the judge draws
+        candidate = self._kernel(CANDIDATE)  # starts up while the judge draws
         best = self._kernel(BEST) if self.contest.best else None
         sets = self._prepare()
         if isinstance(sets, Unfit):
@@ -155,7 +155,7 @@ class _Measurement:
         return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
 
     def _check_first(self, candidate: Kernel, sets: Sets) -> Kernel | Unfit:
-        """The candidate, right at this size and ready to be timed; Dropped when it is not right."""
+        """Return the candidate ready to be timed after judging its first run; raises Dropped if it is wrong."""
         self._pause()
         self.watch.say("first run at this size, then compared whole")
         candidate.load(self.contest.candidate, sets)
@@ -175,8 +175,10 @@ class _Measurement:
         return fresh
 
     def _compare_alone(self, candidate: Kernel) -> tuple[Comparison, ...] | Unfit:
-        """Ends whoever else holds memory, the candidate with its scratch first: what it takes must not spare it the
-        comparison. What it wrote is the judge's."""
+        """Compare again after freeing the memory that other processes hold, the candidate's scratch first.
+
+        A candidate must not avoid the comparison by its own use of memory. The judge owns its outputs, so they survive.
+        """
         self.watch.say("compared once more, with all memory left to the reference")
         candidate.close()
         self.timer.compiled.close()
@@ -235,7 +237,7 @@ class _Measurement:
         return Baseline(COMPILED, compiled)
 
     def _unwanted(self) -> list[Untimed]:
-        """The library call that eager is: it is not timed a second time."""
+        """Return the library call that eager makes: it is not timed a second time."""
         name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
         return [Untimed(name, "is what eager calls: see eager")] if name else []
 
@@ -288,7 +290,7 @@ class _Measurement:
         )
 
     def _failed(self, dropped: Dropped) -> Measured:
-        self.stack.close()  # nothing of the candidate runs any more
+        self.stack.close()  # ends all processes of the candidate
         if dropped.status in _FAULTS:
             health.check(self.timer.device.uuid)
         failure = Verdict(dropped.status, str(dropped))
