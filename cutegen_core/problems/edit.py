@@ -1,9 +1,9 @@
-"""A problem file's text, edited: other workloads, another tolerance, and in words what that changed.
+"""Edit a problem file's text: replace workloads or tolerance, and describe the changes in words.
 
-1. `sizes_from` and `size_from` read sizes as a person types them.
+1. `parse_sizes` and `parse_size` read sizes as a person types them.
 2. `with_workloads`, `with_tolerance` and `with_edited_from` replace one literal and leave every other character alone.
-   What is wrong with the new values is said by `problem_text.read`, as for any other text.
-3. `changes` says what an edited problem has that its original has not.
+   `read.read` reports errors in the new values, as for any other text.
+3. `list_changes` compares an edited problem with its original.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
 
 
 def sizes_from(text: str) -> Mapping[str, SizeValue]:
-    """Sizes as a person types them: `batch_size = 7, shape = (3, 64)`. ProblemError for anything else."""
+    """Parse sizes as a person types them: `batch_size = 7, shape = (3, 64)`.
+
+    Raises:
+        ProblemError: the text has another form.
+    """
     sizes: dict[str, SizeValue] = {}
     at = 0
     while at < len(text.rstrip()):
@@ -40,7 +44,11 @@ def sizes_from(text: str) -> Mapping[str, SizeValue]:
 
 
 def size_from(name: str, text: str) -> SizeValue:
-    """A number, or numbers in brackets, from the text of a field; ProblemError for anything else."""
+    """Parse a number, or numbers in brackets, from the text of a field.
+
+    Raises:
+        ProblemError: the text has another form.
+    """
     try:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
@@ -53,7 +61,11 @@ def size_from(name: str, text: str) -> SizeValue:
 
 
 def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workload | None]) -> Problem:
-    """The problem with that workload changed, or without it; ProblemError when there is none of that name."""
+    """Return the problem with that workload changed or removed.
+
+    Raises:
+        ProblemError: there is none of that name.
+    """
     if all(workload.name != name for workload in problem.workloads):
         raise ProblemError(f"there is no workload {name!r} any more.")
     made = (change(workload) if workload.name == name else workload for workload in problem.workloads)
@@ -61,8 +73,11 @@ def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workl
 
 
 def with_another(problem: Problem) -> Problem:
-    """The problem with one more test in front of the workloads that are timed. It is a little larger than the largest
-    of those for the emulator, of sizes that no other has, where the problem allows that."""
+    """Return the problem with one more test in front of the timed workloads.
+
+    The test is slightly larger than the largest emulator workload and, if possible, has sizes that no other workload
+    has.
+    """
     names = {workload.name for workload in problem.workloads}
     name = next(f"test {n}" for n in count(1) if f"test {n}" not in names)
     timed = problem.with_role(WorkloadRole.BENCHMARK)
@@ -74,14 +89,18 @@ def with_another(problem: Problem) -> Problem:
 
 
 def rewritten(source: str, old: Problem, new: Problem) -> str:
-    """The text of `old` with the workloads and tolerances of `new`, where they differ."""
+    """Return the text of `old` with the workloads and tolerances of `new`, where they differ."""
     if new.workloads != old.workloads:
         source = with_workloads(source, new.workloads)
     return source if new.tolerance == old.tolerance else with_tolerance(source, new.tolerance)
 
 
 def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
-    """The text with these workloads; what is wrong with them is said by `read`, but for two of one name."""
+    """Return the text with these workloads.
+
+    Raises:
+        ProblemError: two have the same name; `read` reports all other errors.
+    """
     twice = [name for name, times in Counter(w.name for w in workloads).items() if times > 1]
     if twice:
         raise ProblemError(f"two workloads are called {twice[0]!r}: a verdict could not say which it means.")
@@ -90,18 +109,18 @@ def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
 
 
 def with_tolerance(source: str, tolerance: Mapping[str, Tolerance]) -> str:
-    """The text with these tolerances; dtypes that are not named have the default ones."""
+    """Return the text with these tolerances; dtypes that are not named have the default ones."""
     rows = ", ".join(f"{_quoted(dtype)}: {_tolerance_text(t)}" for dtype, t in tolerance.items())
     return _with_literal(source, "TOLERANCE", f"{{{rows}}}")
 
 
 def with_edited_from(source: str, original: str) -> str:
-    """The text that says which problem it was edited from."""
+    """Return the text with the name of the problem that it was edited from."""
     return _with_literal(source, "EDITED_FROM", _quoted(original))
 
 
 def changes(original: Problem, edited: Problem) -> tuple[str, ...]:
-    """What differs, one line each; nothing for two problems that judge kernels alike."""
+    """List the differences, one line each; empty if both problems judge kernels alike."""
     return (*_workload_changes(original, edited), *_other_changes(original, edited))
 
 
@@ -124,13 +143,13 @@ def _value_text(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A Python literal in double quotes; what cannot be printed is escaped, so that nothing in the file is hidden."""
+    """Return a Python literal in double quotes; unprintable characters are escaped, so that the file hides nothing."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain) + '"'
 
 
 def _with_literal(source: str, name: str, text: str) -> str:
-    """The text with this value of a module-level literal; a new one goes below the imports."""
+    """Return the text with this value of a module-level literal; a new literal goes below the imports."""
     tree = problem_source.parse(source, "the text")
     lines = source.encode().splitlines(keepends=True)
     node = problem_source.find_assigned(tree, name)
@@ -179,7 +198,7 @@ def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
 
 
 def described(workload: Workload) -> str:
-    """A workload in a few words."""
+    """Describe a workload in a few words."""
     sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
     values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"
     return f"{workload.role.value}, {sizes}{values}"
@@ -205,6 +224,6 @@ def _compulsory(problem: Problem) -> str:
 
 
 def _code(problem: Problem) -> list[str]:
-    """The statements that are run, without places, comments and the literals that are only read."""
+    """Return the statements that run, without positions, comments and the literals that are only read."""
     tree = problem_source.parse(problem.source, problem.origin)
     return [ast.dump(s) for s in tree.body if not _names_literal(s)]

@@ -1,9 +1,9 @@
-"""Problems by name or path: built-in ones, those saved in the workspace, any file or folder in KernelBench's shape.
+"""Find and load problems by name or path: built-in ones, saved ones, any file or folder in KernelBench's form.
 
-1. The file is parsed, never run (`problem_text`): what it says of itself are module-level literals.
-2. A file without WORKLOADS gets them derived from its sizes; each reduction is tried on fake tensors in the sandboxed
-   reference worker (`reduction`), which also finds out whether the file loads at all.
-3. What cannot be loaded or reduced raises ProblemError with the reason; a folder reports one entry per file.
+1. The file is parsed, never run (`read`): it describes itself in module-level literals.
+2. For a file without WORKLOADS, they are derived from its sizes; the sandboxed reference worker tries each reduction on
+   fake tensors (`reduction`), which also shows whether the file loads at all.
+3. A file that cannot be loaded or reduced raises ProblemError with the reason; a folder gives one entry per file.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LARGEST_FILE_BYTES = 1 << 20
 
 @cache
 def catalogue() -> tuple[Problem, ...]:
-    """The built-in problems, by name."""
+    """Return the built-in problems, by name."""
     files = sorted(p for p in _CATALOGUE.rglob("*.py") if p.name != "__init__.py")
     return tuple(read_problem(path, BUILT_IN) for path in files)
 
 
 def read_problem(path: Path, origin: str = "") -> Problem:
-    """The static part of a problem; `workloads` is empty when the file has no WORKLOADS.
+    """Read the static part of a problem; `workloads` is empty if the file has no WORKLOADS.
 
     Raises:
-        ProblemError: unreadable, not Python, not KernelBench's shape, or a malformed WORKLOADS, TOLERANCE, ALLOW.
+        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW.
     """
     found = read.read(_read(path), path.stem, str(path))
     return replace(found, origin=origin or found.origin)
@@ -63,7 +63,7 @@ class Entry:
     """One file of a folder: a problem, or the reason why it is none.
 
     Attributes:
-        name: the file's stem; its path below the folder, without the ending, where another file has the same stem.
+        name: the file's stem; if another file has the same stem, its path below the folder without the ending.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class FolderListing:
-    """A folder's files, with how many of them loaded."""
+    """Files of a folder, loaded or not."""
 
     entries: tuple[Entry, ...]
 
@@ -88,7 +88,7 @@ class FolderListing:
 
 
 class Loader:
-    """Loads files; one sandboxed worker, which imports torch once, forks for every file that must be run.
+    """Loads files. One sandboxed worker imports torch once and forks for every file that must be run.
 
     Args:
         limits: for one file.
@@ -100,11 +100,15 @@ class Loader:
         self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
 
     def load(self, path: Path) -> Problem:
-        """A problem with workloads; ProblemError with the reason when it has none and none can be found."""
+        """Return the problem with its workloads.
+
+        Raises:
+            ProblemError: it has no workloads and none can be derived; the text gives the reason.
+        """
         return self.complete(read_problem(path.absolute()))
 
     def complete(self, problem: Problem) -> Problem:
-        """The problem with workloads of its own, or with those that were found for it."""
+        """Return the problem with its own workloads, or with derived ones if it has none."""
         if problem.workloads:
             return problem
         payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
@@ -123,7 +127,7 @@ class Loader:
 
 
 def load(name_or_path: str) -> Problem:
-    """A built-in or saved problem by name, or a file by path.
+    """Load a built-in or saved problem by name, or a file by path.
 
     Raises:
         UsageError: no such name and no such file.
@@ -142,7 +146,7 @@ def load(name_or_path: str) -> Problem:
 
 
 def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
-    """Every .py file below a folder, by path; files and folders beginning with "_" or "." are left out.
+    """Load every .py file below a folder, by path; skip files and folders that begin with "_" or ".".
 
     Args:
         progress: called with a line before each file.
@@ -164,13 +168,17 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
 
 
 def find(name_or_path: str) -> FolderListing:
-    """One problem by name, or the files of a path; what cannot be loaded says why."""
+    """Return one problem by name, or the files of a path; an entry that cannot be loaded gives the reason."""
     named = [entry for entry in known().entries if entry.name == name_or_path]
     return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
 
 
 def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
-    """A file or a folder as a listing; UsageError when there is neither."""
+    """Return a file or a folder as a listing.
+
+    Raises:
+        UsageError: there is neither.
+    """
     if path.is_dir():
         return load_folder(path, progress)
     if not path.is_file():
@@ -180,17 +188,17 @@ def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -
 
 
 def built_in() -> FolderListing:
-    """The catalogue as a listing."""
+    """Return the catalogue as a listing."""
     return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
 
 
 def known() -> FolderListing:
-    """Everything that has a name: what was saved in the workspace, then the catalogue."""
+    """Return all problems with a name: those saved in the workspace, then the catalogue."""
     return FolderListing((*own().entries, *built_in().entries))
 
 
 def own() -> FolderListing:
-    """What was saved in the workspace."""
+    """Return the problems saved in the workspace."""
     return load_folder(saved.folder()) if saved.folder().is_dir() else FolderListing(())
 
 

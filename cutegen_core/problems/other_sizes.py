@@ -1,10 +1,10 @@
-"""Sizes for one more test: unlike those of the other workloads, odd where the problem allows it.
+"""Choose sizes for one more test: unlike those of the other workloads, odd if the problem allows it.
 
-Whether a size may be changed, and by how much, is told by the workloads there are, without running the reference:
+The existing workloads show whether a size may change, and in which steps, without running the reference:
 
-1. A size that is the same in all of them, or below 1 somewhere, stays: it may be a kernel's width or a padding.
-2. A size that divides another one everywhere stays, and the other stays its multiple: heads and channels.
-3. The others grow by what all their values are multiples of, so that a multiple of 8 remains one.
+1. A size that is equal in all of them, or below 1 in one, stays: it may be a kernel's width or a padding.
+2. A size that divides another one in all of them stays, and the other one stays its multiple: heads and channels.
+3. Other sizes grow by the greatest common divisor of their values, so that a multiple of 8 remains one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Sizes = Mapping[str, SizeValue]
 
 
 class _Place(NamedTuple):
-    """One whole number: a size, or an element of one that is a shape."""
+    """One whole number: a size, or an element of a size that is a shape."""
 
     name: str
     element: int
@@ -29,12 +29,12 @@ _Numbers = Mapping[_Place, int]
 
 
 def other_sizes(start: Sizes, own: Sizes, used: Sequence[Sizes]) -> Sizes:
-    """Sizes like `start`, larger, that no workload has; `start` itself where nothing may be changed.
+    """Return sizes like `start`, but larger, that no workload has; `start` itself if no size may change.
 
     Args:
         start: of one workload.
         own: the file's.
-        used: of every workload; what one does not set is the file's own.
+        used: of every workload; a size that a workload does not set is the file's own.
     """
     seen = [_numbers({**own, **sizes}) for sizes in (*used, {})]
     now, steps = dict(_numbers({**own, **start})), _steps(start, own, seen)
@@ -47,14 +47,14 @@ def other_sizes(start: Sizes, own: Sizes, used: Sequence[Sizes]) -> Sizes:
 
 
 def elements(sizes: Sizes) -> int:
-    """The product of all whole numbers, to tell small sizes from large ones."""
+    """Return the product of all whole numbers, which tells small sizes from large ones."""
     return prod(_numbers(sizes).values())
 
 
 def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_Place, int]:
-    """By how much each number of `start` may grow; those that must stay are left out."""
+    """Return the step by which each number of `start` may grow, without those that must stay."""
     now = _numbers({**own, **start})
-    whole = set(now).intersection(*seen)  # in every workload: a number may also be given as 1.0
+    whole = set(now).intersection(*seen)  # present in every workload, since one may give a number as 1.0
     steps = {}
     for place in _numbers(start):
         values = [numbers[place] for numbers in seen if place in whole]
@@ -66,7 +66,7 @@ def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_Place
 
 
 def _divides(one: _Place, other: _Place, seen: Sequence[_Numbers]) -> bool:
-    """In every workload, and not just because it is 1 or the same number."""
+    """Return whether one number divides the other in every workload, and not only by being 1 or equal."""
     pairs = [(numbers[one], numbers[other]) for numbers in seen]
     divides = all(a > 0 and b > 0 and b % a == 0 for a, b in pairs)
     return divides and any(a > 1 for a, _ in pairs) and any(a != b for a, b in pairs)

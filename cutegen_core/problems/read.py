@@ -1,7 +1,7 @@
-"""A problem file's text as a `Problem`: it is parsed, never run.
+"""Read a problem file's text as a `Problem`: parse it, never run it.
 
-WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE and EDITED_FROM are module-level literals. Every complaint names the file
-and the line (`line_of`). `problem_edits` writes such texts.
+WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE and EDITED_FROM are module-level literals. Every error names the file and
+the line (`line_of`). `edit` writes such texts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _WORKLOAD_WORDS = ("role", "values")
 
 
 def read(source: str, name: str, origin: str) -> Problem:
-    """The static part of a problem; `workloads` is empty when the text has no WORKLOADS.
+    """Read the static part of a problem; `workloads` is empty if the text has no WORKLOADS.
 
     Raises:
-        ProblemError: not Python, not KernelBench's shape, or a malformed literal.
+        ProblemError: not Python, not KernelBench's form, or a malformed literal.
     """
     tree = problem_source.parse(source, origin)
     literals = _Literals(tree, origin)
@@ -36,20 +36,22 @@ def read(source: str, name: str, origin: str) -> Problem:
 
 
 def edited_from(problem: Problem) -> str:
-    """Name or path of the problem that this one says it was edited from; "" for an original."""
+    """Return the name or path of the problem that this one was edited from; "" for an original."""
     tree = problem_source.parse(problem.source, problem.origin)
     return _Literals(tree, problem.origin).text("EDITED_FROM")
 
 
 def line_of(error: ProblemError, origin: str) -> int:
-    """The line of the problem's text that an error is about, 0 when it names none."""
+    """Return the line of the problem's text that an error names, or 0."""
     named = re.match(re.escape(origin) + r":(\d+):", str(error))
     return int(named[1]) if named else 0
 
 
 def sizes_of(problem: Problem) -> Mapping[str, SizeSlot]:
-    """The sizes a workload of this problem may set, in the order of the file: whole numbers and shapes with a name, and
-    whatever else a workload sets already."""
+    """Return the sizes that a workload of this problem may set, in the order of the file.
+
+    These are named whole numbers and shapes, and every other size that a workload already sets.
+    """
     slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
     used = {name for workload in problem.workloads for name in workload.sizes}
     return {
@@ -60,7 +62,7 @@ def sizes_of(problem: Problem) -> Mapping[str, SizeSlot]:
 
 
 class _Literals:
-    """Reads the module-level literals a problem may carry, with file and line in every complaint."""
+    """Reads the module-level literals of a problem; every error names file and line."""
 
     def __init__(self, tree: ast.Module, origin: str) -> None:
         self._tree, self._origin = tree, origin
@@ -77,7 +79,7 @@ class _Literals:
         return tuple(value)
 
     def check_compulsory(self) -> None:
-        """COMPULSORY is evaluated where bounds are made (`measurement.work`); here a wrong form is found early."""
+        """Check the form of COMPULSORY early; it is evaluated with the bounds (`roofline.work`)."""
         given = self._value("COMPULSORY", dict)
         numbers = all(isinstance(v, int | float | str) and not isinstance(v, bool) for v in (given or {}).values())
         if given is not None and (not given or set(given) - {"bytes", "flops"} or not numbers):
@@ -106,7 +108,11 @@ class _Literals:
         return tuple(found)
 
     def _entry_lines(self) -> Mapping[str, int]:
-        """Where each workload stands; ProblemError for two of one name, of which Python would drop the first."""
+        """Return the line of each workload.
+
+        Raises:
+            ProblemError: two workloads have the same name; Python would silently drop the first.
+        """
         node = problem_source.find_assigned(self._tree, "WORKLOADS")
         lines: dict[str, int] = {}
         for key in node.keys if isinstance(node, ast.Dict) else ():
@@ -172,7 +178,7 @@ def _same_kind(original: SizeValue, value: object) -> bool:
 
 
 def whole_numbers(value: object) -> tuple[int, ...]:
-    """The whole numbers of a size."""
+    """Return the whole numbers of a size."""
     return tuple(v for v in (value if isinstance(value, tuple) else (value,)) if type(v) is int)
 
 

@@ -1,6 +1,6 @@
-"""Problems saved under a name in the workspace: one file each, in the form every problem file has.
+"""Save problems under a name in the workspace: one file each, in the form of any problem file.
 
-So a saved problem is shared by sending its file, and `cutegen run --problem` takes its name or its path.
+A saved problem can therefore be shared by sending its file, and `cutegen run --problem` accepts its name or path.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
 
 
 def folder() -> Path:
-    """Where they lie."""
+    """Return the folder of the saved problems."""
     return workspace.home() / "problems"
 
 
 def path_of(name: str) -> Path:
-    """The file of that name; UsageError for what cannot be a name."""
+    """Return the file for that name.
+
+    Raises:
+        UsageError: the text cannot be a name.
+    """
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be a problem's name: letters, digits and _ . + - only, beginning with a letter, "
@@ -35,17 +39,17 @@ def path_of(name: str) -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The file of a saved problem, None when there is none of that name."""
+    """Return the file of a saved problem, or None if there is none with that name."""
     path = folder() / f"{name}.py"
     return path if _NAME.fullmatch(name) and path.is_file() else None
 
 
 def save(name: str, text: str, taken: Collection[str], *, replace: bool = False) -> Problem:
-    """Writes the file and reads it as it will be read from now on.
+    """Write the file and return the problem as read back from it.
 
     Args:
-        taken: names of other problems, which would hide it.
-        replace: whether a file of that name may be replaced.
+        taken: names of other problems, which would hide this one.
+        replace: whether an existing file of that name may be replaced.
 
     Raises:
         ProblemError: the text is no problem, or has no workloads yet.
@@ -64,12 +68,12 @@ def save(name: str, text: str, taken: Collection[str], *, replace: bool = False)
 
 
 def remove(name: str) -> None:
-    """Removes the file; sessions keep the problem they were started on."""
+    """Remove the file; sessions keep their own copy of the problem."""
     path_of(name).unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:
-    """The whole file or none of it."""
+    """Write the whole file or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
         file.write(text)

@@ -1,1 +1,1 @@
-"""The lint of a problem: would wrong kernels pass, and can right ones be timed? Start at `linting`."""
+"""Check problems (lint): would wrong kernels pass, and can right ones be timed? Start with `linting`."""

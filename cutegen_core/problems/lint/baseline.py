@@ -1,4 +1,4 @@
-"""How much of eager's time is its own fault, as far as the traced graph tells: no GPU is asked."""
+"""Estimate from the traced graph how much of eager's time is avoidable memory traffic; needs no GPU."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BY_HAND = (
     ("softplus tanh mul", "F.mish"),
     ("max sub exp sum log", "torch.logsumexp"),
 )
-"""Operations in a row that a library has as one; other operations may stand between them."""
+"""Sequences of operations for which a library has one call; other operations may stand between them."""
 
 
 def findings(problem: Problem, reference: Reference) -> Iterator[Finding]:
-    """What the graph of the first benchmark says."""
+    """Yield what the graph of the first benchmark shows."""
     for workload in problem.with_role(WorkloadRole.BENCHMARK)[:1]:
         graph = reference.graph(workload)
         if not graph.nodes:
@@ -52,7 +52,7 @@ def _words(kernels: tuple[str, ...], eager: int, fused: int) -> str:
 
 
 def _library_call(kernels: tuple[str, ...]) -> str:
-    """The one call that these operations spell out, "" when none is known."""
+    """Return the library call that these operations spell out, or "" if none is known."""
     for text, call in _BY_HAND:
         left = iter(kernels)
         if all(word in left for word in text.split()):
@@ -61,7 +61,7 @@ def _library_call(kernels: tuple[str, ...]) -> str:
 
 
 def _kernels(graph: Graph) -> tuple[str, ...]:
-    """Operations that eager launches a kernel for, in order."""
+    """Return the operations for which eager launches a kernel, in order."""
     free = ops.CONSTANTS | ops.RESHAPES | ops.PERMUTES | _FREE
     return tuple(name for node in graph.nodes if (name := ops.name(node)) not in free)
 

@@ -1,4 +1,4 @@
-"""`cutegen problems --lint`: what is doubtful about problems, one after the other in one sandboxed worker."""
+"""Run `cutegen problems --lint`: check problems one after the other in one sandboxed worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = {Severity.ERROR: "✗", Severity.WARNING: "▲", Severity.NOTE: "→"}
 
 
 class Linted(NamedTuple):
-    """One problem's findings, or why there are none: it cannot be loaded, or its reference fails."""
+    """Findings of one problem, or why there are none: it cannot be loaded, or its reference fails."""
 
     name: str
     findings: tuple[Finding, ...]
@@ -35,7 +35,7 @@ class Linted(NamedTuple):
 
 
 def lint(arguments: argparse.Namespace) -> int:
-    """The problem or path that was named, else all; 1 when a verdict on one of them would mean nothing."""
+    """Check the named problem or path, or all problems; return 1 if a verdict on one of them would be meaningless."""
     wanted = arguments.lint or arguments.path
     listing = library.find(wanted) if wanted else library.known()
     linted = []

@@ -1,4 +1,4 @@
-"""What a device can do at best by its data sheet, for advice where nothing was measured; never for a verdict."""
+"""Data-sheet rates of devices, for advice if nothing was measured; verdicts never use them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHEETS: Mapping[str, tuple[int, float, Mapping[str, float]]] = {
     "sm_100a": (180, 8.0e12, {"fp32": 80e12, "tf32": 1100e12, "f16": 2250e12, "bf16": 2250e12, "fp64": 40e12}),
     "sm_120a": (32, 1.79e12, {"fp32": 105e12, "tf32": 105e12, "f16": 210e12, "bf16": 210e12, "fp64": 1.6e12}),
 }
-"""NVIDIA's data sheets of the products that `device.KNOWN` names."""
+"""From NVIDIA's data sheets of the products in `device.KNOWN`."""
 
 
 def memory_bytes(device: Device) -> int:
-    """Its memory: asked of the driver where the device is present."""
+    """Return the device's memory; the driver reports it if the device is present."""
     if not device.present:
         return _SHEETS[device.arch][0] << 30
     with closing(nvml.Gpu(device.uuid)) as gpu:
@@ -31,7 +31,7 @@ def memory_bytes(device: Device) -> int:
 
 
 def best(device: Device) -> Peaks:
-    """What was measured on this device, else its data sheet."""
+    """Return the rates measured on this device, or those of its data sheet."""
     measured = peaks.load(device) if device.present else None
     _, bandwidth, flops = _SHEETS[device.arch]
     return measured or Peaks(device.name, bandwidth, bandwidth, flops, "data sheet", 0.0)

@@ -1,9 +1,9 @@
-"""The lint of a problem: is a verdict on it worth anything? (`rules` says what each finding means.)
+"""Check a problem (lint): is a verdict on it meaningful? `rules` explains every finding.
 
-1. `at_a_glance` looks at workloads and tolerances alone and runs nothing.
-2. `lint` also asks the sandboxed reference worker: it runs the reference at a small workload (`judge.lint_runs`), and
-   reads signature and graph at the benchmark's sizes, where nothing is allocated (`sizes`, `baseline`).
-3. Where other workloads would mend a finding, it carries them; they were tried on the reference.
+1. `check_static` examines workloads and tolerances and runs nothing.
+2. `lint` also uses the sandboxed reference worker: it runs the reference at a small workload (`judge.lint_runs`), and
+   reads signature and graph at the benchmark's sizes without allocating them (`sizes`, `baseline`).
+3. A finding that other workloads would fix carries them; they were tried on the reference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIMITS = ReferenceLimits(seconds=60.0)
 
 
 def at_a_glance(problem: Problem) -> tuple[Finding, ...]:
-    """What can be said without running anything."""
+    """Return the findings that need no run."""
     found = (*_tolerance(problem), *sizes.test_shapes(problem), *sizes.missing_benchmark(problem))
     return _sorted(found)
 
@@ -37,11 +37,11 @@ def at_a_glance(problem: Problem) -> tuple[Finding, ...]:
 def lint(
     problem: Problem, device: Device, progress: Progress = lambda line: None, worker: Worker | None = None
 ) -> tuple[Finding, ...]:
-    """Everything, the worst first; nothing when all is well.
+    """Return all findings, the most severe first.
 
     Args:
-        device: whose memory and speed the benchmark is held against.
-        worker: a forking reference worker to share (`start_worker`), whose folder nothing is written to.
+        device: its memory and speed are compared with the benchmark.
+        worker: a forking reference worker to share (`start_worker`); nothing is written to its folder.
 
     Raises:
         ProblemError: the reference fails, or has no workloads.
@@ -84,14 +84,14 @@ def _tolerance(problem: Problem) -> Iterator[Finding]:
 
 
 def _mended(found: tuple[Finding, ...], reference: Reference) -> Iterator[Finding]:
-    """The findings, with awkward sizes where those are missing and the reference takes them."""
+    """Yield the findings; add awkward sizes to those about missing ones if the reference accepts them."""
     for finding in found:
         awkward = sizes.awkward(reference) if finding.rule in ("one-shape", "only-tiles") else None
         yield Finding(finding.rule, finding.what, _with(reference.problem, awkward))
 
 
 def _ran(problem: Problem, reference: Reference, run: LintRun) -> Iterator[Finding]:
-    """What the worker found; values that another workload draws are no longer missing."""
+    """Yield the worker's findings, except about values that another workload already draws."""
     tested = problem.with_role(*TESTED)
     where = f"workload {reference.typical_workload().name}: "
     caught = _caught(reference, tested) if any(rule in CHEATS for rule, _ in run.found) else frozenset()
@@ -110,14 +110,15 @@ def _ran(problem: Problem, reference: Reference, run: LintRun) -> Iterator[Findi
 
 
 def _caught(reference: Reference, tested: tuple[Workload, ...]) -> frozenset[str]:
-    """Cheats that do not get past the tests that draw other values."""
+    """Return the cheats that fail a test which draws other values."""
     hard = {w.values: w for w in tested if w.values is not Values.GIVEN}
     passing = [{rule for rule, _ in reference.lint(workload).found} for workload in hard.values()]
     return frozenset(cheat for cheat in CHEATS if any(cheat not in found for found in passing))
 
 
 def _drawn(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workload, ...]:
-    """The workloads and one more, of the small one's sizes and the first of these values that it is defined on."""
+    """Return the workloads plus one with the small sizes and the first of these values on which the reference is
+    defined."""
     values = next((v for v in wanted if v in run.usable), None)
     if values is None:
         return ()
@@ -126,7 +127,7 @@ def _drawn(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workloa
 
 
 def _with(problem: Problem, added: Workload | None) -> tuple[Workload, ...]:
-    """All workloads and this one, in front of those that are timed; none when there is nothing to add."""
+    """Return all workloads with this one in front of the timed ones; empty if there is nothing to add."""
     if added is None or any(w.name == added.name for w in problem.workloads):
         return ()
     timed = problem.with_role(WorkloadRole.BENCHMARK)

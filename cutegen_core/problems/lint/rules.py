@@ -1,4 +1,4 @@
-"""What can be doubtful about a problem: every rule of the lint with what is at stake and what to do about it."""
+"""Rules of the lint: what is at stake in each, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cutegen_core.records.problem import Workload
 
 
 class Severity(StrEnum):
-    """ERROR: a verdict on the problem means nothing. WARNING: wrong or slow kernels get by. NOTE: to be known."""
+    """ERROR: a verdict on the problem is meaningless. WARNING: wrong or slow kernels may pass. NOTE: for
+    information."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,7 +22,7 @@ class Severity(StrEnum):
 CHEATS = frozenset(
     ("zeros-pass", "mean-passes", "copy-passes", "constant-output", "ignores-inputs", "untested-input", "half-passes")
 )
-"""Answers that must fail one of the tests, whichever."""
+"""Wrong answers that at least one test must reject."""
 
 
 class Rule(NamedTuple):
@@ -34,12 +35,12 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One doubt about one problem.
+    """One weakness of one problem.
 
     Attributes:
         rule: key of `RULES`.
-        what: what was found and where.
-        workloads: all workloads of the problem with this mended; empty where it is not a matter of workloads.
+        what: the weakness, and where it is.
+        workloads: all workloads of the problem with the weakness fixed; empty if workloads cannot fix it.
     """
 
     rule: str
@@ -59,7 +60,7 @@ class Finding:
         return RULES[self.rule].do
 
     def plain(self) -> Mapping[str, object]:
-        """For JSON, with the rule's words."""
+        """Return the finding for JSON, with the rule's texts."""
         words = {"severity": self.severity.value, "what": self.what, "why": self.why, "do": self.do}
         mended = [asdict(workload) for workload in self.workloads]
         return {"rule": self.rule, **words, **({"workloads": mended} if mended else {})}

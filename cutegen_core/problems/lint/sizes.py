@@ -1,4 +1,4 @@
-"""Doubts about a problem's sizes: shapes that tests never see, benchmarks that are too small or too large to time."""
+"""Check a problem's sizes: shapes that tests never cover, benchmarks too small or too large to time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
 
 LAUNCH_US = 10.0
-"""Shorter kernels are timed by graph replay, and are mostly latency: a launch costs 8 to 9 us."""
+"""A shorter kernel is timed by graph replay and consists mostly of latency: a launch costs 8 to 9 us."""
 
 _UNCOUNTED = ops.words("lstm gru rnn_tanh rnn_relu")
 _TILE = 8
@@ -28,13 +28,13 @@ _FACTORS = (2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096)
 
 
 def missing_benchmark(problem: Problem) -> Iterator[Finding]:
-    """A problem whose own sizes could not be used as one."""
+    """Yield a finding if no workload is a benchmark."""
     if problem.workloads and not problem.with_role(WorkloadRole.BENCHMARK):
         yield Finding("no-benchmark", "no workload has the role benchmark.")
 
 
 def test_shapes(problem: Problem) -> Iterator[Finding]:
-    """Whether tests see more than one shape, and one that is no multiple of a tile."""
+    """Yield a finding if tests cover only one shape, or only multiples of a tile."""
     varying = _varying(problem)
     tested = [{**varying, **w.sizes} for w in problem.with_role(*TESTED)]
     if not varying or not tested:
@@ -47,7 +47,7 @@ def test_shapes(problem: Problem) -> Iterator[Finding]:
 
 
 def awkward(reference: Reference) -> Workload | None:
-    """A test whose sizes are odd, as far as the reference takes them; None when it takes none."""
+    """Return a test with odd sizes that the reference accepts, or None if it accepts none."""
     typical, varying = reference.typical_workload(), _varying(reference.problem)
     sizes = {**varying, **typical.sizes}
     odd = {name: _odd(sizes[name]) for name in varying}
@@ -60,7 +60,7 @@ def awkward(reference: Reference) -> Workload | None:
 
 
 def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterator[Finding]:
-    """Benchmarks that end before they have begun, or that the device cannot hold."""
+    """Yield findings about benchmarks that are mostly launch latency, or that the device cannot hold."""
     room = device_numbers.memory_bytes(device) // 2
     for workload in problem.with_role(WorkloadRole.BENCHMARK):
         size = reference.signature(workload).nbytes
@@ -76,7 +76,7 @@ def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterato
 
 
 def _least_us(reference: Reference, workload: Workload, device: Device) -> float:
-    """Time of a perfect kernel; 0.0 where its work cannot be counted."""
+    """Return the time of a perfect kernel; 0.0 if its work cannot be counted."""
     graph = reference.graph(workload)
     if not graph.nodes or any(ops.name(node) in _UNCOUNTED for node in graph.nodes):
         return 0.0
@@ -87,7 +87,7 @@ def _least_us(reference: Reference, workload: Workload, device: Device) -> float
 def _resized(
     reference: Reference, workload: Workload, device: Device, room: int, *, shrink: bool
 ) -> tuple[Workload, ...]:
-    """All workloads, with one size of this one changed as little as is enough; empty when no size does it."""
+    """Return all workloads with one size of this one changed as little as necessary; empty if no size suffices."""
     own = {**_varying(reference.problem), **workload.sizes}
     numbers = {name: value for name, value in own.items() if type(value) is int}
     for factor in _FACTORS:
@@ -102,26 +102,26 @@ def _resized(
 
 
 def _varying(problem: Problem) -> Mapping[str, SizeValue]:
-    """The file's own values of what a person would call its sizes; small numbers are strides, heads and the like."""
+    """Return the file's own values of its large sizes; small numbers are strides, heads and the like."""
     slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
     values = {name: slots[name].value for name in sizes_of(problem)}
     return {n: value for n, value in values.items() if max(whole_numbers(value), default=0) >= _VARIES_FROM}
 
 
 def _is_even(value: SizeValue) -> bool:
-    """A multiple of the tile in every large extent."""
+    """Return whether every extent is a multiple of the tile."""
     return all(v % _TILE == 0 for v in whole_numbers(value))
 
 
 def _odd(value: SizeValue) -> SizeValue:
-    """One less than a multiple of the tile becomes no multiple of anything a kernel likes."""
+    """Subtract one from multiples of the tile, so that the size is no multiple of what a kernel prefers."""
     if isinstance(value, tuple):
         return tuple(v - 1 if v >= _TILE and v % _TILE == 0 else v for v in value)
     return value - 1 if type(value) is int and value >= _TILE and value % _TILE == 0 else value
 
 
 def _signature(reference: Reference, workload: Workload) -> Signature | None:
-    """None when the reference does not take these sizes."""
+    """Return the signature, or None if the reference does not accept these sizes."""
     try:
         return reference.signature(workload)
     except ProblemError:

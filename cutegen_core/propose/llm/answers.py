@@ -1,4 +1,4 @@
-"""The port `Model` on a language-model server: settings per role, budget reserved before, every outcome settled."""
+"""Implement the port `Model` on a language-model server: settings per role, a budget reservation before every call."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cutegen_core.trajectory.state import State
 
 _ANSWERS = frozenset({ModelErrorKind.REFUSED, ModelErrorKind.EMPTY})
 _BROKEN_ANSWERS = frozenset({ModelErrorKind.TRUNCATED_STREAM, ModelErrorKind.BAD_ANSWER})
-"""Failures that are the model's answer, so far as it goes, a broken one where any of it came: the step fails and the
-loop goes on. All others (a wrong address that answers with a web page) are for the person to mend."""
+"""Failures that count as the model's answer (a broken answer only if some text came): the step fails and the loop goes
+on. All others, such as a wrong address that answers with a web page, need the user."""
 
 _SAY_EVERY_S = 0.1
 _SECONDS_PER_CHARACTER = 1e-6
@@ -29,7 +29,12 @@ class ChatAnswers:
     """Answers prompts through `models.toml`; a session may name one model for every role."""
 
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
-        """Reserves prompt and longest answer. Raises BudgetError, or UsageError when no model is set up."""
+        """Reserve tokens for the prompt and the longest answer.
+
+        Raises:
+            BudgetError: they exceed the budget.
+            UsageError: no model is set up.
+        """
         settings = self.settings(role, state)
         messages = [Message("user", prompt)]
         spent = Spent(prompt_tokens=state.tokens)
@@ -39,7 +44,7 @@ class ChatAnswers:
         return _Planned(settings, key, messages, settings.model, reservation.usage.tokens)
 
     def context_tokens(self, state: State) -> int:
-        """The tightest of the roles'."""
+        """Return the smallest context of the roles."""
         return min(
             self.settings(role, state).prompt_tokens_max for role in (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
         )
@@ -60,7 +65,7 @@ class _Planned:
 
     def carry_out(self, line: Line) -> ModelReply:
         begun = time.monotonic()
-        line.say("")  # what was said before belongs to another call
+        line.say("")  # clear the text of the previous call
         arrived = _Arrived(line)
         try:
             reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=arrived.stopped)
@@ -77,13 +82,13 @@ class _Planned:
         )
 
     def _word(self, finish: str) -> str:
-        """Why the server stopped is a word of its own choosing; it goes into the trajectory as that."""
+        """Return the server's reason for stopping, scrubbed and shortened; the trajectory stores it as it is."""
         word = finish[:_WORD_CHARACTERS]
         return self.key.scrub(word) if self.key else word
 
 
 class _Arrived:
-    """Shows the text so far a few times a second, a long one less often: each time all of it is written."""
+    """Shows the text so far a few times a second; a long text less often, because each time all of it is written."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -99,7 +104,7 @@ class _Arrived:
         self._say()
 
     def stopped(self) -> bool:
-        """Asked about ten times a second, also while the server is silent: what came last is shown then."""
+        """Return whether to stop; also show the latest text, since this is called while the server is silent."""
         self._say()
         return self._line.stopped()
 

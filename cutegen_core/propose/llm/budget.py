@@ -1,9 +1,10 @@
-"""Tokens and money: reserved before a call, settled after it, with failures charged too.
+"""Account for tokens and money: reserve before a call, settle after it, also for failures.
 
-1. `reserve` says what a call may cost at most, and refuses it when that does not fit any more.
-2. `hold` counts the reservation as spent while the call runs, so that calls side by side cannot overdraw together.
-3. `settle` replaces it by what was used; `forfeit` charges all of it where nobody knows (a crash in between).
-The records are plain values: the session folds them out of its events.
+1. `reserve` computes the largest cost of a call, and refuses it if that exceeds the rest of the budget.
+2. `hold` counts the reservation as spent while the call runs, so that parallel calls cannot overdraw together.
+3. `settle` replaces it by the real use; `forfeit` charges all of it if the use is unknown (a crash in between).
+
+The records are plain values: the session computes them from its events.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _OTHER_BYTES_PER_TOKEN = 2
 
 @dataclass(frozen=True)
 class Budget:
-    """What a session may spend; None is no limit.
+    """Amounts that a session may spend; None is no limit.
 
     Attributes:
         max_tokens: prompts and answers together.
@@ -33,10 +34,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a call used.
+    """Tokens that a call used.
 
     Attributes:
-        estimated: the server gave no numbers, or the call failed; `estimate_tokens` was asked.
+        estimated: the server gave no numbers, or the call failed; the numbers are from `estimate_tokens`.
     """
 
     prompt_tokens: int = 0
@@ -53,7 +54,7 @@ NOTHING_USED = Usage()
 
 @dataclass(frozen=True)
 class Reservation:
-    """The most one call may use; cost 0 where the model has no price."""
+    """Largest use of one call; cost 0 if the model has no price."""
 
     usage: Usage
     cost: float
@@ -61,11 +62,11 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was used so far.
+    """Amounts used so far.
 
     Attributes:
-        held_tokens, held_cost: reserved by calls that are under way.
-        calls: that were settled or forfeited.
+        held_tokens, held_cost: reserved by calls in progress.
+        calls: number of settled or forfeited calls.
         estimated: some of it is an estimate.
     """
 
@@ -83,14 +84,14 @@ class Spent:
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text, without a tokenizer: 3.5 ASCII characters (code) or 2 bytes of anything else for one."""
+    """Estimate the tokens of a text without a tokenizer: one per 3.5 ASCII characters (code) or 2 bytes of others."""
     letters = sum(1 for letter in text if letter < "\x80") if not text.isascii() else len(text)
     others = len(text.encode("utf-8", "replace")) - letters
     return math.ceil(letters / _LETTERS_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
 
 
 def cost_of(usage: Usage, settings: ModelSettings) -> float | None:
-    """In the currency of the prices; None where the model has none."""
+    """Return the cost in the currency of the prices; None if the model has none."""
     if settings.price_in_per_million is None or settings.price_out_per_million is None:
         return None
     million = 1_000_000
@@ -99,7 +100,11 @@ def cost_of(usage: Usage, settings: ModelSettings) -> float | None:
 
 
 def reserve(budget: Budget, spent: Spent, settings: ModelSettings, prompt_tokens: int) -> Reservation:
-    """The reservation for one call with a prompt of that many tokens; BudgetError when it does not fit."""
+    """Return the reservation for one call with a prompt of that many tokens.
+
+    Raises:
+        BudgetError: it exceeds the rest of the budget.
+    """
     usage = Usage(prompt_tokens, settings.max_output_tokens, estimated=True)
     cost = cost_of(usage, settings)
     if budget.max_tokens is not None and spent.tokens + spent.held_tokens + usage.tokens > budget.max_tokens:
@@ -123,7 +128,7 @@ def reserve(budget: Budget, spent: Spent, settings: ModelSettings, prompt_tokens
 
 
 def hold(spent: Spent, reservation: Reservation) -> Spent:
-    """The call begins."""
+    """Begin a call: hold its reservation."""
     return replace(
         spent,
         held_tokens=spent.held_tokens + reservation.usage.tokens,
@@ -132,7 +137,7 @@ def hold(spent: Spent, reservation: Reservation) -> Spent:
 
 
 def settle(spent: Spent, reservation: Reservation, used: Usage, settings: ModelSettings) -> Spent:
-    """The call ended, well or not: what it held is let go and what it used is charged."""
+    """End a call, successful or not: release the reservation and charge the real use."""
     return replace(
         spent,
         prompt_tokens=spent.prompt_tokens + used.prompt_tokens,
@@ -146,5 +151,5 @@ def settle(spent: Spent, reservation: Reservation, used: Usage, settings: ModelS
 
 
 def forfeit(spent: Spent, reservation: Reservation, settings: ModelSettings) -> Spent:
-    """The answer was lost and may have been billed: all of the reservation is charged."""
+    """Charge the whole reservation, because the answer was lost and may have been billed."""
     return settle(spent, reservation, reservation.usage, settings)

@@ -1,10 +1,10 @@
-"""Asks a language model and streams its answer: the transport under every role that a model plays.
+"""Ask a language model and stream its answer: the transport for every role of a model.
 
-1. `ChatModel.ask` runs the call on its own thread (`stoppable`), hands on text as it arrives and obeys Stop.
-2. An attempt (`model_stream`) that fails before any text came may be repeated, within bounds and as the server asks.
-   One that may have been billed is repeated at most once, so a call never costs much more than was reserved for it.
-3. What a server does not take (`stream_options`, `max_tokens`) is learned from its refusal and remembered.
-4. Everything else ends in a `ModelError` that says what happened, what to do, and what to charge.
+1. `ChatModel.ask` runs the call in its own thread (`stoppable`), passes on text as it arrives and obeys a stop.
+2. An attempt (`stream`) that fails before any text came may be repeated, within limits and as the server asks. One that
+   may have been billed is repeated at most once, so a call never costs much more than its reservation.
+3. A refusal shows which fields a server does not accept (`stream_options`, `max_tokens`); this is remembered.
+4. Every other failure ends in a `ModelError` with the cause, advice, and the amount to charge.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Message:
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's answer.
+    """Answer of a model.
 
     Attributes:
-        finish_reason: "stop"; "length" when max_output_tokens ended it; "cut" when it outgrew 4 M characters; or the
+        finish_reason: "stop"; "length" if max_output_tokens ended it; "cut" if it exceeded 4 M characters; or the
             server's own word.
         estimated: the server gave no token numbers.
-        seconds: the whole call, pauses included; first_token_seconds is the last attempt's.
-        attempts: requests made.
-        reasoning: what the server sent apart from the answer, "" mostly.
+        seconds: the whole call including pauses; first_token_seconds is the last attempt's.
+        attempts: number of requests.
+        reasoning: text that the server sent apart from the answer, usually "".
         lost: tokens of earlier attempts that may have been billed.
-        streamed: False where the server sent one document instead of a stream.
+        streamed: False if the server sent one document instead of a stream.
     """
 
     text: str
@@ -67,24 +67,24 @@ class Reply:
 
     @property
     def usage(self) -> Usage:
-        """What to charge, lost attempts included."""
+        """Tokens to charge, lost attempts included."""
         return _sum(Usage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one server wants to be asked."""
+    """Fields that one server accepts."""
 
     stream_usage: bool = True
     length_field: str = "max_tokens"
 
 
-# What a server refused once is not tried again; the value is a plain record, replaced whole.
+# Fields that a server refused once are not sent again; each value is a plain record, replaced as a whole.
 _LEARNED: dict[tuple[str, str], Dialect] = {}
 
 
 class ChatModel:
-    """One model on one server. Holds no connection between calls; may be used from several threads."""
+    """One model on one server. Holds no connection between calls; several threads may use it."""
 
     def __init__(self, settings: ModelSettings, key: Key | None) -> None:
         self.settings = settings
@@ -97,13 +97,14 @@ class ChatModel:
         progress: Callable[[str], None],
         stopped: Callable[[], bool] = lambda: False,
     ) -> Reply:
-        """The answer to the messages.
+        """Return the answer to the messages.
 
-        `progress` gets the text as it arrives and `stopped` is asked about ten times a second, both in the calling
-        thread. Reasoning sent apart from the answer appears in `progress` between think tags, and in `Reply.reasoning`.
+        `progress` receives the text as it arrives and `stopped` is called about ten times a second, both in the calling
+        thread. Reasoning that is sent apart from the answer appears in `progress` between think tags, and in
+        `Reply.reasoning`.
 
         Raises:
-            ModelError: with its kind, what to do, and what to charge; CANCELLED when `stopped` said so.
+            ModelError: with its kind, advice, and the amount to charge; CANCELLED if `stopped` returned True.
         """
         call = _Call(self.settings, self._key, messages)
         try:
@@ -114,7 +115,7 @@ class ChatModel:
 
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
-    """An estimate of what the messages cost, for the reservation."""
+    """Estimate the tokens of the messages, for the reservation."""
     return sum(estimate_tokens(m.text) + _TOKENS_PER_MESSAGE for m in messages)
 
 
@@ -138,13 +139,17 @@ class _Call:
         return self._wire is not None and self._wire.sent
 
     def charged(self, billed: bool) -> Charged:
-        """What to charge when the latest attempt is the last."""
+        """Return the amount to charge if the latest attempt is the last."""
         if self._attempt is None or not billed:
             return Charged(usage=self._lost)
         return Charged(self._attempt.answer.whole(), _sum(self._attempt.usage(self._prompt_tokens), self._lost))
 
     async def answer(self, emit: Callable[[str], None]) -> Reply:
-        """Attempts until there is an answer; ModelError when there will be none."""
+        """Make attempts until one succeeds.
+
+        Raises:
+            ModelError: no further attempt is allowed.
+        """
         self._wire = Wire(self._settings, self._key)
         async with client(self._settings, self._wire) as openai_client:
             while True:
@@ -158,7 +163,11 @@ class _Call:
                     await asyncio.sleep(self._pause_s(failure, self._attempt))
 
     def _pause_s(self, failure: Failure, attempt: Attempt) -> float:
-        """Seconds to wait before the next attempt; ModelError when there is none."""
+        """Return the seconds to wait before the next attempt.
+
+        Raises:
+            ModelError: no further attempt is allowed.
+        """
         billed = failure.billed and self.sent
         left = self._pauses < self._settings.retries and not (billed and self._lost.tokens)
         wait = failure.retry_after_s
@@ -176,7 +185,7 @@ class _Call:
         return pause if wait is None else wait
 
     def _wire_idle(self) -> None:
-        """Between attempts no server works for us: a stop here costs nothing more."""
+        """Note that no server works for us between attempts, so that a stop here costs nothing more."""
         if self._wire is not None:
             self._wire.sent = False
 
@@ -187,7 +196,7 @@ class _Call:
         )
 
     def _learn(self, failure: Failure) -> bool:
-        """Whether the server refused a field that it can be asked without."""
+        """Return whether the server refused a field that a request can omit, and remember it."""
         where = (self._settings.base_url, self._settings.model)
         dialect = _LEARNED.get(where, Dialect())
         if failure.status not in (400, 422):

@@ -1,6 +1,6 @@
-"""Reads what the OpenAI package raises, told so that the person knows what to do next.
+"""Translate exceptions of the OpenAI package into failures that tell the user what to do next.
 
-Its exceptions end here: their texts may quote requests, so only scrubbed words leave this module.
+The exceptions end here: their texts may quote requests, so only scrubbed text leaves this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RETRIED_STATUS = (408, 409, 425, 429)
 
 
 def failure_of(error: Exception, settings: ModelSettings, key: Key | None) -> Failure:
-    """Reads an exception of the package, its transport or its parser; raises any other again."""
+    """Translate an exception of the package, its transport or its parser; raise any other again."""
     if isinstance(error, openai.APIStatusError):
         return _status_failure(error, settings, key)
     if isinstance(error, openai.APIConnectionError | httpx2.RequestError):
@@ -45,6 +45,7 @@ def failure_of(error: Exception, settings: ModelSettings, key: Key | None) -> Fa
 
 
 def bad_answer(settings: ModelSettings, reason: str) -> Failure:
+    """Return the failure for an answer that does not follow the API."""
     advice = f"Check that {settings.base_url} is the address of an OpenAI-compatible API, with its /v1."
     return Failure(
         ModelErrorKind.BAD_ANSWER, f"the server of {settings.name} is not understood: {reason}. {advice}", billed=True
@@ -135,7 +136,7 @@ def _reason(causes: list[BaseException]) -> str:
 
 
 def _retry_after(response: httpx2.Response) -> float | None:
-    """Seconds the server asks to wait: a number or an HTTP date; None where it says nothing usable."""
+    """Return the seconds that the server asks to wait (a number or an HTTP date), or None without a usable value."""
     value = response.headers.get("retry-after", "").strip()
     if value.isascii() and value.replace(".", "", 1).isdigit():
         return float(value)
@@ -146,7 +147,7 @@ def _retry_after(response: httpx2.Response) -> float | None:
 
 
 def _words(body: object, key: Key | None) -> str:
-    """What an error body says, in one line."""
+    """Return the message of an error body, in one line."""
     said = body
     for name in ("error", "message", "detail"):
         if isinstance(said, dict) and name in said:

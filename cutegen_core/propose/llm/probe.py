@@ -1,7 +1,7 @@
-"""The connection test of the Setup page: what a server answers, before a session depends on it.
+"""Test a connection for the Setup page: show what a server answers before a session depends on it.
 
-1. The models are listed; many servers can, some may not.
-2. One short question is streamed, which costs a few tokens and shows whether streaming and token numbers work.
+1. List the models; not all servers allow that.
+2. Stream one short question, which costs a few tokens and shows whether streaming and token numbers work.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _ANSWER_TOKENS = 32
 
 @dataclass(frozen=True)
 class Probe:
-    """What the connection test found.
+    """Result of the connection test.
 
     Attributes:
-        reachable: something that speaks the API answered, if only with a refusal.
+        reachable: a server that speaks the API answered, if only with a refusal.
         usable: a question was answered.
-        models: names the server lists, the first 500.
-        listing: why there are none, "" where there are.
-        streaming: the answer came as a stream; without it text appears all at once.
-        usage: the server counts tokens; estimates are used where it does not.
+        models: names that the server lists, the first 500.
+        listing: why there are none, "" if there are.
+        streaming: the answer came as a stream; otherwise text appears all at once.
+        usage: the server counts tokens; otherwise they are estimated.
         seconds: of the question.
-        message: the result in a sentence or two, with what to do next.
+        message: the result in a sentence or two, with advice.
     """
 
     reachable: bool
@@ -55,7 +55,7 @@ class Probe:
 
 
 def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], bool] = lambda: False) -> Probe:
-    """Tests the connection; what goes wrong is in the result, never an exception."""
+    """Test the connection; failures are part of the result, never an exception."""
     models, listing = _listing(settings, key, stopped)
     started = time.monotonic()
     short = replace(settings, max_output_tokens=_ANSWER_TOKENS, retries=0)
@@ -75,7 +75,7 @@ def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], boo
 
 
 def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], bool]) -> tuple[tuple[str, ...], str]:
-    """The server's models, or why there is no list."""
+    """Return the server's models, or why there is no list."""
 
     async def ask(_: Callable[[str], None]) -> object:
         wire = Wire(settings, key)

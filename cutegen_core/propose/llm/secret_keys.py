@@ -1,8 +1,8 @@
-"""API keys: where they are looked for, and how they are kept from leaking.
+"""Find and store API keys, and keep them from leaking.
 
-1. A key belongs to one origin (scheme, host and port) and is given out for no other.
-2. It is looked for in the environment, the OS keyring (when the package `keyring` is installed) and `secrets.toml`.
-3. `Key` shows itself to nobody: not in repr, str, pickles, copies or errors. Only `bearer` spells it out.
+1. A key belongs to one origin (scheme, host and port) and is sent to no other.
+2. Keys come from the environment, the OS keyring (if the package `keyring` is installed) and `secrets.toml`.
+3. `Key` hides its secret in repr, str, pickles, copies and errors. Only `bearer` reveals it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _PIECE = 8
 
 
 class Key:
-    """A secret bound to the origin it is meant for.
+    """A secret bound to its origin.
 
     Attributes:
         origin: "https://api.openai.com".
-        source: where it was found, for the person.
+        source: the place where it was found, for the user.
     """
 
     __slots__ = ("__secret", "origin", "source")
@@ -49,13 +49,17 @@ class Key:
         self.__secret, self.origin, self.source = secret, origin, source
 
     def bearer(self, url: str) -> str:
-        """The Authorization header for a request to `url`; UsageError for any other origin than its own."""
+        """Return the Authorization header for a request to `url`.
+
+        Raises:
+            UsageError: the URL has another origin than the key.
+        """
         if origin_of(url) != self.origin:
             raise UsageError(f"the key from {self.source} is meant for {self.origin}, not for {origin_of(url)}")
         return f"Bearer {self.__secret}"
 
     def scrub(self, text: str) -> str:
-        """The text without the key and without any piece of it of eight characters or more."""
+        """Return the text without the key and without any piece of it of eight characters or more."""
         text = text.replace(self.__secret, MASK)
         pieces = {self.__secret[i : i + _PIECE] for i in range(len(self.__secret) - _PIECE + 1)}
         hidden = [False] * len(text)
@@ -66,7 +70,7 @@ class Key:
         return re.sub("\0+", MASK, shown)
 
     def cut_from_stream(self, text: str) -> tuple[str, str]:
-        """The text without the key, and the end of it that may turn out to be the beginning of one."""
+        """Return the text without the key, and separately its end if that may be the beginning of the key."""
         text = text.replace(self.__secret, MASK)
         for length in range(min(len(text), len(self.__secret) - 1), 0, -1):
             if self.__secret.startswith(text[-length:]):
@@ -83,7 +87,7 @@ class Key:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and, where it is not the usual one, port; lower case."""
+    """Return scheme, host and, if it is not the default, port; in lower case."""
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     host = f"[{host}]" if ":" in host else host
@@ -92,10 +96,10 @@ def origin_of(url: str) -> str:
 
 
 def find_key(base_url: str, *, chosen: str = "", file: Path | None = None) -> Key | None:
-    """The key for that server, None where none is found: local servers often need none.
+    """Return the key for that server, or None if there is none: local servers often need none.
 
-    `chosen` is the address the person named together with the environment (the command line's, else that of the first
-    model): CUTEGEN_API_KEY is meant for it unless CUTEGEN_API_HOST names another. OPENAI_API_KEY is meant for
+    `chosen` is the server's address chosen together with the environment (on the command line, else that of the first
+    model): CUTEGEN_API_KEY belongs to it unless CUTEGEN_API_HOST names another server. OPENAI_API_KEY belongs to
     CUTEGEN_API_HOST, else OPENAI_BASE_URL, else api.openai.com.
 
     Raises:
@@ -114,7 +118,7 @@ def find_key(base_url: str, *, chosen: str = "", file: Path | None = None) -> Ke
 
 
 def save_key(base_url: str, secret: str, *, file: Path | None = None) -> Key:
-    """Writes the key into `secrets.toml`, readable by its owner only."""
+    """Write the key into `secrets.toml`, readable only by its owner."""
     file = _path(file)
     origin = origin_of(base_url)
     key = Key(secret.strip(), origin, str(file))
@@ -170,7 +174,7 @@ def _from_file(origin: str, file: Path) -> Key | None:
 
 
 def _read_secrets(file: Path) -> Mapping[str, str]:
-    """Origin to key. The permissions are those of the opened file, so that it cannot be swapped in between."""
+    """Return origin -> key. Permissions are checked on the opened file, so that it cannot be exchanged in between."""
     with file.open("rb") as stream:
         status = os.fstat(stream.fileno())
         if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
@@ -189,7 +193,7 @@ def _read_secrets(file: Path) -> Mapping[str, str]:
 
 
 def _safe_transport(origin: str) -> bool:
-    """Whether a key may travel there without the person's word: encrypted, or on this machine or network."""
+    """Return whether a key may go there without confirmation: encrypted, or to this machine or network."""
     parts = urlsplit(origin)
     host = parts.hostname or ""
     if parts.scheme == "https" or ("." not in host and ":" not in host) or host.endswith(_LOCAL_SUFFIXES):

@@ -1,8 +1,8 @@
-"""Runs one piece of network work so that the caller can stop it within a second, whatever it is waiting for.
+"""Run network work so that the caller can stop it within a second, whatever it is waiting for.
 
-1. The work is a coroutine on an event loop in a thread of its own: cancelling it closes its sockets, in a connect, in
-   a silence or in a pause between attempts alike.
-2. The calling thread hands on the texts that arrive and asks `stopped` ten times a second.
+1. The work is a coroutine on an event loop in its own thread: cancelling it closes its sockets, whether it connects,
+   waits for data or pauses between attempts.
+2. The calling thread passes on arriving texts and calls `stopped` ten times a second.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ _GOODBYE_S = 0.6
 
 
 class StoppedWorkError(Exception):
-    """`stopped` said so; the work was cancelled."""
+    """`stopped` returned True; the work was cancelled."""
 
 
 def run(work: Callable[[Emit], Coroutine[Any, Any, T]], *, progress: Emit, stopped: Callable[[], bool]) -> T:
-    """The work's result, or its exception. StoppedWorkError after a stop; what `progress` raises stops the work too."""
+    """Run the work and return its result, or raise its exception; an exception from `progress` also cancels it.
+
+    Raises:
+        StoppedWorkError: `stopped` returned True.
+    """
     thread = _Thread(work)
     try:
         while not thread.done():
@@ -49,7 +53,7 @@ def run(work: Callable[[Emit], Coroutine[Any, Any, T]], *, progress: Emit, stopp
 
 
 class _Thread(Generic[T]):
-    """The event loop and its thread. A daemon: a name lookup that hangs in the system must not hold the process."""
+    """Event loop in a daemon thread, so that a hanging name lookup cannot keep the process alive."""
 
     def __init__(self, work: Callable[[Emit], Coroutine[Any, Any, T]]) -> None:
         self.result: Future[T] = Future()
@@ -63,7 +67,7 @@ class _Thread(Generic[T]):
         return self.result.done()
 
     def texts(self, wait_s: float) -> str:
-        """What arrived, as one text, after at most that long."""
+        """Return the texts that arrive within `wait_s` seconds, joined."""
         arrived: list[str] = []
         with contextlib.suppress(queue.Empty):
             arrived.append(self._texts.get(wait_s > 0, wait_s))
@@ -72,7 +76,7 @@ class _Thread(Generic[T]):
         return "".join(arrived)
 
     def cancel(self) -> None:
-        """Ends the work if it runs, and waits a moment for its connections to be closed."""
+        """Cancel the work if it still runs, and wait briefly until its connections are closed."""
         deadline = time.monotonic() + _GOODBYE_S
         while self._thread.is_alive() and time.monotonic() < deadline:
             with contextlib.suppress(RuntimeError):  # the loop may close in between

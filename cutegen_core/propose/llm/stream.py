@@ -1,9 +1,10 @@
-"""One request to a model and its answer, read as it arrives.
+"""Send one request to a model and read its answer as it arrives.
 
-1. The request is sent; a server that answers with one JSON document instead of a stream is understood too.
-2. Every event is read defensively: whatever a server puts in, the result is text, a finish reason and token numbers.
-3. Limits run on text, not on bytes: until the first piece, between pieces, and for the whole answer.
-The object keeps what arrived, so that a failure or a stop can be charged and shown.
+1. The request is sent; a single JSON document instead of a stream is also accepted.
+2. Every event is checked: whatever a server sends, the result is text, a finish reason and token numbers.
+3. Time limits apply to text, not to bytes: until the first piece, between pieces, and for the whole answer.
+
+The object keeps the received text, so that a failed or stopped call can be charged and shown.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _READ_ERRORS = (
 
 
 class StreamText:
-    """Text as it arrives: the key never in it, surrogate pairs whole, handed on as soon as that is certain."""
+    """Collects streamed text without the key and with whole surrogate pairs; emits it as soon as that is certain."""
 
     def __init__(self, key: Key | None, emit: Callable[[str], None]) -> None:
         self._key, self._emit = key, emit
@@ -50,6 +51,7 @@ class StreamText:
         self.characters = 0
 
     def add(self, piece: str) -> None:
+        """Add a piece and emit the text that is certain."""
         self.characters += len(piece)
         text = self._held + piece
         held = ""
@@ -61,12 +63,12 @@ class StreamText:
         self._put(text)
 
     def flush(self) -> None:
-        """Nothing that continues the end of the text will come."""
+        """Emit the held end of the text; no continuation will come."""
         held, self._held = self._held, ""
         self._put(held)
 
     def whole(self) -> str:
-        """Everything so far."""
+        """Return all text so far."""
         self.flush()
         return "".join(self._parts)
 
@@ -81,10 +83,10 @@ class Attempt:
     """One request.
 
     Attributes:
-        answer, thinking, refusal: what was streamed.
-        finish_reason: the server's word; "cut" when the answer outgrew its limit, "" while there is none.
-        first_token_seconds: from the request to the first piece, None while there is none.
-        was_document: the server ignored the wish for a stream.
+        answer, thinking, refusal: the streamed texts.
+        finish_reason: as sent by the server; "cut" if the answer exceeded its limit, "" before the end.
+        first_token_seconds: from the request to the first piece, None before it.
+        was_document: the server sent a document although a stream was requested.
         request_id: the server's, for asking its operators.
     """
 
@@ -109,14 +111,14 @@ class Attempt:
         return self.first_token_seconds is not None
 
     def usage(self, prompt_tokens: int) -> Usage:
-        """As the server counts, else estimated; `prompt_tokens` is the estimate of the prompt."""
+        """Return the tokens the server counted, else estimates; `prompt_tokens` is the estimate for the prompt."""
         if self._numbers is not None:
             return Usage(*self._numbers)
         texts = (self.answer, self.thinking, self.refusal)
         return Usage(prompt_tokens, sum(estimate_tokens(t.whole()) for t in texts), estimated=True)
 
     async def run(self, client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> Failure | None:
-        """Makes the request and reads its answer to the end; None when it is a usable one."""
+        """Send the request and read the answer to its end; return None if it is usable."""
         try:
             async with asyncio.timeout(self._limit_s()):
                 # Not `chat.completions.create`: its typed chunks cost 0.15 ms each and trust the server's types.
@@ -195,7 +197,7 @@ class Attempt:
                 stream.add(piece)
 
     def _emit_thinking(self, text: str) -> None:
-        """The live text marks a server's separate reasoning the way models that write it inline do."""
+        """Emit separate reasoning between think tags, as models do that write it inline."""
         self._emit(text if self._shows_thinking else "<think>\n" + text)
         self._shows_thinking = True
 
@@ -205,7 +207,7 @@ class Attempt:
         self._shows_thinking = False
 
     def _limit_s(self) -> float:
-        """Seconds until the tightest limit."""
+        """Return the seconds until the tightest limit."""
         now, settings = time.monotonic(), self._settings
         if self.finish_reason:
             return _AFTER_FINISH_S
@@ -224,14 +226,14 @@ class Attempt:
         return Failure(ModelErrorKind.TIMEOUT, message, billed=True)
 
     def _broken(self, failure: Failure) -> Failure:
-        """An attempt that failed after text had come: it is not repeated, since it is paid for."""
+        """Return the failure for an attempt that broke off after some text; it was paid for, so it is not repeated."""
         if failure.kind is ModelErrorKind.SERVER:
             return replace(failure, again=False)
         message = f"the answer of {self._settings.model} broke off in the middle: the connection was closed. Try again."
         return Failure(ModelErrorKind.TRUNCATED_STREAM, message, billed=True)
 
     def _verdict(self) -> Failure | None:
-        """Whether what has arrived is an answer."""
+        """Return None if the received text is a usable answer, else the failure."""
         model, reason = self._settings.model, self.finish_reason
         if self.refusal.characters or reason == "content_filter":
             why = f": {self.refusal.whole()[:300]}" if self.refusal.characters else " (its content filter)"
@@ -257,7 +259,7 @@ class Attempt:
 def request_body(
     settings: ModelSettings, messages: Sequence[Mapping[str, str]], *, length_field: str, stream_usage: bool
 ) -> dict[str, Any]:
-    """The JSON of a request to `chat/completions`."""
+    """Return the JSON of a request to `chat/completions`."""
     body: dict[str, Any] = {"model": settings.model, "messages": list(messages), "stream": True, **settings.extra_body}
     if settings.temperature is not None:
         body["temperature"] = settings.temperature
@@ -269,7 +271,7 @@ def request_body(
 
 
 def _token_numbers(usage: object) -> tuple[int, int] | None:
-    """Prompt and completion tokens where the server gives believable ones."""
+    """Return prompt and completion tokens if the server gives plausible ones."""
     if not isinstance(usage, dict):
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")

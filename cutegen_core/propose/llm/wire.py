@@ -1,9 +1,9 @@
-"""The connection to a model's server: the OpenAI client on a transport that guards what leaves the machine.
+"""Connect to a model's server: the OpenAI client on a transport that controls what leaves the machine.
 
-1. Only the headers of an allow-list are sent, so what the package reads from the environment stays here.
-2. The key is added at the last moment, to a copy of the request, for its own origin only: no object of the package
-   ever holds it, and redirects are not followed.
-3. An answer that streams on without an event is cut, and so is a body that never ends.
+1. Only headers of an allow-list are sent, so values that the package reads from the environment stay here.
+2. The key is added last, to a copy of the request, for its own origin only: no object of the package ever holds it, and
+   redirects are not followed.
+3. A stream without events is cut, and so is a body that never ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, origin_of
 
 USER_AGENT = "cutegen-workbench"
-# At DEBUG the HTTP library logs the headers of responses, in which a server may repeat what it was sent.
+# At DEBUG the HTTP library logs response headers, in which a server may repeat the request.
 logging.getLogger("httpcore2").setLevel(logging.INFO)
 
 _HEADERS = ("content-type", "content-length", "transfer-encoding", "accept", "connection")
@@ -30,15 +30,15 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class UnreadableAnswerError(Exception):
-    """What the server sends is not an answer of this API; the text says what it is."""
+    """The server's data is no answer of this API; the text describes it."""
 
 
 class Wire(httpx2.AsyncBaseTransport):
-    """One server's transport.
+    """Transport to one server.
 
     Attributes:
         bytes_since_event: received since the reader last called `event_seen`.
-        sent: the latest request has left this machine whole; the server may be working on it.
+        sent: the latest request has left this machine completely; the server may be working on it.
     """
 
     def __init__(self, settings: ModelSettings, key: Key | None) -> None:
@@ -94,19 +94,19 @@ class _Counted(httpx2.AsyncByteStream):
 
 
 def client(settings: ModelSettings, wire: Wire) -> openai.AsyncOpenAI:
-    """The package's client on that wire; waiting for answers is limited by the caller, not here."""
+    """Return the package's client on that wire; the caller limits the time to wait for answers."""
     timeout = httpx2.Timeout(
         None, connect=settings.connect_timeout_s, write=settings.silence_timeout_s, pool=settings.connect_timeout_s
     )
     http = httpx2.AsyncClient(transport=wire, timeout=timeout, follow_redirects=False, trust_env=False)
-    # A key the package does not have it cannot show: the wire adds the real one.
+    # The package cannot leak a key that it does not have: the wire adds the real one.
     return openai.AsyncOpenAI(
         api_key="unused", base_url=settings.base_url, max_retries=0, timeout=timeout, http_client=http
     )
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy the environment names for that address; none for this machine."""
+    """Return the proxy that the environment names for that address; None for this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host in _LOOPBACK or proxy_bypass(host):

@@ -1,1 +1,1 @@
-"""From a model's reply to a kernel file."""
+"""Turn a model's reply into a kernel file."""

@@ -1,10 +1,11 @@
-"""Replies of a model to kernel files: a whole file, or SEARCH/REPLACE blocks against the current one.
+"""Parse a model's reply into a kernel file: a whole file, or SEARCH/REPLACE blocks against the current one.
 
-1. What is not the answer is taken off: line ends, BOM, a thinking section, a JSON wrapper (`reply_text`).
-2. The reply is read line by line once: edit blocks, diffs in a fence, and files that open with `/* cutegen`.
-3. A whole file wins over blocks, unless it is the current one quoted back; of several files the last is meant.
-4. Blocks are applied in order (`patching`); each must fit in exactly one place.
-Anything else is not parsed, and the reason says what was looked for. All of it is linear in the reply.
+1. Remove what surrounds the answer: line ends, BOM, a thinking section, a JSON wrapper (`reply_text`).
+2. Read the reply line by line once: edit blocks, diffs in a fence, and files that begin with `/* cutegen`.
+3. A whole file takes precedence over blocks, unless it quotes the current one; of several files the last one counts.
+4. Apply blocks in order (`patching`); each must fit in exactly one place.
+
+Any other reply is not parsed, and the reason names what is missing. The work is linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Parsed(NamedTuple):
     """A kernel file's text and the prose that came with it.
 
     Attributes:
-        warnings: what the person should know about the reply, a line each: characters that change how code reads,
-            a second file, blocks that were passed over.
+        warnings: remarks on the reply for the user, one line each: characters that change how code reads, a second
+            file, ignored blocks.
     """
 
     source: str
@@ -43,7 +44,7 @@ class NotParsed(NamedTuple):
     """Why there is no kernel file.
 
     Attributes:
-        patch_failed: there were blocks, and one of them does not fit the current kernel.
+        patch_failed: the reply has blocks, but one of them does not fit the current kernel.
     """
 
     reason: str
@@ -51,7 +52,7 @@ class NotParsed(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What one pass over the lines finds; `first` is where the prose before the answer ends."""
+    """Result of one pass over the lines; `first` is the line where the prose before the answer ends."""
 
     files: list[str]
     blocks: list[Block]
@@ -61,7 +62,7 @@ class _Found(NamedTuple):
 
 
 def parse_reply(reply: str, base: str | None) -> Parsed | NotParsed:
-    """The kernel file a reply means; `base` is the current file that blocks refer to."""
+    """Return the kernel file of a reply; `base` is the current file to which blocks refer."""
     text = answer_text(reply)
     if text is None:
         return NotParsed("the reply ends inside its thinking section: there is no answer after it")
@@ -100,7 +101,7 @@ def _whole_file(files: Sequence[str], blocks: Sequence[Block], plan: str) -> Par
 
 
 def _scan(lines: Sequence[str]) -> _Found:
-    """One pass: every line belongs to a block, a file, a diff or the prose."""
+    """Assign every line to a block, a file, a diff or the prose, in one pass."""
     found = _Found([], [], [], 0, len(lines))
     number = unclosed = 0
     fenced = len(lines)
@@ -137,7 +138,7 @@ def _scan(lines: Sequence[str]) -> _Found:
 
 
 def _block(lines: Sequence[str], start: int) -> tuple[Block | None, int]:
-    """The block that opens there, None when it is not complete, and the line after it."""
+    """Return the block that begins at this line (None if it is incomplete), and the line after it."""
     middle = 0
     for number in range(start + 1, len(lines)):
         line = lines[number]
@@ -153,7 +154,7 @@ def _block(lines: Sequence[str], start: int) -> tuple[Block | None, int]:
 
 
 def _file(lines: Sequence[str], start: int) -> tuple[str, int]:
-    """The kernel file whose head is on that line: up to the next fence, an edit block, or the end of the reply."""
+    """Return the kernel file whose head is on this line; it ends at the next fence, edit block, or end of the reply."""
     end = _fence_end(lines, start + 1)
     head = _HEAD.match(lines[start])
     assert head is not None
@@ -161,14 +162,14 @@ def _file(lines: Sequence[str], start: int) -> tuple[str, int]:
 
 
 def _with_preface(file: str, before: Sequence[str]) -> str:
-    """The file with the includes that its fence held above the head; the head must come first in a kernel file."""
+    """Move includes that the fence has above the head below it: the head must come first in a kernel file."""
     includes = [line for line in before if _INCLUDE.match(line)]
     head, end, body = file.partition("*/")
     return f"{head}{end}\n" + "\n".join(includes) + body if includes and end else file
 
 
 def _fence_end(lines: Sequence[str], start: int) -> int:
-    """The next line that is a fence or opens an edit block: no line of a kernel looks like either."""
+    """Return the next line that is a fence or begins an edit block; no line of a kernel looks like either."""
     for number in range(start, len(lines)):
         line = lines[number]
         if line.lstrip(" \t")[:3] in ("```", "~~~") or _OPEN.match(line):
@@ -193,7 +194,7 @@ def _prose(lines: Sequence[str]) -> str:
 
 
 def _prose_between(lines: Sequence[str], found: _Found) -> str:
-    """Prose that follows the answer, for replies that explain themselves afterwards."""
+    """Return the prose after the answer, for replies that explain themselves afterwards."""
     if not found.files and not found.blocks:
         return ""
     last = max((n for n, line in enumerate(lines) if _CLOSE.match(line) or _FENCE.match(line)), default=len(lines))

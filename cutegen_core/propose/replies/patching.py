@@ -1,8 +1,8 @@
-"""Edits against the current kernel: where a SEARCH text fits, and what comes nearest when it fits nowhere.
+"""Apply edits to the current kernel: find where a SEARCH text fits, or the nearest text if it fits nowhere.
 
-1. A SEARCH text is looked for as it is, then without trailing blanks, then without indentation.
-2. It must fit in exactly one place; the looser searches put the replacement in at the indentation they found.
-3. Every step is a search in one joined text, so a large file costs milliseconds.
+1. Search for the text as it is, then without trailing blanks, then without indentation.
+2. It must fit in exactly one place; the looser searches indent the replacement as the text found.
+3. Every step searches one joined text, so a large file costs milliseconds.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ class Block(NamedTuple):
 
 
 class PatchFailed(NamedTuple):
+    """Why an edit does not fit."""
+
     reason: str
 
 
 def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
-    """The source with every block applied in order; each SEARCH text must fit in exactly one place."""
+    """Return the source with all blocks applied in order; each SEARCH text must fit in exactly one place."""
     if len(blocks) > BLOCKS_MAX:
         return PatchFailed(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
     for number, block in enumerate(blocks, 1):
@@ -49,7 +51,8 @@ def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
 
 
 def diff_blocks(lines: Sequence[str]) -> list[Block]:
-    """The hunks of a unified diff as blocks; line numbers are not trusted, only the text around the change."""
+    """Return the hunks of a unified diff as blocks; line numbers are ignored, only the text around the change
+    counts."""
     hunks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith(("--- ", "+++ ", "diff ", "index ")) and not any(hunks[-1]):
@@ -68,7 +71,7 @@ def diff_blocks(lines: Sequence[str]) -> list[Block]:
 
 
 def nearest(search: str, source: str) -> str:
-    """The stretch of the source that looks most like what was searched for, with its line."""
+    """Return the part of the source that is most similar to the search text, with its line."""
     wanted = search.strip("\n").split("\n")
     if not search.strip():
         return "It is empty."
@@ -85,7 +88,7 @@ def nearest(search: str, source: str) -> str:
 
 
 def _applied(block: Block, source: str) -> str | int:
-    """The changed source, or in how many places the block fits."""
+    """Return the changed source, or the number of places where the block fits if that is not 1."""
     if not block.search.strip():
         return 0
     for candidate in (block, _without_diff_marks(block)):
@@ -103,7 +106,7 @@ def _applied(block: Block, source: str) -> str | int:
 
 
 def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
-    """0-based lines where the search text's lines occur, every line reduced."""
+    """Yield the 0-based lines at which the search text occurs, after applying `reduce` to every line."""
     wanted = "\n" + "\n".join(map(reduce, search.strip("\n").split("\n"))) + "\n"
     text = "\n" + "\n".join(map(reduce, source.split("\n"))) + "\n"
     at, line, counted = -1, 0, 0
@@ -125,7 +128,7 @@ def _replaced_lines(source: str, start: int, block: Block) -> str:
 
 
 def _moved(line: str, given: str, there: str) -> str:
-    """The line at the indentation of the place it goes to."""
+    """Return the line with the indentation of its new place."""
     if not line.strip() or given == there:
         return line
     return there + line[len(given) :] if line.startswith(given) else there + line.lstrip()
@@ -136,7 +139,7 @@ def _indentation(line: str) -> str:
 
 
 def _without_diff_marks(block: Block) -> Block | None:
-    """The block with `-` and `+` at the line beginnings taken off, where every line of it has one."""
+    """Return the block without leading `-` and `+`, if every line has one; else None."""
     old, new = block.search.split("\n")[:-1], block.replacement.split("\n")[:-1]
     if not all(line[:1] in "- " for line in old) or not all(line[:1] in "+ " for line in new):
         return None
@@ -146,7 +149,7 @@ def _without_diff_marks(block: Block) -> Block | None:
 
 
 def _likely_starts(wanted: Sequence[str], lines: Sequence[str]) -> list[int]:
-    """Where the search text may have been meant: lines it shares vote, else the words of its first lines do."""
+    """Return the likely positions of the search text: shared lines vote, else the words of its first lines do."""
     where: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         where.setdefault(line.strip(), []).append(number)

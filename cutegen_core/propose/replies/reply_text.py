@@ -1,4 +1,4 @@
-"""What surrounds the answer in a reply: line ends, a BOM, thinking, JSON; and characters that mislead a reader."""
+"""Extract the answer from a reply (line ends, BOM, thinking, JSON), and warn about misleading characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JSON_DEPTH = 6
 
 
 def answer_text(reply: str) -> str | None:
-    """The part of the reply that may hold an answer, with plain line ends; None when all of it is thinking."""
+    """Return the part of the reply that may hold an answer, with plain line ends; None if it is all thinking."""
     text = reply.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     ends = list(_THINK_END.finditer(text))
     if ends:
@@ -27,7 +27,7 @@ def answer_text(reply: str) -> str | None:
 
 
 def odd_characters(source: str) -> tuple[str, ...]:
-    """A warning for the first few characters that are invisible or change the direction of what is shown."""
+    """Return warnings about the first few characters that are invisible or change the direction of text."""
     warnings = []
     for found in _MISLEADING.finditer(source):
         line = source.count("\n", 0, found.start()) + 1
@@ -39,7 +39,7 @@ def odd_characters(source: str) -> tuple[str, ...]:
 
 
 def _unwrapped(text: str) -> str:
-    """The text inside a reply that is one JSON object, fenced or not; "" when it is none."""
+    """Return the text inside a reply that is one JSON object, fenced or not; "" for other replies."""
     stripped = text.strip()
     if stripped.startswith(("```json", "~~~json")):
         stripped = stripped[len("```json") :].strip("`~ \n\t")
