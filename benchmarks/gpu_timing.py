@@ -30,7 +30,7 @@ from typing import Any
 
 from benchmarks.conditions import conditions, write
 from benchmarks.gpu_timing_kernels import Prepared, load
-from cutegen_core.evaluate.timing.contest import Contest, Measured
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult
 from cutegen_core.evaluate.timing.statistics import geometric_mean
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.judge.reference import Reference, start_worker
@@ -71,7 +71,7 @@ class Bench:
         self._worker = start_worker(Path(self._scratch.name))
         self._timer: Timer | None = None
 
-    def measure(self, kernel: Prepared, best: Prepared | None = None, *, remeasure: bool = False) -> Measured:
+    def measure(self, kernel: Prepared, best: Prepared | None = None, *, remeasure: bool = False) -> ContestResult:
         """One contest with fresh values."""
         entry = best.entry if best else None
         seed = random.SystemRandom().randrange(1 << 40)
@@ -147,7 +147,7 @@ def fresh(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def _compared(measured: Measured) -> Row:
+def _compared(measured: ContestResult) -> Row:
     assert measured.performance is not None, f"{measured.failure} {measured.not_timed}"
     found, candidate = measured.performance.speedup(BEST), measured.performance.candidate
     assert found is not None

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cutegen_core import views
-from cutegen_core.evaluate.stages.watch import Quiet
+from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.trial import Stage, StageResult, Trial
 from cutegen_core.trajectory.store import Store
 
 
-class Narrator(Quiet):
+class Narrator(SilentWatch):
     """Tells the stages of a trial on stderr as they happen."""
 
     def __init__(self, quiet: bool) -> None:

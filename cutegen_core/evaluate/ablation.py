@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
-from cutegen_core.evaluate.variant import OnlyStops, Spent, spent
+from cutegen_core.evaluate.variant import StopOnlyWatch, VariantResult, summarize_trial
 from cutegen_core.kernel import hunks
 from cutegen_core.kernel.hunks import Hunk
 from cutegen_core.records.candidate import Author, Candidate
@@ -30,7 +30,7 @@ class AblationRow:
     """
 
     kept: tuple[int, ...]
-    spent: Spent
+    spent: VariantResult
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def ablate(evaluator: CandidateEvaluator, before: str, after: str, seed: int, wa
         watch.say(f"variant {number} of {len(variants)}: {_words(kept, len(pieces))}")
         variant = Candidate(hunks.apply(before, pieces, kept), Author.PERSON, plain.key)
         beside = plain if rows and rows[0].spent.latency_ms is not None else None
-        trial = evaluator.evaluate(variant, seed=seed, watch=OnlyStops(watch), best=beside, rough=True)
-        rows.append(AblationRow(kept, spent(trial)))
+        trial = evaluator.evaluate(variant, seed=seed, watch=StopOnlyWatch(watch), best=beside, rough=True)
+        rows.append(AblationRow(kept, summarize_trial(trial)))
     return AblationTable(tuple(piece.title for piece in pieces), tuple(rows))
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages import preparing
-from cutegen_core.evaluate.stages.preparing import Compiled, Planned, Refused
-from cutegen_core.evaluate.stages.profiling import profiled
-from cutegen_core.evaluate.stages.testing import Testing
-from cutegen_core.evaluate.stages.timing import Contender, Timing
-from cutegen_core.evaluate.stages.watch import Failure, Quiet, Watch, pause
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.profiling import profile_candidate
+from cutegen_core.evaluate.stages.testing import CorrectnessStage
+from cutegen_core.evaluate.stages.timing import BenchmarkStage, BuiltKernel
+from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
@@ -94,7 +94,7 @@ class Evaluator:
         """
         if not self.can_profile:
             raise MachineError("profiling needs a GPU")
-        return profiled(
+        return profile_candidate(
             candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
         )
 
@@ -121,7 +121,7 @@ class Evaluator:
             StoppedError: `watch.stopped()` became true.
         """
         instrumented = self.executor.can_check and (thorough or self.executor.checks_every_trial)
-        run = _Run(self, candidate, seed, watch or Quiet(), instrumented, best, rough)
+        run = _Run(self, candidate, seed, watch or SilentWatch(), instrumented, best, rough)
         stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
         if self.timer:
             stages.append((Stage.BENCHMARK, run.benchmark))
@@ -152,13 +152,13 @@ class _Run:
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     log: str = ""
     resources: Resources | None = None
-    timing: Timing | None = None
+    timing: BenchmarkStage | None = None
 
-    planned: Planned = field(init=False)
-    compiled: Compiled = field(init=False)
+    planned: PlannedKernel = field(init=False)
+    compiled: CompiledCandidate = field(init=False)
 
-    def carry_out(self, stage: Stage, action: Callable[[], Failure | None]) -> Failure | None:
-        pause(self.watch)
+    def carry_out(self, stage: Stage, action: Callable[[], StageFailure | None]) -> StageFailure | None:
+        raise_if_stopped(self.watch)
         self.watch.started(stage)
         begun = time.monotonic()
         failure = action()
@@ -170,7 +170,7 @@ class _Run:
     def skip(self, stage: Stage, note: str) -> None:
         self._end(StageResult(stage, StageStatus.SKIPPED, 0.0, note))
 
-    def trial(self, failure: Failure | None) -> Trial:
+    def trial(self, failure: StageFailure | None) -> Trial:
         """Return the finished record."""
         executor = self.evaluator.executor.name
         return Trial(
@@ -190,58 +190,60 @@ class _Run:
 
     # ---- stages
 
-    def patch(self) -> Failure | None:
+    def patch(self) -> StageFailure | None:
         evaluator = self.evaluator
-        planned = preparing.planned(self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device)
-        if isinstance(planned, Failure):
+        planned = preparing.plan_candidate(
+            self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device
+        )
+        if isinstance(planned, StageFailure):
             return planned
         self.planned = planned
         return None
 
-    def compile(self) -> Failure | None:
+    def compile(self) -> StageFailure | None:
         evaluator = self.evaluator
         self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.name} builds")
-        compiled = preparing.compiled(
+        compiled = preparing.compile_candidate(
             self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
         )
         self.diagnostics, self.resources = compiled.hints, compiled.resources
-        if isinstance(compiled, Refused):
+        if isinstance(compiled, CompileRefusal):
             self.log = compiled.log
             return compiled.failure
         self.compiled, self.log = compiled, compiled.machine.log
         return None
 
-    def test(self) -> Failure | None:
+    def test(self) -> StageFailure | None:
         evaluator = self.evaluator
-        testing = Testing(
+        testing = CorrectnessStage(
             evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
             self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts,
         )  # fmt: skip
         return testing.run()
 
-    def benchmark(self) -> Failure | None:
+    def benchmark(self) -> StageFailure | None:
         evaluator = self.evaluator
         assert evaluator.timer
-        self.timing = Timing(
-            evaluator.problem, evaluator.reference, evaluator.timer, Contender(self.planned, self.compiled.plain),
+        self.timing = BenchmarkStage(
+            evaluator.problem, evaluator.reference, evaluator.timer, BuiltKernel(self.planned, self.compiled.plain),
             self._best(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough, self.watch, self.verdicts,
         )  # fmt: skip
         return self.timing.run()
 
     # ---- small things
 
-    def _best(self) -> Contender | Untimed | None:
+    def _best(self) -> BuiltKernel | Untimed | None:
         """Return the kernel to time in turns with the candidate, or why it can no longer be built."""
         evaluator = self.evaluator
         if self.best is None:
             return None
-        again = preparing.built_again(
+        again = preparing.rebuild_candidate(
             self.best.source, evaluator.problem, evaluator.reference, evaluator.executor, evaluator.compiler,
             evaluator.device,
         )  # fmt: skip
-        if isinstance(again, Failure):
+        if isinstance(again, StageFailure):
             return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
-        return Contender(*again)
+        return BuiltKernel(*again)
 
     def _marks(self) -> tuple[Mark, ...]:
         marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}

@@ -13,7 +13,7 @@ from itertools import islice
 
 from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
-from cutegen_core.evaluate.variant import OnlyStops, spent
+from cutegen_core.evaluate.variant import StopOnlyWatch, summarize_trial
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.records.candidate import Candidate
 from cutegen_core.records.performance import Word
@@ -68,8 +68,8 @@ def sweep(evaluator: CandidateEvaluator, base: Candidate, seed: int, watch: Watc
         watch.say(f"combination {number} of {len(tried)}: {_words(params)}")
         candidate = Candidate(with_params(kernel, params), base.author, base.key)
         defaults = base if number > 1 and rows[0].status is Status.PASSED else None
-        trial = evaluator.evaluate(candidate, seed=seed, watch=OnlyStops(watch), best=defaults, rough=True)
-        rows.append(SweepRow(params, **asdict(spent(trial))))
+        trial = evaluator.evaluate(candidate, seed=seed, watch=StopOnlyWatch(watch), best=defaults, rough=True)
+        rows.append(SweepRow(params, **asdict(summarize_trial(trial))))
     chosen, timed = _choose(rows), any(row.latency_ms is not None for row in rows)
     left_out = len(combinations) + 1 - len(tried)
     table = SweepTable(tuple(rows), chosen, left_out, _TIMED if timed else _UNTIMED)

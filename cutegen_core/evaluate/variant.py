@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_core.evaluate.stages.watch import Quiet, Watch
+from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.records.performance import BEST, Word
 from cutegen_core.records.trial import Status, Trial
 
 
 @dataclass(frozen=True)
-class Spent:
+class VariantResult:
     """Result of one variant.
 
     Attributes:
@@ -29,14 +29,14 @@ class Spent:
     word: Word | None = None
 
 
-def spent(trial: Trial) -> Spent:
+def summarize_trial(trial: Trial) -> VariantResult:
     """Return the numbers of a trial."""
     resources = trial.resources
     if resources is None:
-        return Spent(trial.status, trial.message)
+        return VariantResult(trial.status, trial.message)
     timed = trial.performance.first if trial.passed and trial.performance else None
     beside = timed.speedup(BEST) if timed else None
-    return Spent(
+    return VariantResult(
         trial.status,
         trial.message,
         registers=max((k.registers for k in resources.kernels), default=0),
@@ -47,7 +47,7 @@ def spent(trial: Trial) -> Spent:
     )
 
 
-class OnlyStops(Quiet):
+class StopOnlyWatch(SilentWatch):
     """Watch that hides the stages of a variant, which are not the step's own, and passes on only a stop."""
 
     def __init__(self, watch: Watch) -> None:

@@ -165,7 +165,7 @@ def _with_literal(source: str, name: str, text: str) -> str:
 
 
 def _end_of_head(tree: ast.Module) -> int:
-    """The last line of the docstring, the imports and the literals that stand together at the top; 0 for none."""
+    """Return the last line of the docstring, imports and literals at the top of the file; 0 if there are none."""
     end = 0
     for statement in tree.body:
         documents = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.evaluate.variant import spent
+from cutegen_core.evaluate.variant import summarize_trial
 from cutegen_core.propose.port import Attempt, Call, ProposalRequest
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate
@@ -52,7 +52,7 @@ def load_candidate(store: Store, state: State, key: str) -> Candidate:
 def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = False) -> Tried:
     """Return the event of a finished trial; the trial itself becomes a blob."""
     occupancy = trial.resources.occupancy if trial.resources else ()
-    numbers = spent(trial)
+    numbers = summarize_trial(trial)
     return Tried(
         number,
         trial.candidate,

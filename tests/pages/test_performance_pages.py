@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cutegen_core.evaluate.ablation import AblationRow, AblationTable
-from cutegen_core.evaluate.variant import Spent
+from cutegen_core.evaluate.variant import VariantResult
 from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import (
     AnsweredBy,
@@ -242,7 +242,9 @@ def test_hunks_are_tried_apart_and_the_table_says_what_each_is_worth(store: Stor
     assert (waiting.decision.study, waiting.decision.candidate) == (StudyKind.ABLATION, store.put(ONE_PASS))
     passed, words = Status.PASSED, {(): None, (1, 2): Word.FASTER, (2,): Word.FASTER, (1,): Word.SAME}
     times = {(): 0.1718, (1, 2): 0.1524, (2,): 0.1526, (1,): 0.1716}
-    rows = tuple(AblationRow(kept, Spent(passed, "", 32, 0, 1.0, ms, words[kept])) for kept, ms in times.items())
+    rows = tuple(
+        AblationRow(kept, VariantResult(passed, "", 32, 0, 1.0, ms, words[kept])) for kept, ms in times.items()
+    )
     found = AblationTable(("line 2, +1 -1", "line 41, +6 -1"), rows)
     story.add(Studied(StudyKind.ABLATION, store.put(ONE_PASS), store.put_record(found)))
     text = shown(open_page("session", id=story.session, view="hunks"))

@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from cutegen_core.evaluate.timing.contest import Contest, Entry, Measured
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Entry
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda.program import FUNCTIONS, Function
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -62,7 +62,7 @@ class Clock:
     executor: Timed
     contests: list[Contest] = field(default_factory=list)
 
-    def measure(self, contest: Contest, watch: object) -> Measured:
+    def measure(self, contest: Contest, watch: object) -> ContestResult:
         self.contests.append(contest)
         own = _timing(CANDIDATE, self._us(contest.candidate))
         others = [_timing(BEST, self._us(contest.best))] if contest.best else []
@@ -70,7 +70,7 @@ class Clock:
         performance = WorkloadPerformance(
             contest.workload.name, (own, *others), tuple(_speedup(own, o) for o in others), (), NOISE, CONDITIONS
         )
-        return Measured(performance=performance)
+        return ContestResult(performance=performance)
 
     def _us(self, entry: Entry) -> float:
         found = re.search(r"// takes ([\d.]+) us", self.executor.sources[_key(entry.cubin)])

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.watch import Quiet, Watch
+from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
@@ -75,7 +75,7 @@ class ScriptedEvaluator:
         status = Status(_said(candidate.source, "accepted" if thorough else "status") or Status.PASSED)
         passed = status is Status.PASSED
         result = StageResult(Stage.TEST, StageStatus.PASSED if passed else StageStatus.FAILED, 0.0, "")
-        watch = watch or Quiet()
+        watch = watch or SilentWatch()
         watch.started(Stage.TEST)
         watch.ended(result)
         evidence = {

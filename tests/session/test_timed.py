@@ -6,8 +6,8 @@ import pytest
 
 from cutegen_core.evaluate import sweep
 from cutegen_core.evaluate.ablation import AblationTable
-from cutegen_core.evaluate.stages.watch import Quiet
-from cutegen_core.evaluate.timing.contest import Measured, Verdict
+from cutegen_core.evaluate.stages.watch import SilentWatch
+from cutegen_core.evaluate.timing.contest import ContestResult, Verdict
 from cutegen_core.printing import session_json
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
@@ -67,7 +67,7 @@ class Busy(Clock):
     """The GPU is somebody else's."""
 
     def measure(self, contest, watch):
-        return Measured(not_timed="the GPU is busy", marks=(Mark.NOT_TIMED,))
+        return ContestResult(not_timed="the GPU is busy", marks=(Mark.NOT_TIMED,))
 
 
 class BusyForOne(Clock):
@@ -82,7 +82,9 @@ class WithoutTheBest(Clock):
 
     def measure(self, contest, watch):
         lacking = super().measure(replace(contest, best=None), watch).performance
-        return Measured(performance=replace(lacking, untimed=(Untimed(BEST, "cannot be built any more: no compiler"),)))
+        return ContestResult(
+            performance=replace(lacking, untimed=(Untimed(BEST, "cannot be built any more: no compiler"),))
+        )
 
 
 class Wrong(Clock):
@@ -91,7 +93,7 @@ class Wrong(Clock):
     status = Status.INCORRECT_NUMERICAL
 
     def measure(self, contest, watch):
-        return Measured(failure=Verdict(self.status, "1 of 8 elements are wrong"))
+        return ContestResult(failure=Verdict(self.status, "1 of 8 elements are wrong"))
 
 
 class StoppedBy(Clock):
@@ -251,14 +253,14 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
             return times[step.block[0]]
 
     clock = ByBlock(desk.executor)
-    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, SilentWatch())
     assert [row.latency_ms for row in table.rows] == [0.040, 0.041, 0.033]
     assert table.rows[table.chosen].params == {"BLOCK": 512}
     assert "default = 512" in source
     assert "measured latency" in table.decided_by
     assert not any(contest.baselines or contest.remeasure for contest in clock.contests)
     times[512] = 39.9
-    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, Quiet())
+    table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, SilentWatch())
     assert (table.chosen, source) == (0, RELU)
 
 

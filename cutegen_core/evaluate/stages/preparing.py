@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from cutegen_core.evaluate.stages.watch import Failure
+from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
 from cutegen_core.execute.compiler.occupancy import occupancy
@@ -31,11 +31,11 @@ _HEAP_TEXT = (
     "the kernel uses the device heap (malloc, new), which outlives launches: results could be kept there and handed "
     "out later, and nobody can check its bounds; declare the memory as [[scratch]] instead"
 )
-_HEAP = Failure(Status.REJECTED, _HEAP_TEXT, (Diagnostic(0, "error", _HEAP_TEXT, "plan"),))
+_HEAP = StageFailure(Status.REJECTED, _HEAP_TEXT, (Diagnostic(0, "error", _HEAP_TEXT, "plan"),))
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedKernel:
     """A kernel file with its launch plan for each workload, by the workload's name."""
 
     kernel: KernelFile
@@ -44,7 +44,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledCandidate:
     """A candidate ready to run.
 
     Attributes:
@@ -61,33 +61,33 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Refused:
+class CompileRefusal:
     """A compilation that ended the trial, with the evidence to show."""
 
-    failure: Failure
+    failure: StageFailure
     log: str
     hints: tuple[Diagnostic, ...]
     resources: Resources | None = None
 
 
-def planned(source: str, problem: Problem, reference: Reference, device: Device) -> Planned | Failure:
+def plan_candidate(source: str, problem: Problem, reference: Reference, device: Device) -> PlannedKernel | StageFailure:
     """Parse, screen and plan; a refused file is a value, not an exception."""
     try:
         kernel = parse(source)
         params = kernel.defaults()
         refused = screen(kernel) or _undeclared_numerics(kernel, problem)
         if refused:
-            return Failure(Status.REJECTED, refused[0].message, refused)
+            return StageFailure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
         plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
     except KernelFileError as error:
-        return Failure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
-    return Planned(kernel, params, plans)
+        return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
+    return PlannedKernel(kernel, params, plans)
 
 
-def compiled(
-    plan: Planned, compiler: Compiler, executor: Executor, device: Device, keep: Callable[[str | bytes], str]
-) -> Compiled | Refused:
+def compile_candidate(
+    plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device, keep: Callable[[str | bytes], str]
+) -> CompiledCandidate | CompileRefusal:
     """Compile and build in parallel; `keep` stores cubin and SASS.
 
     Raises:
@@ -102,36 +102,36 @@ def compiled(
         machine = asked.result()
         checked, plain = (build.result() for build in builds)
     if machine.status is not Status.PASSED:
-        return Refused(Failure(machine.status, machine.message), machine.log, machine.diagnostics)
+        return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, machine.diagnostics)
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.external(machine.cubin) & symbols.HEAP:
-        return Refused(_HEAP, machine.log, machine.diagnostics, resources)
+        return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
     doubts, failure = _arguments(plan.plans, resources)
     hints = (*machine.diagnostics, *doubts)
     if failure:
-        return Refused(failure, machine.log, hints, resources)
+        return CompileRefusal(failure, machine.log, hints, resources)
     for built in (checked, plain):
         if built.status is not Status.PASSED:
             # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
             status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
-            failure = Failure(status, built.message, built.diagnostics)
-            return Refused(failure, f"{machine.log}\n{built.log}", hints, resources)
-    return Compiled(machine, resources, plain, checked, hints)
+            failure = StageFailure(status, built.message, built.diagnostics)
+            return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
+    return CompiledCandidate(machine, resources, plain, checked, hints)
 
 
-def built_again(
+def rebuild_candidate(
     source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device
-) -> tuple[Planned, Built] | Failure:
+) -> tuple[PlannedKernel, Built] | StageFailure:
     """Build a kernel that passed before, to run it once more; usually everything comes from caches.
 
     Returns a failure if the tools, the target or the problem have changed and it no longer builds.
     """
-    plan = planned(source, problem, reference, device)
-    if isinstance(plan, Failure):
+    plan = plan_candidate(source, problem, reference, device)
+    if isinstance(plan, StageFailure):
         return plan
     built = executor.build(plan.kernel, plan.params, lambda: compiler.compile(plan.kernel, plan.params), checked=False)
     if built.status is not Status.PASSED:
-        return Failure(built.status, built.message, built.diagnostics)
+        return StageFailure(built.status, built.message, built.diagnostics)
     return plan, built
 
 
@@ -142,14 +142,16 @@ def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnost
     return (Diagnostic(1, "error", message, "plan"),) if extra else ()
 
 
-def _arguments(plans: Mapping[str, LaunchPlan], resources: Resources) -> tuple[tuple[Diagnostic, ...], Failure | None]:
+def _arguments(
+    plans: Mapping[str, LaunchPlan], resources: Resources
+) -> tuple[tuple[Diagnostic, ...], StageFailure | None]:
     """Return the doubts about the arguments of all workloads, each once, and the first workload's errors."""
     doubts: dict[Diagnostic, None] = {}
     for name, plan in plans.items():
         found = check_arguments(plan, resources.kernels)
         errors = tuple(d for d in found if d.severity == "error")
         if errors:
-            return tuple(doubts), Failure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
+            return tuple(doubts), StageFailure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
         doubts |= dict.fromkeys(found)
     return tuple(doubts), None
 

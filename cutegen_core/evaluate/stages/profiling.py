@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cutegen_core.evaluate.stages import preparing
-from cutegen_core.evaluate.stages.watch import Failure, Watch, pause
+from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.cuda import lock
 from cutegen_core.execute.cuda.program import program_of
@@ -24,7 +24,7 @@ LARGEST_BYTES = 2 << 30
 """Limit on the tensors of a profiled workload: inputs travel as files, and ncu replays each kernel about 30 times."""
 
 
-def profiled(
+def profile_candidate(
     source: str, problem: Problem, reference: Reference, executor: Executor, compiler: Compiler, device: Device,
     seed: int, watch: Watch,
 ) -> Profile:  # fmt: skip
@@ -34,12 +34,12 @@ def profiled(
         MachineError: there is no profiler, or it may not read the counters; the message says what to do.
         StoppedError: the user stopped it.
     """
-    again = preparing.built_again(source, problem, reference, executor, compiler, device)
-    if isinstance(again, Failure):
+    again = preparing.rebuild_candidate(source, problem, reference, executor, compiler, device)
+    if isinstance(again, StageFailure):
         raise MachineError(f"the kernel cannot be profiled: {again.message}")
     planned, built = again
     workload = _workload(problem, reference)
-    pause(watch)
+    raise_if_stopped(watch)
     watch.say(f"Nsight Compute on workload {workload.name}")
     inputs = reference.write_inputs(workload, seed)
     try:
@@ -53,7 +53,7 @@ def profiled(
 
 
 def _spec(
-    folder: Path, built: Built, planned: preparing.Planned, workload: Workload, reference: Reference,
+    folder: Path, built: Built, planned: preparing.PlannedKernel, workload: Workload, reference: Reference,
     inputs: Mapping[TensorSpec, Path], device: Device,
 ) -> Path:  # fmt: skip
     assert built.path is not None

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.preparing import Compiled, Planned
-from cutegen_core.evaluate.stages.watch import Failure, Watch, pause
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
+from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
@@ -35,7 +35,7 @@ def other_poison(seed: int) -> int:
 
 
 @dataclass
-class Testing:
+class CorrectnessStage:
     """The TEST stage of one trial.
 
     Attributes:
@@ -46,29 +46,29 @@ class Testing:
     problem: Problem
     reference: Reference
     executor: Executor
-    planned: Planned
-    compiled: Compiled
+    planned: PlannedKernel
+    compiled: CompiledCandidate
     seed: int
     instrumented: bool
     run_timeout_s: float
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
 
-    def run(self) -> Failure | None:
+    def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
         scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.reference.scratch))
         try:
             with self.executor.open(self.compiled.plain) as execute:
                 for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS):
-                    failure = self._workload(workload, scratch, execute)
+                    failure = self._test_workload(workload, scratch, execute)
                     if failure:
                         return failure
-            return None if self.executor.measures_speed else self._never_launched()
+            return None if self.executor.measures_speed else self._find_untested_launch()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _workload(self, workload: Workload, scratch: Path, execute: Execute) -> Failure | None:
-        pause(self.watch)
+    def _test_workload(self, workload: Workload, scratch: Path, execute: Execute) -> StageFailure | None:
+        raise_if_stopped(self.watch)
         self.watch.say(f"workload {workload.name}")
         inputs = self.reference.write_inputs(workload, self.seed)
         try:
@@ -79,19 +79,19 @@ class Testing:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> Failure | None:
+    def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> StageFailure | None:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
             ran, outputs = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
-            return Failure(ran.status, ran.message)
+            return StageFailure(ran.status, ran.message)
         if not self.executor.ordered:  # compute-sanitizer does not return the outputs
             self._record(workload, "checked", "random", ran)
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
 
-    def _never_launched(self) -> Failure | None:
+    def _find_untested_launch(self) -> StageFailure | None:
         """Return a failure if a launch occurs only at the problem's own size, which this executor does not run."""
         made = {
             launch.line
@@ -105,24 +105,26 @@ class Testing:
                         f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
                         f"{self.executor.name} executor does not run: nothing is known about it here"
                     )
-                    return Failure(Status.UNSUPPORTED, text)
+                    return StageFailure(Status.UNSUPPORTED, text)
         return None
 
     def _compare(
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
-    ) -> Failure | None:
+    ) -> StageFailure | None:
         plain = self.compiled.plain
         ran, first = self._execute(execute, plain, workload, inputs, scratch / "first", NAN_POISON, "forward")
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
-            return Failure(ran.status, ran.message)
+            return StageFailure(ran.status, ran.message)
         failure = self._judge(workload, "plain", "forward", ran, first)
         if failure:
             return failure
-        again, second = self._execute(execute, plain, workload, inputs, scratch / "second", self._other, "reverse")
+        again, second = self._execute(
+            execute, plain, workload, inputs, scratch / "second", self._second_poison, "reverse"
+        )
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
-            return Failure(again.status, again.message)
+            return StageFailure(again.status, again.message)
         if all(first[spec].read_bytes() == second[spec].read_bytes() for spec in first):
             self._record(workload, "plain", "reverse", again)
             return None
@@ -133,22 +135,22 @@ class Testing:
             "output buffer held before; if that is meant, declare `deterministic = false` under [numerics]"
         )
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
-        return Failure(Status.NONDETERMINISTIC, message)
+        return StageFailure(Status.NONDETERMINISTIC, message)
 
     @property
-    def _other(self) -> int:
+    def _second_poison(self) -> int:
         return other_poison(self.seed)
 
     def _judge(
         self, workload: Workload, mode: str, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
-    ) -> Failure | None:
-        poison = self._other if order == "reverse" else NAN_POISON
+    ) -> StageFailure | None:
+        poison = self._second_poison if order == "reverse" else NAN_POISON
         comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = f"workload {workload.name}: {wrong.sentence}" if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
         self._record(workload, mode, order, replace(ran, status=status, message=message), comparisons)
-        return Failure(status, message) if wrong else None
+        return StageFailure(status, message) if wrong else None
 
     def _execute(
         self,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import bounds
-from cutegen_core.evaluate.stages.preparing import Planned
-from cutegen_core.evaluate.stages.watch import Failure, Watch, pause
-from cutegen_core.evaluate.timing.contest import Contest, Entry, Measured
+from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Entry
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.cuda.program import program_of
 from cutegen_core.execute.port import Built
@@ -22,10 +22,10 @@ from cutegen_core.records.trial import Mark, Status, WorkloadVerdict
 
 
 @dataclass(frozen=True)
-class Contender:
+class BuiltKernel:
     """A kernel that is planned for every workload and built for the GPU."""
 
-    planned: Planned
+    planned: PlannedKernel
     built: Built
 
     def entry(self, workload: Workload) -> Entry:
@@ -35,7 +35,7 @@ class Contender:
 
 
 @dataclass
-class Timing:
+class BenchmarkStage:
     """The BENCHMARK stage of one trial.
 
     Attributes:
@@ -50,8 +50,8 @@ class Timing:
     problem: Problem
     reference: Reference
     timer: Timer
-    candidate: Contender
-    best: Contender | Untimed | None
+    candidate: BuiltKernel
+    best: BuiltKernel | Untimed | None
     peaks: Peaks | None
     l2_bytes: int
     seed: int
@@ -62,27 +62,27 @@ class Timing:
     marks: set[Mark] = field(default_factory=set)
     note: str = ""
 
-    def run(self) -> Failure | None:
+    def run(self) -> StageFailure | None:
         """Measure every benchmark workload in order; the first that is wrong or SUSPECT ends the trial."""
         for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
-            pause(self.watch)
+            raise_if_stopped(self.watch)
             self.watch.say(f"workload {workload.name}")
             measured = self.timer.measure(self._contest(workload), self.watch)
-            failure = self._taken(workload, measured)
+            failure = self._take_result(workload, measured)
             if failure:
                 return failure
         return None
 
     def _contest(self, workload: Workload) -> Contest:
-        best = self.best.entry(workload) if isinstance(self.best, Contender) else None
+        best = self.best.entry(workload) if isinstance(self.best, BuiltKernel) else None
         own = self.candidate.entry(workload)
         return Contest(workload, self.seed, own, best, baselines=not self.rough, remeasure=not self.rough)
 
-    def _taken(self, workload: Workload, measured: Measured) -> Failure | None:
+    def _take_result(self, workload: Workload, measured: ContestResult) -> StageFailure | None:
         self.marks.update(measured.marks)
         self.note = self.note or measured.not_timed
         if measured.failure:
-            failure = Failure(measured.failure.status, f"workload {workload.name}: {measured.failure.message}")
+            failure = StageFailure(measured.failure.status, f"workload {workload.name}: {measured.failure.message}")
             self._record(workload, measured, failure)
             return failure
         self._record(workload, measured, None)
@@ -90,9 +90,9 @@ class Timing:
             return None
         missing = (self.best,) if isinstance(self.best, Untimed) else ()
         performance = replace(measured.performance, untimed=(*missing, *measured.performance.untimed))
-        return self._bounded(workload, performance)
+        return self._add_bounds(workload, performance)
 
-    def _bounded(self, workload: Workload, performance: WorkloadPerformance) -> Failure | None:
+    def _add_bounds(self, workload: Workload, performance: WorkloadPerformance) -> StageFailure | None:
         """Add the bounds; return a SUSPECT failure below the compulsory bound, mark CONFIRM far above all baselines."""
         if self.peaks:
             signature, graph = self.reference.signature(workload), self.reference.graph(workload)
@@ -103,12 +103,12 @@ class Timing:
         self.workloads.append(performance)
         reason = bounds.suspect(performance)
         if reason:
-            return Failure(Status.SUSPECT, f"workload {workload.name}: {reason}")
+            return StageFailure(Status.SUSPECT, f"workload {workload.name}: {reason}")
         if bounds.confirm(performance):
             self.marks.add(Mark.CONFIRM)
         return None
 
-    def _record(self, workload: Workload, measured: Measured, failure: Failure | None) -> None:
+    def _record(self, workload: Workload, measured: ContestResult, failure: StageFailure | None) -> None:
         status, message = (failure.status, failure.message) if failure else (Status.PASSED, "")
         if measured.comparisons or failure:
             self.verdicts.append(

@@ -23,7 +23,7 @@ class Watch(Protocol):
         """Return True once the user wants the work abandoned."""
 
 
-class Quiet:
+class SilentWatch:
     """Watch that shows nothing and never stops."""
 
     def started(self, stage: Stage) -> None: ...
@@ -36,14 +36,14 @@ class Quiet:
         return False
 
 
-def pause(watch: Watch) -> None:
+def raise_if_stopped(watch: Watch) -> None:
     """Raise StoppedError if the user wants the work abandoned; called wherever that is possible."""
     if watch.stopped():
         raise StoppedError("stopped by the person")
 
 
 @dataclass(frozen=True)
-class Failure:
+class StageFailure:
     """Verdict that ends a trial early."""
 
     status: Status

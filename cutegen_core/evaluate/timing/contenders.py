@@ -20,7 +20,7 @@ RUN_S = 20.0
 
 
 @dataclass(frozen=True)
-class Taken:
+class RoundSamples:
     """Samples of one round, in µs."""
 
     us: tuple[float, ...]
@@ -40,11 +40,11 @@ class Contender(Protocol):
 
     name: str
 
-    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
         """Measure one sample of each set in `order`; raises Dropped if there are none."""
 
 
-class Kernel:
+class KernelContender:
     """A compiled kernel in its own runner process; `close` ends it."""
 
     def __init__(self, name: str, runner: RunnerProcess) -> None:
@@ -63,10 +63,10 @@ class Kernel:
         """
         self._must_pass(self.runner.run(0, calls=2, timeout_s=RUN_S))
 
-    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
         answer = self.runner.measure(order, warm=0, warm_runs=warm_runs, timeout_s=seconds)
         self._must_pass(answer)
-        return Taken(tuple(answer.result["us"]), answer.result["method"])
+        return RoundSamples(tuple(answer.result["us"]), answer.result["method"])
 
     def close(self) -> None:
         self.runner.close()
@@ -76,7 +76,7 @@ class Kernel:
             raise Dropped(answer.status, answer.message)
 
 
-class Standby:
+class RunnerPool:
     """Runner processes started in advance (driver, context, sandbox: a third of a second), each used once."""
 
     def __init__(self, uuid: str) -> None:
@@ -92,7 +92,7 @@ class Standby:
         """Return a started runner, or a new one."""
         return self._runners.pop(0) if self._runners else RunnerProcess(self._uuid, measures=True)
 
-    def ready(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until all runners are idle, so that none disturbs a measurement."""
         for runner in self._runners:
             runner.ready()
@@ -102,15 +102,15 @@ class Standby:
             self._runners.pop().close()
 
 
-class Baseline:
+class BaselineContender:
     """The reference, timed by one of the judge's processes."""
 
     def __init__(self, name: str, client: judge_device.BaselineTimer) -> None:
         self.name = name
         self._client = client
 
-    def round(self, order: Sequence[int], warm_runs: int, seconds: float) -> Taken:
+    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
         found = self._client.measure(order, warm_runs, seconds)
         if found.untimed:
             raise Dropped(Status.RUNTIME_ERROR, found.untimed)
-        return Taken(found.us, found.method)
+        return RoundSamples(found.us, found.method)

@@ -72,7 +72,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ContestResult:
     """Result of a contest. Exactly one of `performance`, `failure` and `not_timed` is set.
 
     Attributes:

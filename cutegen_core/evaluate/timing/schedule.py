@@ -22,7 +22,7 @@ _PATIENCE, _LEAST_LIMIT_S = 20.0, 10.0
 
 
 @dataclass(frozen=True)
-class Share:
+class RoundShare:
     """A contender's part in a round.
 
     Attributes:
@@ -38,29 +38,29 @@ class Share:
     seconds: float
 
 
-def rounds(candidate_us: float) -> int:
+def count_rounds(candidate_us: float) -> int:
     """Return the number of rounds; an even one, so that each order occurs as often as its reverse."""
-    wanted = min(MOST_ROUNDS, max(LEAST, samples(candidate_us)))
+    wanted = min(MOST_ROUNDS, max(LEAST, count_samples(candidate_us)))
     return wanted + wanted % 2
 
 
-def share(us: float, count: int, sets: Sequence[int]) -> Share:
+def plan_share(us: float, count: int, sets: Sequence[int]) -> RoundShare:
     """Return the share of a contender whose samples take about `us`, in `count` rounds over these sets."""
-    wanted = samples(us)
+    wanted = count_samples(us)
     order = tuple(sets)[: max(1, math.ceil(wanted / count))]
     taken = max(LEAST, math.ceil(wanted / len(order)))
     warm_runs = min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
     seconds = _LEAST_LIMIT_S + _PATIENCE * (len(order) + warm_runs) * us / 1e6
-    return Share(order, max(1, count // taken), warm_runs, seconds)
+    return RoundShare(order, max(1, count // taken), warm_runs, seconds)
 
 
-def samples(us: float) -> int:
+def count_samples(us: float) -> int:
     """Return the number of samples to take of a contender whose samples take about `us`."""
     most = MOST_SHORT if us < SHORT_US else MOST
     return min(most, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
 
 
-def turns(shares: Mapping[str, Share], count: int) -> Iterator[tuple[int, str]]:
+def iterate_turns(shares: Mapping[str, RoundShare], count: int) -> Iterator[tuple[int, str]]:
     """Yield round and contender, in the order of measuring."""
     names = list(shares)
     for number in range(count):

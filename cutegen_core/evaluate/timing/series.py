@@ -21,8 +21,8 @@ from statistics import median
 from typing import Protocol
 
 from cutegen_core.evaluate.timing import schedule, statistics
-from cutegen_core.evaluate.timing.contenders import Contender, Dropped, Taken
-from cutegen_core.evaluate.timing.schedule import Share
+from cutegen_core.evaluate.timing.contenders import Contender, Dropped, RoundSamples
+from cutegen_core.evaluate.timing.schedule import RoundShare
 from cutegen_core.execute.cuda.nvml import Period
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.performance import BEST, Speedup, Timing, Untimed
@@ -39,7 +39,7 @@ product of 8.9 µs took 10.1 on an H200."""
 _HELD_SHARE = 6
 
 
-class Looks(Protocol):
+class DeviceMonitor(Protocol):
     """Record of the device's state: `nvml.Monitor`."""
 
     def since(self, begun: float) -> Period: ...
@@ -58,7 +58,7 @@ class Column:
     method: str = ""
     dropped: int = 0
 
-    def add(self, number: int, taken: Taken, throttled: bool) -> None:
+    def add(self, number: int, taken: RoundSamples, throttled: bool) -> None:
         self.rounds += [()] * (number + 1 - len(self.rounds))
         self.method = taken.method
         if throttled:
@@ -67,7 +67,7 @@ class Column:
             self.rounds[number] = taken.us
 
     def timing(self) -> Timing:
-        return statistics.timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
+        return statistics.summarize_timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
 
 
 class Series:
@@ -84,7 +84,7 @@ class Series:
         self,
         device: str,
         sets: Sequence[int],
-        monitor: Looks,
+        monitor: DeviceMonitor,
         between: Callable[[], None],
         after_candidate: Callable[[Sequence[int]], None],
     ) -> None:
@@ -104,17 +104,17 @@ class Series:
             MachineError: heat throttled all of its samples, so that it has no time.
         """
         begun = time.monotonic()
-        typical = self._first_samples(contenders)
+        typical = self._estimate_times(contenders)
         self.columns = [Column(c) for c in contenders if c.name in typical]
-        count = schedule.rounds(typical[contenders[0].name])
-        shares = {name: schedule.share(us, count, self._sets) for name, us in typical.items()}
+        count = schedule.count_rounds(typical[contenders[0].name])
+        shares = {name: schedule.plan_share(us, count, self._sets) for name, us in typical.items()}
         first = [(None, name) for name, share in shares.items() if share.every == 1]
-        for number, name in (*first, *schedule.turns(shares, count)):
+        for number, name in (*first, *schedule.iterate_turns(shares, count)):
             self._between()
             column = next((c for c in self.columns if c.contender.name == name), None)
             if column is not None:
-                self._take(column, number, shares[name])
-        self._look_at_held(shares[contenders[0].name])
+                self._measure_round(column, number, shares[name])
+        self._measure_held_sets(shares[contenders[0].name])
         for column in self.columns:
             column.rounds += [()] * (count - len(column.rounds))
         self._drop_empty(begun)
@@ -126,29 +126,29 @@ class Series:
         """Compare the candidate with every contender that shares a round with it."""
         candidate = self.columns[0].rounds
         return tuple(
-            statistics.speedup(c.contender.name, c.rounds, candidate, noise)
+            statistics.compute_speedup(c.contender.name, c.rounds, candidate, noise)
             for c in self.columns[1:]
-            if self._beside(c)
+            if self._shares_round(c)
         )
 
-    def _first_samples(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
+    def _estimate_times(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
         """Return the approximate time of each contender."""
         typical: dict[str, float] = {}
         for contender in contenders:
             self._between()
             try:
-                contender.round(self._sets[:1], 2, FIRST_S)
-                typical[contender.name] = min(contender.round(self._sets[:1], 2, FIRST_S).us)
+                contender.measure_round(self._sets[:1], 2, FIRST_S)
+                typical[contender.name] = min(contender.measure_round(self._sets[:1], 2, FIRST_S).us)
             except Dropped as dropped:
-                self._lose(contender, dropped, contenders[0])
+                self._note_lost(contender, dropped, contenders[0])
         return typical
 
-    def _take(self, column: Column, number: int | None, share: Share) -> None:
+    def _measure_round(self, column: Column, number: int | None, share: RoundShare) -> None:
         """Measure a round of one contender; number None does not count."""
         time.sleep(self._rest_s)
         begun = time.monotonic()
         try:
-            taken = column.contender.round(share.order, share.warm_runs, share.seconds)
+            taken = column.contender.measure_round(share.order, share.warm_runs, share.seconds)
             if number is not None:
                 column.add(number, taken, self._monitor.since(begun).throttled)
             work_s = (sum(taken.us) + share.warm_runs * taken.us[0]) / 1e6
@@ -156,14 +156,14 @@ class Series:
             if column is self.columns[0]:
                 self._after_candidate(share.order)
         except Dropped as dropped:
-            self._lose(column.contender, dropped, self.columns[0].contender)
+            self._note_lost(column.contender, dropped, self.columns[0].contender)
             self.columns.remove(column)
 
-    def _look_at_held(self, share: Share) -> None:
+    def _measure_held_sets(self, share: RoundShare) -> None:
         """Measure the candidate on unseen values, among sets that it has seen."""
         if not self._held:
             return
-        taken = self.columns[0].contender.round((*share.order, *self._held), share.warm_runs, share.seconds)
+        taken = self.columns[0].contender.measure_round((*share.order, *self._held), share.warm_runs, share.seconds)
         self._after_candidate((*share.order, *self._held))
         seen, unseen = median(taken.us[: len(share.order)]), median(taken.us[len(share.order) :])
         if unseen > max(SLOWER_UNSEEN * seen, seen + UNSEEN_STEP_US):
@@ -173,7 +173,7 @@ class Series:
                 "seen: it seems to find earlier results again",
             )
 
-    def _lose(self, contender: Contender, dropped: Dropped, candidate: Contender) -> None:
+    def _note_lost(self, contender: Contender, dropped: Dropped, candidate: Contender) -> None:
         if contender is candidate:
             raise dropped
         self.untimed.append(Untimed(contender.name, str(dropped)))
@@ -192,10 +192,10 @@ class Series:
         for column in self.columns[1:]:
             if not any(column.rounds):
                 self._drop(column, "the clocks were throttled by heat all the time")
-            elif column.contender.name == BEST and not self._beside(column):
+            elif column.contender.name == BEST and not self._shares_round(column):
                 self._drop(column, "heat left no round with samples of both it and the candidate")
 
-    def _beside(self, column: Column) -> bool:
+    def _shares_round(self, column: Column) -> bool:
         """Return whether some round has samples of both the contender and the candidate."""
         return any(a and b for a, b in zip(column.rounds, self.columns[0].rounds, strict=True))
 

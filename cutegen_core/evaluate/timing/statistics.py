@@ -26,7 +26,7 @@ Rounds = Sequence[Sequence[float]]
 """Samples in µs, round by round; a round may be shorter than others, or empty, where samples were dropped."""
 
 NOISE_FLOOR = 0.005
-"""Relative. Measured between processes on an H200: `benchmarks/results/gpu_timing.json`."""
+"""Relative. ContestResult between processes on an H200: `benchmarks/results/gpu_timing.json`."""
 
 _RESAMPLES = 600
 _SPLITS = 200
@@ -42,7 +42,9 @@ class Ratio:
     high: float
 
 
-def timing(contender: str, rounds: Rounds, *, method: str, dropped: int = 0, floor: float = NOISE_FLOOR) -> Timing:
+def summarize_timing(
+    contender: str, rounds: Rounds, *, method: str, dropped: int = 0, floor: float = NOISE_FLOOR
+) -> Timing:
     """Summarise one contender.
 
     Raises:
@@ -76,7 +78,7 @@ def kernels_noise(timings: Sequence[Timing]) -> float:
     return max(timing.noise for timing in timings if timing.contender in (CANDIDATE, BEST))
 
 
-def ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:
+def bootstrap_ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:
     """Return median(numerator) / median(denominator); round i of both was measured side by side.
 
     Raises:
@@ -96,17 +98,17 @@ def ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:
     return Ratio(value, min(value, float(low)), max(value, float(high)))
 
 
-def word(found: Ratio, noise: float) -> Word:
+def decide_word(found: Ratio, noise: float) -> Word:
     """Return FASTER or SLOWER only if the whole interval is further from 1 than the noise."""
     if found.low > 1.0 + noise:
         return Word.FASTER
     return Word.SLOWER if found.high < 1.0 / (1.0 + noise) else Word.SAME
 
 
-def speedup(baseline: str, rounds: Rounds, candidate: Rounds, noise: float) -> Speedup:
+def compute_speedup(baseline: str, rounds: Rounds, candidate: Rounds, noise: float) -> Speedup:
     """Compare the candidate with one baseline; the seed is fixed, so equal samples always give the same word."""
-    found = ratio(rounds, candidate)
-    return Speedup(baseline, found.value, found.low, found.high, word(found, noise))
+    found = bootstrap_ratio(rounds, candidate)
+    return Speedup(baseline, found.value, found.low, found.high, decide_word(found, noise))
 
 
 def disagree(first_us: float, again_us: float, noise: float, tolerance: float = 0.02) -> bool:

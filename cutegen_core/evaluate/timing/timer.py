@@ -24,8 +24,8 @@ from types import TracebackType
 
 from cutegen_core.evaluate.roofline.library_calls import library_call
 from cutegen_core.evaluate.timing import statistics
-from cutegen_core.evaluate.timing.contenders import Baseline, Contender, Dropped, Kernel, Standby
-from cutegen_core.evaluate.timing.contest import Contest, Measured, Verdict, Watcher
+from cutegen_core.evaluate.timing.contenders import BaselineContender, Contender, Dropped, KernelContender, RunnerPool
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Verdict, Watcher
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda import health, lock, nvml
 from cutegen_core.execute.cuda.nvml import Monitor
@@ -67,10 +67,10 @@ class Timer:
         self.device = device
         self.judge = DeviceJudge(reference.problem, device.uuid)
         self.compiled = CompiledReference(reference.problem, device.uuid)
-        self.standby = Standby(device.uuid)
+        self.runner_pool = RunnerPool(device.uuid)
         self.compile_failures: dict[str, str] = {}
 
-    def measure(self, contest: Contest, watch: Watcher) -> Measured:
+    def measure(self, contest: Contest, watch: Watcher) -> ContestResult:
         """Judge and time one candidate on one workload.
 
         Raises:
@@ -85,17 +85,17 @@ class Timer:
             contextlib.ExitStack() as stack,
         ):
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
-        self.standby.fill(1 + (contest.best is not None) + contest.remeasure)
+        self.runner_pool.fill(1 + (contest.best is not None) + contest.remeasure)
         return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
         """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
-        self.standby.fill(2)
+        self.runner_pool.fill(2)
         self.judge.start()
 
     def close(self) -> None:
         """End all processes and free their memory."""
-        self.standby.close()
+        self.runner_pool.close()
         self.compiled.close()
         self.judge.close()
 
@@ -119,7 +119,7 @@ class _Measurement:
     comparisons: tuple[Comparison, ...] = ()
     executions: int = 0
 
-    def carry_out(self) -> Measured:
+    def carry_out(self) -> ContestResult:
         uuid = self.timer.device.uuid
         candidate = self._kernel(CANDIDATE)  # starts up while the judge draws
         best = self._kernel(BEST) if self.contest.best else None
@@ -134,11 +134,11 @@ class _Measurement:
             if isinstance(judged, Unfit):
                 return self._not_judged(judged)
             candidate = judged
-            self.timer.standby.ready()
+            self.timer.runner_pool.wait_until_idle()
             series = self._series(sets, monitor)
-            series.untimed += self._unwanted()
+            series.untimed += self._find_library_call()
             self.watch.say("timing in turns")
-            series.run([candidate, *self._others(best, sets, series.untimed)])
+            series.run([candidate, *self._prepare_others(best, sets, series.untimed)])
             self._check_guards()
             candidate.close()
             again = self._remeasure(sets, monitor) if self.contest.remeasure else None
@@ -154,7 +154,7 @@ class _Measurement:
         judge, reference = self.timer.judge, self.timer.reference
         return judge.prepare(self._drawing(), reference.signature(self.contest.workload), MOST_SETS)
 
-    def _check_first(self, candidate: Kernel, sets: Sets) -> Kernel | Unfit:
+    def _check_first(self, candidate: KernelContender, sets: Sets) -> KernelContender | Unfit:
         """Return the candidate ready to be timed after judging its first run; raises Dropped if it is wrong."""
         self._pause()
         self.watch.say("first run at this size, then compared whole")
@@ -174,7 +174,7 @@ class _Measurement:
         fresh.load(self.contest.candidate, sets)
         return fresh
 
-    def _compare_alone(self, candidate: Kernel) -> tuple[Comparison, ...] | Unfit:
+    def _compare_alone(self, candidate: KernelContender) -> tuple[Comparison, ...] | Unfit:
         """Compare again after freeing the memory that other processes hold, the candidate's scratch first.
 
         A candidate must not avoid the comparison by its own use of memory. The judge owns its outputs, so they survive.
@@ -190,9 +190,9 @@ class _Measurement:
         if wrong:
             raise Dropped(Status.INCORRECT_NUMERICAL, wrong.sentence)
 
-    def _not_judged(self, unfit: Unfit) -> Measured:
+    def _not_judged(self, unfit: Unfit) -> ContestResult:
         reason = f"not judged at its own size: {unfit.reason}"
-        return Measured(not_timed=reason, marks=(Mark.NOT_TIMED,), executions=self.executions)
+        return ContestResult(not_timed=reason, marks=(Mark.NOT_TIMED,), executions=self.executions)
 
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)
@@ -206,7 +206,7 @@ class _Measurement:
 
     # ---- the others
 
-    def _others(self, best: Kernel | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
+    def _prepare_others(self, best: KernelContender | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
         others: list[Contender] = []
         if best is not None:
             assert self.contest.best is not None
@@ -216,27 +216,27 @@ class _Measurement:
             except Dropped as dropped:
                 untimed.append(Untimed(BEST, str(dropped)))
         if self.contest.baselines:
-            others.append(Baseline(EAGER, self.timer.judge))
-            others += self._compiled(sets, untimed)
+            others.append(BaselineContender(EAGER, self.timer.judge))
+            others += self._prepare_compiled(sets, untimed)
         return others
 
-    def _compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
+    def _prepare_compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
         source, failures = self._drawing().source, self.timer.compile_failures
         if source not in failures:
             self.watch.say("torch.compile compiles the reference, once")
             try:
-                return [self._adopted(sets)]
+                return [self._adopt_sets(sets)]
             except MachineError as error:
                 failures[source] = str(error)
         untimed.append(Untimed(COMPILED, failures[source]))
         return []
 
-    def _adopted(self, sets: Sets) -> Contender:
+    def _adopt_sets(self, sets: Sets) -> Contender:
         compiled = self.timer.compiled
         compiled.adopt(self._drawing(), self.timer.reference.signature(self.contest.workload), sets)
-        return Baseline(COMPILED, compiled)
+        return BaselineContender(COMPILED, compiled)
 
-    def _unwanted(self) -> list[Untimed]:
+    def _find_library_call(self) -> list[Untimed]:
         """Return the library call that eager makes: it is not timed a second time."""
         name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
         return [Untimed(name, "is what eager calls: see eager")] if name else []
@@ -254,7 +254,9 @@ class _Measurement:
         fresh.close()
         return series.timings()[0]
 
-    def _record(self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None) -> Measured:
+    def _record(
+        self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None
+    ) -> ContestResult:
         timings = series.timings()
         for untimed in series.untimed:
             if untimed.contender == COMPILED:
@@ -271,7 +273,7 @@ class _Measurement:
         )
         unstable = again is not None and statistics.disagree(timings[0].median_us, again.median_us, noise)
         executions = self.executions + timings[0].n + (again.n if again else 0)
-        return Measured(performance, None, "", self.comparisons, (Mark.UNSTABLE,) if unstable else (), executions)
+        return ContestResult(performance, None, "", self.comparisons, (Mark.UNSTABLE,) if unstable else (), executions)
 
     def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
         period = monitor.since(self.begun)
@@ -289,17 +291,17 @@ class _Measurement:
             lock_wait_s=self.lock_wait_s,
         )
 
-    def _failed(self, dropped: Dropped) -> Measured:
+    def _failed(self, dropped: Dropped) -> ContestResult:
         self.stack.close()  # ends all processes of the candidate
         if dropped.status in _FAULTS:
             health.check(self.timer.device.uuid)
         failure = Verdict(dropped.status, str(dropped))
-        return Measured(failure=failure, comparisons=self.comparisons, executions=self.executions)
+        return ContestResult(failure=failure, comparisons=self.comparisons, executions=self.executions)
 
     # ---- small things
 
-    def _kernel(self, name: str) -> Kernel:
-        kernel = Kernel(name, self.timer.standby.take())
+    def _kernel(self, name: str) -> KernelContender:
+        kernel = KernelContender(name, self.timer.runner_pool.take())
         self.stack.callback(kernel.close)
         return kernel
 

@@ -117,8 +117,7 @@ def _caught(reference: Reference, tested: tuple[Workload, ...]) -> frozenset[str
 
 
 def _drawn(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workload, ...]:
-    """Return the workloads plus one with the small sizes and the first of these values on which the reference is
-    defined."""
+    """Return the workloads plus a small one with the first of these values on which the reference is defined."""
     values = next((v for v in wanted if v in run.usable), None)
     if values is None:
         return ()

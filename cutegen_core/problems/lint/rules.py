@@ -11,8 +11,7 @@ from cutegen_core.records.problem import Workload
 
 
 class Severity(StrEnum):
-    """ERROR: a verdict on the problem is meaningless. WARNING: wrong or slow kernels may pass. NOTE: for
-    information."""
+    """ERROR: a verdict on the problem is meaningless. WARNING: wrong or slow kernels may pass. NOTE: good to know."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -51,8 +51,7 @@ def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
 
 
 def diff_blocks(lines: Sequence[str]) -> list[Block]:
-    """Return the hunks of a unified diff as blocks; line numbers are ignored, only the text around the change
-    counts."""
+    """Return the hunks of a unified diff as blocks; line numbers are ignored, only the text around counts."""
     hunks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith(("--- ", "+++ ", "diff ", "index ")) and not any(hunks[-1]):

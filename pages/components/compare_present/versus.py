@@ -55,7 +55,7 @@ def _compared(a: WorkloadPerformance, b: WorkloadPerformance) -> Compared:
 
     one, other = a.candidate.samples_us, b.candidate.samples_us
     noise = max(a.aa_noise, b.aa_noise)
-    return Compared(a, b, statistics.speedup("A", [one], [other], noise) if one and other else None)
+    return Compared(a, b, statistics.compute_speedup("A", [one], [other], noise) if one and other else None)
 
 
 def verdict(speedup: Speedup) -> Html:

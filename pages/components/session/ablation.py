@@ -16,7 +16,7 @@ from pages.components.shared.texts import Html, escaped, heading, note, quiet, t
 
 if TYPE_CHECKING:  # they import the evaluator, which takes a while to load
     from cutegen_core.evaluate.ablation import AblationTable
-    from cutegen_core.evaluate.variant import Spent
+    from cutegen_core.evaluate.variant import VariantResult
 
 FEWEST, MOST = 2, 8
 _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
@@ -70,7 +70,7 @@ def _render(found: AblationTable) -> None:
     quiet("Faster, same and slower compare with the kernel before the change, timed in turns with it.")
 
 
-def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
+def _cells(spent: VariantResult | None, beside: VariantResult | None) -> tuple[object, object]:
     """Write the verdict, and the difference from `beside` in time where both were timed, else registers and spills."""
     if spent is None:
         return "", ""
@@ -89,7 +89,7 @@ def _cells(spent: Spent | None, beside: Spent | None) -> tuple[object, object]:
     return verdict, ""
 
 
-def _told(spent: Spent) -> str:
+def _told(spent: VariantResult) -> str:
     """Write the time where there is one, else the verdict or the registers and spills."""
     if spent.status is not Status.PASSED:
         return lowered(spent.status)

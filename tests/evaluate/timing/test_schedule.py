@@ -15,28 +15,28 @@ SETS = range(1, 9)
 
 @given(st.floats(0.5, 5e6), st.floats(0.5, 5e6), st.integers(1, 24))
 def test_everybody_gets_enough_samples_and_nobody_takes_for_ever(candidate, baseline, sets):
-    count = schedule.rounds(candidate)
-    shares = {"a": schedule.share(candidate, count, range(1, sets + 1))}
-    shares["b"] = schedule.share(baseline, count, range(1, sets + 1))
-    turns = Counter(name for _, name in schedule.turns(shares, count))
+    count = schedule.count_rounds(candidate)
+    shares = {"a": schedule.plan_share(candidate, count, range(1, sets + 1))}
+    shares["b"] = schedule.plan_share(baseline, count, range(1, sets + 1))
+    turns = Counter(name for _, name in schedule.iterate_turns(shares, count))
     assert count % 2 == 0
     for name, us in (("a", candidate), ("b", baseline)):
         taken = turns[name] * len(shares[name].order)
         assert taken >= min(schedule.LEAST, count)
-        assert taken <= 2 * schedule.samples(us) + count
+        assert taken <= 2 * schedule.count_samples(us) + count
         assert len(set(shares[name].order)) == len(shares[name].order)
 
 
 @pytest.mark.parametrize(("us", "least"), [(5.0, 96), (100.0, 96), (1e3, 96), (9e3, 30), (1e5, 4), (2e6, 4)])
 def test_ordinary_kernels_get_thirty_samples_long_ones_fewer(us, least):
-    count = schedule.rounds(us)
-    share = schedule.share(us, count, SETS)
+    count = schedule.count_rounds(us)
+    share = schedule.plan_share(us, count, SETS)
     assert count // share.every * len(share.order) >= least
 
 
 def test_orders_alternate():
-    share = schedule.Share((1,), 1, 1, 1.0)
-    turns = [name for _, name in schedule.turns({"a": share, "b": share, "c": share}, 2)]
+    share = schedule.RoundShare((1,), 1, 1, 1.0)
+    turns = [name for _, name in schedule.iterate_turns({"a": share, "b": share, "c": share}, 2)]
     assert turns == ["a", "b", "c", "c", "b", "a"]
 
 

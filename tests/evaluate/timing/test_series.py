@@ -5,7 +5,7 @@ import random
 import pytest
 
 from cutegen_core.evaluate.timing import series, statistics
-from cutegen_core.evaluate.timing.contenders import Dropped, Taken
+from cutegen_core.evaluate.timing.contenders import Dropped, RoundSamples
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda.nvml import Period, State
 from cutegen_core.records.errors import MachineError
@@ -23,13 +23,13 @@ class Clocked:
         self.name, self.us, self.fails_at, self.unseen_us, self.noise = name, us, fails_at, unseen_us, noise
         self.rounds, self.seen, self.random = 0, set(), random.Random(name)
 
-    def round(self, order, warm_runs, seconds):
+    def measure_round(self, order, warm_runs, seconds):
         self.rounds += 1
         if self.rounds == self.fails_at:
             raise Dropped(Status.RUNTIME_ERROR, f"{self.name} failed")
         taken = [self.us if self.unseen_us is None or i in self.seen else self.unseen_us for i in order]
         self.seen |= set(order)
-        return Taken(tuple(us * self.random.gauss(1, self.noise) for us in taken), "graph replay")
+        return RoundSamples(tuple(us * self.random.gauss(1, self.noise) for us in taken), "graph replay")
 
 
 class Thermometer:

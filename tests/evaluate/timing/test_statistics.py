@@ -11,13 +11,13 @@ from cutegen_core.evaluate.timing.statistics import (
     NOISE_FLOOR,
     Ratio,
     aa_noise,
+    bootstrap_ratio,
+    compute_speedup,
+    decide_word,
     disagree,
     fast_p,
     geometric_mean,
-    ratio,
-    speedup,
-    timing,
-    word,
+    summarize_timing,
 )
 from cutegen_core.records.performance import Word
 
@@ -62,7 +62,7 @@ def contest(clock, true_ratio, seed):
 
 def said(clock, true_ratio, seed):
     baseline, candidate = (rounds.tolist() for rounds in contest(clock, true_ratio, seed))
-    return speedup("baseline", baseline, candidate, max(aa_noise(candidate), aa_noise(baseline))).word
+    return compute_speedup("baseline", baseline, candidate, max(aa_noise(candidate), aa_noise(baseline))).word
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
@@ -82,7 +82,7 @@ def test_three_percent_are_found(clock, true_ratio, expected):
 def test_the_interval_holds_the_true_ratio():
     held = 0
     for seed in range(PAIRS):
-        found = ratio(*(rounds.tolist() for rounds in contest(noisy, 1.5, seed)))
+        found = bootstrap_ratio(*(rounds.tolist() for rounds in contest(noisy, 1.5, seed)))
         held += found.low <= 1.5 <= found.high
     assert held >= 0.9 * PAIRS
 
@@ -92,10 +92,10 @@ def test_the_interval_holds_the_true_ratio():
 def test_a_scaled_copy_has_its_scale_for_ratio(rounds, factor):
     if not any(rounds):
         return
-    found = ratio([[s * factor for s in r] for r in rounds], rounds)
+    found = bootstrap_ratio([[s * factor for s in r] for r in rounds], rounds)
     assert found.value == pytest.approx(factor)
     assert found.low <= found.value <= found.high
-    summary = timing("x", rounds, method="events")
+    summary = summarize_timing("x", rounds, method="events")
     samples = [s for r in rounds for s in r]
     assert summary.median_us == pytest.approx(statistics.median(samples))
     assert summary.p10_us <= summary.median_us <= summary.p90_us
@@ -103,14 +103,16 @@ def test_a_scaled_copy_has_its_scale_for_ratio(rounds, factor):
 
 
 def test_the_same_samples_always_give_the_same_word():
-    assert ratio([[1.0, 1.1], [1.2]], [[1.0], [0.9, 1.0]]) == ratio([[1.0, 1.1], [1.2]], [[1.0], [0.9, 1.0]])
+    assert bootstrap_ratio([[1.0, 1.1], [1.2]], [[1.0], [0.9, 1.0]]) == bootstrap_ratio(
+        [[1.0, 1.1], [1.2]], [[1.0], [0.9, 1.0]]
+    )
 
 
 def test_the_word_needs_the_whole_interval_beyond_the_noise():
-    assert word(Ratio(1.05, 1.021, 1.08), 0.02) is Word.FASTER
-    assert word(Ratio(1.05, 1.019, 1.08), 0.02) is Word.SAME
-    assert word(Ratio(0.95, 0.93, 0.975), 0.02) is Word.SLOWER
-    assert word(Ratio(0.95, 0.93, 0.985), 0.02) is Word.SAME
+    assert decide_word(Ratio(1.05, 1.021, 1.08), 0.02) is Word.FASTER
+    assert decide_word(Ratio(1.05, 1.019, 1.08), 0.02) is Word.SAME
+    assert decide_word(Ratio(0.95, 0.93, 0.975), 0.02) is Word.SLOWER
+    assert decide_word(Ratio(0.95, 0.93, 0.985), 0.02) is Word.SAME
 
 
 def test_noise_has_a_floor_and_grows_with_the_scatter():
@@ -135,8 +137,8 @@ def test_fast_p_and_geometric_mean():
 
 def test_what_cannot_be_said_is_an_error():
     with pytest.raises(ValueError, match="no sample"):
-        timing("x", [[], []], method="events")
+        summarize_timing("x", [[], []], method="events")
     with pytest.raises(ValueError, match="same number"):
-        ratio([[1.0]], [[1.0], [2.0]])
+        bootstrap_ratio([[1.0]], [[1.0], [2.0]])
     with pytest.raises(ValueError, match="both sides"):
-        ratio([[1.0], []], [[], [1.0]])
+        bootstrap_ratio([[1.0], []], [[], [1.0]])
