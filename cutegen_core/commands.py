@@ -66,7 +66,7 @@ def show_doctor(arguments: argparse.Namespace) -> int:
 def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
-    listing = library.load_path(Path(arguments.path)) if arguments.path else library.known()
+    listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
     if arguments.json:
         print_json(
             {

@@ -48,7 +48,7 @@ def print_trial(trial: Trial) -> None:
         print(f"  {', '.join(trial.marks)}")
 
 
-def problem_json(entry: library.Entry) -> Mapping[str, Any]:
+def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:
     if entry.problem is None:
         return {"name": entry.name, "path": str(entry.path), "error": entry.error}
     facts = {"name": entry.name, "path": entry.problem.origin}

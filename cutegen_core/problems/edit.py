@@ -19,14 +19,14 @@ from itertools import count
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import read
-from cutegen_core.problems.other_sizes import elements, other_sizes
+from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
 
 
-def sizes_from(text: str) -> Mapping[str, SizeValue]:
+def parse_sizes(text: str) -> Mapping[str, SizeValue]:
     """Parse sizes as a person types them: `batch_size = 7, shape = (3, 64)`.
 
     Raises:
@@ -38,12 +38,12 @@ def sizes_from(text: str) -> Mapping[str, SizeValue]:
         found = _SIZE.match(text, at)
         if not found:
             raise ProblemError(f"{text[at:].strip()!r} is no size: write name = number, separated by commas.")
-        sizes[found[1]] = size_from(found[1], found[2])
+        sizes[found[1]] = parse_size(found[1], found[2])
         at = found.end()
     return sizes
 
 
-def size_from(name: str, text: str) -> SizeValue:
+def parse_size(name: str, text: str) -> SizeValue:
     """Parse a number, or numbers in brackets, from the text of a field.
 
     Raises:
@@ -60,7 +60,7 @@ def size_from(name: str, text: str) -> SizeValue:
     return value
 
 
-def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workload | None]) -> Problem:
+def change_workload(problem: Problem, name: str, change: Callable[[Workload], Workload | None]) -> Problem:
     """Return the problem with that workload changed or removed.
 
     Raises:
@@ -72,7 +72,7 @@ def with_changed(problem: Problem, name: str, change: Callable[[Workload], Workl
     return replace(problem, workloads=tuple(workload for workload in made if workload is not None))
 
 
-def with_another(problem: Problem) -> Problem:
+def add_test_workload(problem: Problem) -> Problem:
     """Return the problem with one more test in front of the timed workloads.
 
     The test is slightly larger than the largest emulator workload and, if possible, has sizes that no other workload
@@ -84,11 +84,11 @@ def with_another(problem: Problem) -> Problem:
     others = tuple(workload for workload in problem.workloads if workload not in timed)
     own = {size: slot.value for size, slot in read.sizes_of(problem).items()}
     small = [workload.sizes for workload in problem.with_role(WorkloadRole.EMULATOR) or others]
-    sizes = other_sizes(max(small, key=elements, default={}), own, [w.sizes for w in problem.workloads])
+    sizes = choose_other_sizes(max(small, key=count_elements, default={}), own, [w.sizes for w in problem.workloads])
     return replace(problem, workloads=(*others, Workload(name, WorkloadRole.EMULATOR, sizes), *timed))
 
 
-def rewritten(source: str, old: Problem, new: Problem) -> str:
+def rewrite(source: str, old: Problem, new: Problem) -> str:
     """Return the text of `old` with the workloads and tolerances of `new`, where they differ."""
     if new.workloads != old.workloads:
         source = with_workloads(source, new.workloads)
@@ -119,7 +119,7 @@ def with_edited_from(source: str, original: str) -> str:
     return _with_literal(source, "EDITED_FROM", _quoted(original))
 
 
-def changes(original: Problem, edited: Problem) -> tuple[str, ...]:
+def list_changes(original: Problem, edited: Problem) -> tuple[str, ...]:
     """List the differences, one line each; empty if both problems judge kernels alike."""
     return (*_workload_changes(original, edited), *_other_changes(original, edited))
 
@@ -191,13 +191,13 @@ def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
     old, new = ({w.name: w for w in p.workloads} for p in (original, edited))
     for name in new:
         if name not in old:
-            yield f"workload {name} added: {described(new[name])}"
+            yield f"workload {name} added: {describe_workload(new[name])}"
         elif old[name] != new[name]:
-            yield f"workload {name}: {described(old[name])} → {described(new[name])}"
-    yield from (f"workload {name} removed: {described(old[name])}" for name in old if name not in new)
+            yield f"workload {name}: {describe_workload(old[name])} → {describe_workload(new[name])}"
+    yield from (f"workload {name} removed: {describe_workload(old[name])}" for name in old if name not in new)
 
 
-def described(workload: Workload) -> str:
+def describe_workload(workload: Workload) -> str:
     """Describe a workload in a few words."""
     sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
     values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"

@@ -59,7 +59,7 @@ def _read(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProblemEntry:
     """One file of a folder: a problem, or the reason why it is none.
 
     Attributes:
@@ -76,7 +76,7 @@ class Entry:
 class FolderListing:
     """Files of a folder, loaded or not."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ProblemEntry, ...]
 
     @property
     def loaded(self) -> int:
@@ -163,13 +163,13 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
         for position, file in enumerate(files, 1):
             progress(f"{position} of {len(files)}: {file.name}")
             name = file.stem if stems[file.stem] == 1 else file.relative_to(path).with_suffix("").as_posix()
-            entries.append(_entry(loader, file, name))
+            entries.append(_load_entry(loader, file, name))
     return FolderListing(tuple(entries))
 
 
 def find(name_or_path: str) -> FolderListing:
     """Return one problem by name, or the files of a path; an entry that cannot be loaded gives the reason."""
-    named = [entry for entry in known().entries if entry.name == name_or_path]
+    named = [entry for entry in list_known().entries if entry.name == name_or_path]
     return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
 
 
@@ -184,29 +184,29 @@ def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -
     if not path.is_file():
         raise UsageError(f"{path} is neither a file nor a folder.")
     with Loader() as loader:
-        return FolderListing((_entry(loader, path, path.stem),))
+        return FolderListing((_load_entry(loader, path, path.stem),))
 
 
-def built_in() -> FolderListing:
+def list_built_in() -> FolderListing:
     """Return the catalogue as a listing."""
-    return FolderListing(tuple(Entry(p.name, Path(p.origin), p) for p in catalogue()))
+    return FolderListing(tuple(ProblemEntry(p.name, Path(p.origin), p) for p in catalogue()))
 
 
-def known() -> FolderListing:
+def list_known() -> FolderListing:
     """Return all problems with a name: those saved in the workspace, then the catalogue."""
-    return FolderListing((*own().entries, *built_in().entries))
+    return FolderListing((*list_saved().entries, *list_built_in().entries))
 
 
-def own() -> FolderListing:
+def list_saved() -> FolderListing:
     """Return the problems saved in the workspace."""
     return load_folder(saved.folder()) if saved.folder().is_dir() else FolderListing(())
 
 
-def _entry(loader: Loader, path: Path, name: str) -> Entry:
+def _load_entry(loader: Loader, path: Path, name: str) -> ProblemEntry:
     try:
-        return Entry(name, path, loader.load(path))
+        return ProblemEntry(name, path, loader.load(path))
     except ProblemError as error:
-        return Entry(name, path, None, str(error))
+        return ProblemEntry(name, path, None, str(error))
 
 
 def _workload_from(data: Mapping[str, Any]) -> Workload:

@@ -18,17 +18,17 @@ from cutegen_core.judge.problem_source import SizeValue
 Sizes = Mapping[str, SizeValue]
 
 
-class _Place(NamedTuple):
+class _SizePlace(NamedTuple):
     """One whole number: a size, or an element of a size that is a shape."""
 
     name: str
     element: int
 
 
-_Numbers = Mapping[_Place, int]
+_Numbers = Mapping[_SizePlace, int]
 
 
-def other_sizes(start: Sizes, own: Sizes, used: Sequence[Sizes]) -> Sizes:
+def choose_other_sizes(start: Sizes, own: Sizes, used: Sequence[Sizes]) -> Sizes:
     """Return sizes like `start`, but larger, that no workload has; `start` itself if no size may change.
 
     Args:
@@ -46,12 +46,12 @@ def other_sizes(start: Sizes, own: Sizes, used: Sequence[Sizes]) -> Sizes:
     return {name: _filled(name, value, now) for name, value in start.items()}
 
 
-def elements(sizes: Sizes) -> int:
+def count_elements(sizes: Sizes) -> int:
     """Return the product of all whole numbers, which tells small sizes from large ones."""
     return prod(_numbers(sizes).values())
 
 
-def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_Place, int]:
+def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_SizePlace, int]:
     """Return the step by which each number of `start` may grow, without those that must stay."""
     now = _numbers({**own, **start})
     whole = set(now).intersection(*seen)  # present in every workload, since one may give a number as 1.0
@@ -65,7 +65,7 @@ def _steps(start: Sizes, own: Sizes, seen: Sequence[_Numbers]) -> Mapping[_Place
     return steps
 
 
-def _divides(one: _Place, other: _Place, seen: Sequence[_Numbers]) -> bool:
+def _divides(one: _SizePlace, other: _SizePlace, seen: Sequence[_Numbers]) -> bool:
     """Return whether one number divides the other in every workload, and not only by being 1 or equal."""
     pairs = [(numbers[one], numbers[other]) for numbers in seen]
     divides = all(a > 0 and b > 0 and b % a == 0 for a, b in pairs)
@@ -78,7 +78,7 @@ def _next(value: int, step: int) -> int:
 
 def _numbers(sizes: Sizes) -> _Numbers:
     return {
-        _Place(name, element): number
+        _SizePlace(name, element): number
         for name, value in sizes.items()
         for element, number in enumerate(value if isinstance(value, tuple) else (value,))
         if isinstance(number, int)
@@ -87,5 +87,5 @@ def _numbers(sizes: Sizes) -> _Numbers:
 
 def _filled(name: str, value: SizeValue, numbers: _Numbers) -> SizeValue:
     if isinstance(value, tuple):
-        return tuple(numbers[_Place(name, element)] for element in range(len(value)))
-    return numbers.get(_Place(name, 0), value)
+        return tuple(numbers[_SizePlace(name, element)] for element in range(len(value)))
+    return numbers.get(_SizePlace(name, 0), value)

@@ -238,7 +238,7 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
     fill(page, "problem:new-name", "loud")
     click(page, "problem-save")
     assert library.load("loud").workloads
-    assert "loud" in {e.name for e in library.known().entries}
+    assert "loud" in {e.name for e in library.list_known().entries}
 
 
 def wait_for(page: AppTest, done: Callable[[], bool]) -> None:

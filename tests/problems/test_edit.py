@@ -50,7 +50,7 @@ def test_what_is_written_reads_back_and_the_rest_stays(problem: Problem) -> None
     text = edit.with_tolerance(text, problem.tolerance)
     parsed = read.read(text, problem.name, "mine.py")
     assert (parsed.workloads, parsed.tolerance) == (problem.workloads, problem.tolerance)
-    assert edit.changes(problem, parsed) == ()
+    assert edit.list_changes(problem, parsed) == ()
     assert text[text.index("class Model") :] == problem.source[problem.source.index("class Model") :]
 
 
@@ -78,7 +78,7 @@ def test_every_name_reads_back(name: str) -> None:
 
 def added(problem: Problem) -> Workload:
     """The one that is proposed, read from the text with it."""
-    text = edit.rewritten(problem.source, problem, edit.with_another(problem))
+    text = edit.rewrite(problem.source, problem, edit.add_test_workload(problem))
     (new,) = (w for w in read.read(text, problem.name, "mine.py").workloads if w not in problem.workloads)
     return new
 
@@ -93,7 +93,7 @@ def test_one_more_workload_has_odd_sizes_that_no_other_has(problem: Problem) -> 
 
 def test_a_number_that_is_whole_in_some_workloads_only_stays() -> None:
     small = {"N": 64, "SCALE": 2}
-    assert other_sizes.other_sizes(small, {"N": 1024, "SCALE": 1.0}, [small]) == {"N": 128, "SCALE": 2}
+    assert other_sizes.choose_other_sizes(small, {"N": 1024, "SCALE": 1.0}, [small]) == {"N": 128, "SCALE": 2}
 
 
 HEADS = BARE.replace("shape = (512, 64)", "shape = (512, 64)\nheads = 8\nwidth = 3\npadding = 0\neps = 1e-5")
@@ -115,7 +115,7 @@ def test_one_more_workload_keeps_what_the_others_agree_on(
 ) -> None:
     entry = json.dumps({"role": "emulator"})[:-1] + "".join(f", {name!r}: {value!r}" for name, value in small.items())
     problem = again(HEADS.replace("class Model", f"WORKLOADS = {{'small': {entry}}}}}\nclass Model"))
-    text = edit.rewritten(problem.source, problem, edit.with_another(problem))
+    text = edit.rewrite(problem.source, problem, edit.add_test_workload(problem))
     assert next(w for w in again(text).workloads if w.name == "test 1").sizes == proposed
 
 
@@ -124,7 +124,7 @@ def test_changes_are_told_in_words() -> None:
     workloads += [Workload("ragged", WorkloadRole.EMULATOR, {"batch_size": 5, "dim": 999}, Values.SPARSE)]
     text = edit.with_workloads(SOFTMAX.source, workloads)
     text = edit.with_tolerance(text, {"float32": Tolerance(1e-6, 1e-2)})
-    told = edit.changes(SOFTMAX, again(text.replace("torch.softmax(x, dim=1)", "torch.softmax(x, dim=0)")))
+    told = edit.list_changes(SOFTMAX, again(text.replace("torch.softmax(x, dim=1)", "torch.softmax(x, dim=0)")))
     assert told == (
         "workload ragged: emulator, batch_size = 5, dim = 1021 → emulator, batch_size = 5, dim = 999, sparse values",
         "workload one removed: emulator, batch_size = 1, dim = 1",
@@ -135,7 +135,7 @@ def test_changes_are_told_in_words() -> None:
 
 def test_a_comment_or_a_title_changes_nothing_that_is_judged() -> None:
     text = SOFTMAX.source.replace('TITLE = "Softmax over rows"', 'TITLE = "Mine"') + "\n# a remark\n"
-    assert edit.changes(SOFTMAX, again(text)) == ()
+    assert edit.list_changes(SOFTMAX, again(text)) == ()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_comment_or_a_title_changes_nothing_that_is_judged() -> None:
     ],
 )
 def test_sizes_are_typed_as_in_python(typed: str, sizes: dict[str, object]) -> None:
-    assert edit.sizes_from(typed) == sizes
+    assert edit.parse_sizes(typed) == sizes
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_sizes_are_typed_as_in_python(typed: str, sizes: dict[str, object]) -> N
 )
 def test_what_is_no_size_is_refused(typed: str) -> None:
     with pytest.raises(ProblemError, match="is no"):
-        edit.sizes_from(typed)
+        edit.parse_sizes(typed)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def edited_relu() -> str:
 def test_a_saved_problem_is_found_by_name_and_listed() -> None:
     kept = saved.save("relu_odd", edited_relu(), {"relu"})
     assert library.load("relu_odd") == kept
-    assert next(e.name for e in library.known().entries) == "relu_odd"
-    assert edit.changes(library.load("relu"), kept)
+    assert next(e.name for e in library.list_known().entries) == "relu_odd"
+    assert edit.list_changes(library.load("relu"), kept)
     saved.remove("relu_odd")
     with pytest.raises(UsageError, match="nor a saved one"):
         library.load("relu_odd")

@@ -13,7 +13,7 @@ from cutegen_core.machine.device import KNOWN
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems import library, read
 from cutegen_core.problems.lint import linting, sizes
-from cutegen_core.problems.lint.rules import RULES, Finding, Severity
+from cutegen_core.problems.lint.rules import RULES, LintFinding, Severity
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 
 DEVICE = KNOWN["sm_90a"]
@@ -67,7 +67,7 @@ def changed(*pairs: tuple[str, str]) -> Problem:
     return read.read(source, "mine", "mine.py")
 
 
-def linted(problem: Problem, worker: Worker) -> tuple[Finding, ...]:
+def linted(problem: Problem, worker: Worker) -> tuple[LintFinding, ...]:
     return linting.lint(problem, DEVICE, worker=worker)
 
 
@@ -185,7 +185,7 @@ def test_nothing_is_offered_that_the_reference_does_not_take(worker: Worker, tmp
         *ONE_CHANGE["only-tiles"], forward("return torch.relu(x).view(-1, 8).repeat(1, 1).view_as(x) + 2.0 * y")
     )
     with Reference(picky, tmp_path, worker=worker) as reference:
-        made = sizes.awkward(reference)
+        made = sizes.find_awkward_test(reference)
         assert made is None or reference.signature(made)
     log = changed(forward("return torch.log(x) + y"), inputs("torch.rand(batch_size, dim) + 1"), (LARGE, ""))
     (found,) = [f for f in linted(log, worker) if f.rule == "one-sign"]
@@ -213,9 +213,9 @@ def test_the_built_in_problems_have_these_findings_and_no_others(problem: Proble
 
 
 def test_a_glance_needs_no_worker() -> None:
-    rules = {f.rule for f in linting.at_a_glance(changed(*ONE_CHANGE["only-tiles"], ("1e-5}}", "2e-3}}")))}
+    rules = {f.rule for f in linting.check_static(changed(*ONE_CHANGE["only-tiles"], ("1e-5}}", "2e-3}}")))}
     assert rules == {"only-tiles", "loose-tolerance"}
-    assert linting.at_a_glance(changed()) == ()
+    assert linting.check_static(changed()) == ()
 
 
 def test_the_command_line_lints_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cutegen_core.evaluate.roofline import operations as ops
 from cutegen_core.evaluate.roofline.work import graph_work, unfused_bytes
 from cutegen_core.judge.reference import Reference
-from cutegen_core.problems.lint.rules import Finding
+from cutegen_core.problems.lint.rules import LintFinding
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Problem, WorkloadRole
 
@@ -29,21 +29,21 @@ _BY_HAND = (
 """Sequences of operations for which a library has one call; other operations may stand between them."""
 
 
-def findings(problem: Problem, reference: Reference) -> Iterator[Finding]:
+def check_baseline(problem: Problem, reference: Reference) -> Iterator[LintFinding]:
     """Yield what the graph of the first benchmark shows."""
     for workload in problem.with_role(WorkloadRole.BENCHMARK)[:1]:
         graph = reference.graph(workload)
         if not graph.nodes:
-            yield Finding("untraced", f"workload {workload.name}: {graph.reason}")
+            yield LintFinding("untraced", f"workload {workload.name}: {graph.reason}")
             continue
         kernels, eager = _kernels(graph), unfused_bytes(graph)
         fused = graph_work(graph, reference.signature(workload)).moved_bytes
         if len(kernels) > 1 and eager >= _WASTE * fused:
-            yield Finding("weak-baseline", _words(kernels, eager, fused))
+            yield LintFinding("weak-baseline", _describe(kernels, eager, fused))
 
 
-def _words(kernels: tuple[str, ...], eager: int, fused: int) -> str:
-    by_hand = _library_call(kernels)
+def _describe(kernels: tuple[str, ...], eager: int, fused: int) -> str:
+    by_hand = _find_library_call(kernels)
     call = f" Written out by hand, it looks like {by_hand}." if by_hand else ""
     return (
         f"eager runs {len(kernels)} kernels ({', '.join(kernels[:8])}{' …' if len(kernels) > 8 else ''}) and moves "
@@ -51,7 +51,7 @@ def _words(kernels: tuple[str, ...], eager: int, fused: int) -> str:
     )
 
 
-def _library_call(kernels: tuple[str, ...]) -> str:
+def _find_library_call(kernels: tuple[str, ...]) -> str:
     """Return the library call that these operations spell out, or "" if none is known."""
     for text, call in _BY_HAND:
         left = iter(kernels)

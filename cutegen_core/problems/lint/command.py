@@ -15,18 +15,18 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
+from cutegen_core.problems.lint.rules import NO_FINDINGS, LintFinding, Severity
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem
 
 SHAPES = {Severity.ERROR: "✗", Severity.WARNING: "▲", Severity.NOTE: "→"}
 
 
-class Linted(NamedTuple):
+class LintResult(NamedTuple):
     """Findings of one problem, or why there are none: it cannot be loaded, or its reference fails."""
 
     name: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     error: str
 
     @property
@@ -37,29 +37,31 @@ class Linted(NamedTuple):
 def lint(arguments: argparse.Namespace) -> int:
     """Check the named problem or path, or all problems; return 1 if a verdict on one of them would be meaningless."""
     wanted = arguments.lint or arguments.path
-    listing = library.find(wanted) if wanted else library.known()
+    listing = library.find(wanted) if wanted else library.list_known()
     linted = []
     with tempfile.TemporaryDirectory(prefix="cutegen-lint-") as scratch:
         worker = start_worker(Path(scratch), linting.LIMITS, forks=True)
         for position, entry in enumerate(listing.entries, 1):
             print(f"{position} of {listing.total}: {entry.name}", file=sys.stderr)
-            linted.append(_linted(entry.problem, worker) if entry.problem else Linted(entry.name, (), entry.error))
+            linted.append(
+                _lint_one(entry.problem, worker) if entry.problem else LintResult(entry.name, (), entry.error)
+            )
             if not arguments.json:
                 _print(linted[-1])
         worker.close()
     if arguments.json:
-        print(json.dumps({"problems": [_plain(one) for one in linted]}))
+        print(json.dumps({"problems": [_to_plain(one) for one in linted]}))
     return 0 if all(one.is_sound for one in linted) else 1
 
 
-def _linted(problem: Problem, worker: Worker) -> Linted:
+def _lint_one(problem: Problem, worker: Worker) -> LintResult:
     try:
-        return Linted(problem.name, linting.lint(problem, choose_device(None), worker=worker), "")
+        return LintResult(problem.name, linting.lint(problem, choose_device(None), worker=worker), "")
     except ProblemError as error:
-        return Linted(problem.name, (), str(error))
+        return LintResult(problem.name, (), str(error))
 
 
-def _print(linted: Linted) -> None:
+def _print(linted: LintResult) -> None:
     if linted.error:
         print(f"{linted.name}: {linted.error}")
     elif not linted.findings:
@@ -69,6 +71,6 @@ def _print(linted: Linted) -> None:
         print(f"    why: {finding.why}\n    do:  {finding.do}")
 
 
-def _plain(linted: Linted) -> Mapping[str, Any]:
+def _to_plain(linted: LintResult) -> Mapping[str, Any]:
     failed = {"error": linted.error} if linted.error else {}
-    return {"name": linted.name, "findings": [finding.plain() for finding in linted.findings], **failed}
+    return {"name": linted.name, "findings": [finding.to_plain() for finding in linted.findings], **failed}

@@ -30,7 +30,7 @@ def memory_bytes(device: Device) -> int:
         return gpu.memory_total_bytes()
 
 
-def best(device: Device) -> Peaks:
+def best_rates(device: Device) -> Peaks:
     """Return the rates measured on this device, or those of its data sheet."""
     measured = peaks.load(device) if device.present else None
     _, bandwidth, flops = _SHEETS[device.arch]

@@ -16,7 +16,7 @@ from cutegen_core.judge.reference import LintRun, Reference, ReferenceLimits
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems.lint import baseline, sizes
-from cutegen_core.problems.lint.rules import CHEATS, Finding, Severity
+from cutegen_core.problems.lint.rules import CHEATS, LintFinding, Severity
 from cutegen_core.problems.read import TESTED
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
 
@@ -28,15 +28,15 @@ _SIGNED = (Values.LARGE_SCALE, Values.DENORMAL)
 LIMITS = ReferenceLimits(seconds=60.0)
 
 
-def at_a_glance(problem: Problem) -> tuple[Finding, ...]:
+def check_static(problem: Problem) -> tuple[LintFinding, ...]:
     """Return the findings that need no run."""
-    found = (*_tolerance(problem), *sizes.test_shapes(problem), *sizes.missing_benchmark(problem))
-    return _sorted(found)
+    found = (*_check_tolerance(problem), *sizes.check_test_shapes(problem), *sizes.check_benchmark_exists(problem))
+    return _sort(found)
 
 
 def lint(
     problem: Problem, device: Device, progress: Progress = lambda line: None, worker: Worker | None = None
-) -> tuple[Finding, ...]:
+) -> tuple[LintFinding, ...]:
     """Return all findings, the most severe first.
 
     Args:
@@ -55,19 +55,19 @@ def lint(
         run = reference.lint(reference.typical_workload())
         progress("looking at its sizes and its graph")
         found = [
-            *_mended(at_a_glance(problem), reference),
-            *_ran(problem, reference, run),
-            *sizes.benchmark(problem, reference, device),
-            *baseline.findings(problem, reference),
+            *_add_fixes(check_static(problem), reference),
+            *_report_run(problem, reference, run),
+            *sizes.check_benchmarks(problem, reference, device),
+            *baseline.check_baseline(problem, reference),
         ]
-    return _sorted(found)
+    return _sort(found)
 
 
-def _sorted(found: Iterator[Finding] | tuple[Finding, ...] | list[Finding]) -> tuple[Finding, ...]:
+def _sort(found: Iterator[LintFinding] | tuple[LintFinding, ...] | list[LintFinding]) -> tuple[LintFinding, ...]:
     return tuple(sorted(found, key=lambda finding: list(Severity).index(finding.severity)))
 
 
-def _tolerance(problem: Problem) -> Iterator[Finding]:
+def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
     for dtype, given in problem.tolerance.items():
         usual = DEFAULT_TOLERANCE[dtype]
         loose = [
@@ -80,52 +80,52 @@ def _tolerance(problem: Problem) -> Iterator[Finding]:
             if value > limit
         ]
         if loose:
-            yield Finding("loose-tolerance", f"{dtype}: {', '.join(loose)}.")
+            yield LintFinding("loose-tolerance", f"{dtype}: {', '.join(loose)}.")
 
 
-def _mended(found: tuple[Finding, ...], reference: Reference) -> Iterator[Finding]:
+def _add_fixes(found: tuple[LintFinding, ...], reference: Reference) -> Iterator[LintFinding]:
     """Yield the findings; add awkward sizes to those about missing ones if the reference accepts them."""
     for finding in found:
-        awkward = sizes.awkward(reference) if finding.rule in ("one-shape", "only-tiles") else None
-        yield Finding(finding.rule, finding.what, _with(reference.problem, awkward))
+        awkward = sizes.find_awkward_test(reference) if finding.rule in ("one-shape", "only-tiles") else None
+        yield LintFinding(finding.rule, finding.what, _add_workload(reference.problem, awkward))
 
 
-def _ran(problem: Problem, reference: Reference, run: LintRun) -> Iterator[Finding]:
+def _report_run(problem: Problem, reference: Reference, run: LintRun) -> Iterator[LintFinding]:
     """Yield the worker's findings, except about values that another workload already draws."""
     tested = problem.with_role(*TESTED)
     where = f"workload {reference.typical_workload().name}: "
-    caught = _caught(reference, tested) if any(rule in CHEATS for rule, _ in run.found) else frozenset()
+    caught = _find_caught(reference, tested) if any(rule in CHEATS for rule, _ in run.found) else frozenset()
     for rule, what in run.found:
         if rule in caught:
             continue
         if rule != "one-sign":
-            yield Finding(rule, where + what)
+            yield LintFinding(rule, where + what)
         elif not any(w.values in _SIGNED for w in tested):
-            yield Finding(rule, where + what, _drawn(reference, run, Values.LARGE_SCALE))
+            yield LintFinding(rule, where + what, _add_values(reference, run, Values.LARGE_SCALE))
     floats = any("float" in t.dtype for t in reference.signature(reference.typical_workload()).inputs)
     if floats and all(w.values is Values.GIVEN for w in tested) and run.usable:
-        yield Finding(
-            "no-hard-values", "every test draws the values of get_inputs.", _drawn(reference, run, *run.usable)
+        yield LintFinding(
+            "no-hard-values", "every test draws the values of get_inputs.", _add_values(reference, run, *run.usable)
         )
 
 
-def _caught(reference: Reference, tested: tuple[Workload, ...]) -> frozenset[str]:
+def _find_caught(reference: Reference, tested: tuple[Workload, ...]) -> frozenset[str]:
     """Return the cheats that fail a test which draws other values."""
     hard = {w.values: w for w in tested if w.values is not Values.GIVEN}
     passing = [{rule for rule, _ in reference.lint(workload).found} for workload in hard.values()]
     return frozenset(cheat for cheat in CHEATS if any(cheat not in found for found in passing))
 
 
-def _drawn(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workload, ...]:
+def _add_values(reference: Reference, run: LintRun, *wanted: Values) -> tuple[Workload, ...]:
     """Return the workloads plus a small one with the first of these values on which the reference is defined."""
     values = next((v for v in wanted if v in run.usable), None)
     if values is None:
         return ()
     sizes = reference.typical_workload().sizes
-    return _with(reference.problem, Workload(values.value, WorkloadRole.EMULATOR, sizes, values))
+    return _add_workload(reference.problem, Workload(values.value, WorkloadRole.EMULATOR, sizes, values))
 
 
-def _with(problem: Problem, added: Workload | None) -> tuple[Workload, ...]:
+def _add_workload(problem: Problem, added: Workload | None) -> tuple[Workload, ...]:
     """Return all workloads with this one in front of the timed ones; empty if there is nothing to add."""
     if added is None or any(w.name == added.name for w in problem.workloads):
         return ()

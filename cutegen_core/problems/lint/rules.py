@@ -24,7 +24,7 @@ CHEATS = frozenset(
 """Wrong answers that at least one test must reject."""
 
 
-class Rule(NamedTuple):
+class LintRule(NamedTuple):
     """One rule of the lint."""
 
     severity: Severity
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """One weakness of one problem.
 
     Attributes:
@@ -58,7 +58,7 @@ class Finding:
     def do(self) -> str:
         return RULES[self.rule].do
 
-    def plain(self) -> Mapping[str, object]:
+    def to_plain(self) -> Mapping[str, object]:
         """Return the finding for JSON, with the rule's texts."""
         words = {"severity": self.severity.value, "what": self.what, "why": self.why, "do": self.do}
         mended = [asdict(workload) for workload in self.workloads]
@@ -68,143 +68,143 @@ class Finding:
 NO_FINDINGS = "no findings"
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-RULES: Mapping[str, Rule] = {
-    "random-output": Rule(
+RULES: Mapping[str, LintRule] = {
+    "random-output": LintRule(
         _ERROR,
         "No kernel can draw the same random numbers, so none can be right.",
         "Draw the numbers in get_inputs and pass them to forward.",
     ),
-    "nondeterministic": Rule(
+    "nondeterministic": LintRule(
         _ERROR,
         "There is no expected answer to compare a kernel with.",
         "Remove what depends on time, addresses, hashes or the system's random source.",
     ),
-    "stateful": Rule(
+    "stateful": LintRule(
         _ERROR,
         "Kernels are called many times and must give the same answer each time, so no single call is the right one.",
         "Keep nothing in the module between calls: pass it to forward and return it.",
     ),
-    "unseeded-inputs": Rule(
+    "unseeded-inputs": LintRule(
         _ERROR,
         "A result cannot be judged against inputs that cannot be reproduced.",
         "Draw values with torch's or numpy's global generator.",
     ),
-    "nonfinite-output": Rule(
+    "nonfinite-output": LintRule(
         _ERROR,
         "NaN and Inf match no matter how a kernel gets them, so its arithmetic is not tested.",
         "Change get_inputs so that the reference gives finite values on its own inputs.",
     ),
-    "empty-output": Rule(_ERROR, "Nothing is compared.", "Give the workload sizes of at least 1."),
-    "constant-output": Rule(
+    "empty-output": LintRule(_ERROR, "Nothing is compared.", "Give the workload sizes of at least 1."),
+    "constant-output": LintRule(
         _ERROR, "A kernel that only writes this number passes.", "Return a result that depends on the input."
     ),
-    "ignores-inputs": Rule(
+    "ignores-inputs": LintRule(
         _ERROR,
         "A kernel can store the answer and never read its inputs.",
         "Make the output depend on the inputs by more than the tolerance.",
     ),
-    "zeros-pass": Rule(
+    "zeros-pass": LintRule(
         _ERROR,
         "A kernel that writes only zeros, or nothing into zeroed memory, passes.",
         "Scale the inputs up, or make atol smaller than the outputs.",
     ),
-    "mean-passes": Rule(
+    "mean-passes": LintRule(
         _ERROR,
         "A kernel that writes the same number everywhere passes.",
         "Make the tolerance smaller than the spread of the outputs.",
     ),
-    "copy-passes": Rule(
+    "copy-passes": LintRule(
         _ERROR,
         "A kernel that copies its input passes.",
         "Draw inputs that the reference changes (both signs, larger values).",
     ),
-    "untested-input": Rule(
+    "untested-input": LintRule(
         _WARNING,
         "A kernel that never reads it passes, since the reference drops it or multiplies it by a tiny number.",
         "Make its effect larger than the tolerance, or remove it from forward.",
     ),
-    "fixed-input": Rule(
+    "fixed-input": LintRule(
         _NOTE,
         "A kernel with these values built in passes.",
         "Fine for a mask or positions that are part of the task; otherwise draw it at random.",
     ),
-    "mostly-one-value": Rule(
+    "mostly-one-value": LintRule(
         _WARNING,
         "Tests can find errors only in the few other elements.",
         "Draw inputs on which the output varies.",
     ),
-    "half-passes": Rule(
+    "half-passes": LintRule(
         _WARNING,
         "A kernel that computes at half the precision passes as one of full precision, and is twice as fast.",
         "Make atol, rtol or error_multiple smaller, or name the allowed precision in ALLOW.",
     ),
-    "loose-tolerance": Rule(
+    "loose-tolerance": LintRule(
         _WARNING,
         "Beyond ten times the default, kernels pass that lose digits by a wrong order of sums or a wrong formula.",
         "Leave the dtype out for the default; loosen only what a correct kernel was seen to need.",
     ),
-    "one-sign": Rule(
+    "one-sign": LintRule(
         _WARNING,
         "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",
         "Use torch.randn, or add a workload with large_scale values, which have both signs.",
     ),
-    "narrow-inputs": Rule(
+    "narrow-inputs": LintRule(
         _WARNING,
         "Tests miss nearly equal elements that are swapped or read from the wrong place.",
         "Draw values that differ, such as torch.randn.",
     ),
-    "no-hard-values": Rule(
+    "no-hard-values": LintRule(
         _WARNING,
         "Sums and exponentials overflow or cancel only on values with a large mean or scale.",
         "Add a test workload with such values.",
     ),
-    "writes-inputs": Rule(
+    "writes-inputs": LintRule(
         _WARNING,
         "Kernels get their inputs read-only; in-place changes of the reference are not compared.",
         "Work on a copy and return it.",
     ),
-    "one-shape": Rule(
+    "one-shape": LintRule(
         _WARNING,
         "A kernel that works for this one shape only passes.",
         "Add test workloads of other sizes: one element, a prime, a multiple of the tile and one more.",
     ),
-    "only-tiles": Rule(
+    "only-tiles": LintRule(
         _WARNING,
         "Kernels that never handle a partial tile pass, and write out of bounds at other sizes.",
         "Add a test workload with sizes that are not multiples of 8.",
     ),
-    "small-benchmark": Rule(
+    "small-benchmark": LintRule(
         _WARNING,
         "A launch alone takes some microseconds, so the launch is timed and not the kernel.",
         "Enlarge the benchmark's sizes.",
     ),
-    "too-large": Rule(
+    "too-large": LintRule(
         _ERROR,
         "It cannot be timed here: one set of buffers must fit into half of its memory; the judge needs the rest.",
         "Make the benchmark's sizes smaller.",
     ),
-    "no-benchmark": Rule(
+    "no-benchmark": LintRule(
         _WARNING, "Nothing is timed, so no kernel is ever faster than another.", "Add a workload with role benchmark."
     ),
-    "weak-baseline": Rule(
+    "weak-baseline": LintRule(
         _NOTE,
         "Eager's time is mostly memory traffic between its kernels. Any fused kernel is that much faster; a good "
         "one is faster still.",
         "Compare with torch.compile (timed with eager on a GPU with a CUDA build of torch) and with the roofline. The "
         "graph does not tell whether torch.compile fuses everything, nor how fast a library call is.",
     ),
-    "untraced": Rule(
+    "untraced": LintRule(
         _NOTE,
         "Without a graph there is no roofline, no check for impossible times and no kernel from the playbook.",
         "Avoid branches on values in forward, or state COMPULSORY bytes and FLOPs.",
     ),
-    "no-float64": Rule(
+    "no-float64": LintRule(
         _NOTE,
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
     ),
-    "dropout-off": Rule(_NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."),
-    "batch-norm-training": Rule(
+    "dropout-off": LintRule(_NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."),
+    "batch-norm-training": LintRule(
         _NOTE,
         "As in KernelBench, it uses the batch's statistics, not the running ones.",
         "Call eval() in __init__ to use the running ones.",

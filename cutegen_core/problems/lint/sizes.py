@@ -13,7 +13,7 @@ from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
 from cutegen_core.problems.lint import device_numbers
-from cutegen_core.problems.lint.rules import Finding
+from cutegen_core.problems.lint.rules import LintFinding
 from cutegen_core.problems.read import TESTED, sizes_of, whole_numbers
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
@@ -27,30 +27,30 @@ _VARIES_FROM = 16
 _FACTORS = (2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096)
 
 
-def missing_benchmark(problem: Problem) -> Iterator[Finding]:
+def check_benchmark_exists(problem: Problem) -> Iterator[LintFinding]:
     """Yield a finding if no workload is a benchmark."""
     if problem.workloads and not problem.with_role(WorkloadRole.BENCHMARK):
-        yield Finding("no-benchmark", "no workload has the role benchmark.")
+        yield LintFinding("no-benchmark", "no workload has the role benchmark.")
 
 
-def test_shapes(problem: Problem) -> Iterator[Finding]:
+def check_test_shapes(problem: Problem) -> Iterator[LintFinding]:
     """Yield a finding if tests cover only one shape, or only multiples of a tile."""
-    varying = _varying(problem)
+    varying = _large_sizes(problem)
     tested = [{**varying, **w.sizes} for w in problem.with_role(*TESTED)]
     if not varying or not tested:
         return
     if all(sizes == tested[0] for sizes in tested):
-        yield Finding("one-shape", f"all tests have {_listed({n: tested[0][n] for n in varying})}.")
+        yield LintFinding("one-shape", f"all tests have {_listed({n: tested[0][n] for n in varying})}.")
     even = [name for name in varying if all(_is_even(sizes[name]) for sizes in tested)]
     if even:
-        yield Finding("only-tiles", f"{', '.join(even)}: a multiple of {_TILE} in every test.")
+        yield LintFinding("only-tiles", f"{', '.join(even)}: a multiple of {_TILE} in every test.")
 
 
-def awkward(reference: Reference) -> Workload | None:
+def find_awkward_test(reference: Reference) -> Workload | None:
     """Return a test with odd sizes that the reference accepts, or None if it accepts none."""
-    typical, varying = reference.typical_workload(), _varying(reference.problem)
+    typical, varying = reference.typical_workload(), _large_sizes(reference.problem)
     sizes = {**varying, **typical.sizes}
-    odd = {name: _odd(sizes[name]) for name in varying}
+    odd = {name: _make_odd(sizes[name]) for name in varying}
     for names in (tuple(odd), *((name,) for name in odd)):
         changed = {name: odd[name] for name in names if odd[name] != sizes[name]}
         made = Workload("awkward", WorkloadRole.EMULATOR, {**typical.sizes, **changed})
@@ -59,20 +59,20 @@ def awkward(reference: Reference) -> Workload | None:
     return None
 
 
-def benchmark(problem: Problem, reference: Reference, device: Device) -> Iterator[Finding]:
+def check_benchmarks(problem: Problem, reference: Reference, device: Device) -> Iterator[LintFinding]:
     """Yield findings about benchmarks that are mostly launch latency, or that the device cannot hold."""
     room = device_numbers.memory_bytes(device) // 2
     for workload in problem.with_role(WorkloadRole.BENCHMARK):
         size = reference.signature(workload).nbytes
         if size > room:
             what = f"workload {workload.name} has {_gib(size)} of tensors; {device.name} has room for {_gib(room)}."
-            yield Finding("too-large", what, _resized(reference, workload, device, room, shrink=True))
+            yield LintFinding("too-large", what, _resize(reference, workload, device, room, shrink=True))
         elif 0 < (least := _least_us(reference, workload, device)) < LAUNCH_US:
             what = (
                 f"workload {workload.name} moves {size / (1 << 20):.2g} MiB, which {device.name} does in "
                 f"{least:.2g} µs at best."
             )
-            yield Finding("small-benchmark", what, _resized(reference, workload, device, room, shrink=False))
+            yield LintFinding("small-benchmark", what, _resize(reference, workload, device, room, shrink=False))
 
 
 def _least_us(reference: Reference, workload: Workload, device: Device) -> float:
@@ -81,14 +81,14 @@ def _least_us(reference: Reference, workload: Workload, device: Device) -> float
     if not graph.nodes or any(ops.name(node) in _UNCOUNTED for node in graph.nodes):
         return 0.0
     work = graph_work(graph, reference.signature(workload))
-    return graph_bound(work, device_numbers.best(device), reference.problem.allow).us
+    return graph_bound(work, device_numbers.best_rates(device), reference.problem.allow).us
 
 
-def _resized(
+def _resize(
     reference: Reference, workload: Workload, device: Device, room: int, *, shrink: bool
 ) -> tuple[Workload, ...]:
     """Return all workloads with one size of this one changed as little as necessary; empty if no size suffices."""
-    own = {**_varying(reference.problem), **workload.sizes}
+    own = {**_large_sizes(reference.problem), **workload.sizes}
     numbers = {name: value for name, value in own.items() if type(value) is int}
     for factor in _FACTORS:
         for name, value in numbers.items():
@@ -101,7 +101,7 @@ def _resized(
     return ()
 
 
-def _varying(problem: Problem) -> Mapping[str, SizeValue]:
+def _large_sizes(problem: Problem) -> Mapping[str, SizeValue]:
     """Return the file's own values of its large sizes; small numbers are strides, heads and the like."""
     slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
     values = {name: slots[name].value for name in sizes_of(problem)}
@@ -113,7 +113,7 @@ def _is_even(value: SizeValue) -> bool:
     return all(v % _TILE == 0 for v in whole_numbers(value))
 
 
-def _odd(value: SizeValue) -> SizeValue:
+def _make_odd(value: SizeValue) -> SizeValue:
     """Subtract one from multiples of the tile, so that the size is no multiple of what a kernel prefers."""
     if isinstance(value, tuple):
         return tuple(v - 1 if v >= _TILE and v % _TILE == 0 else v for v in value)

@@ -27,8 +27,8 @@ from cutegen_core.propose.port import (
     WantsStudy,
 )
 from cutegen_core.propose.prompting.workload_class import classify
-from cutegen_core.propose.replies.parsing import NotParsed, parse_reply
-from cutegen_core.propose.replies.reply_text import answer_text
+from cutegen_core.propose.replies.parsing import UnparsedReply, parse_reply
+from cutegen_core.propose.replies.reply_text import extract_answer
 from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
@@ -90,7 +90,7 @@ class CutegenStrategy:
 
     def _read(self, call: Call, request: ProposalRequest) -> Answer:
         answer = self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
-        done = _DONE.search(answer_text(call.reply) or "")
+        done = _DONE.search(extract_answer(call.reply) or "")
         if not done or request.base is None or not isinstance(answer, Unparsed) or answer.patch_failed:
             return answer
         reason = f"the model is done: {done[1].strip(' `*_') or 'it gives no reason'}"
@@ -99,7 +99,7 @@ class CutegenStrategy:
     def _proposal(self, call: Call, request: ProposalRequest, *, repeats_allowed: bool) -> Answer:
         base = request.base.source if request.base else None
         parsed = parse_reply(call.reply, base)
-        if isinstance(parsed, NotParsed):
+        if isinstance(parsed, UnparsedReply):
             cut = f" {_CUT_OFF}." if call.finish in _CUT else ""
             return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed)
         if call.finish in _CUT and call.reply.rstrip().endswith(parsed.source.rstrip()[-_TAIL_CHARACTERS:]):
@@ -144,7 +144,7 @@ def _end(reason: str, request: ProposalRequest) -> Answer:
 
 def _diagnosis(reply: str) -> str:
     """What the repair is told: the answer without its thinking, and no more of it than a diagnosis needs."""
-    text = (answer_text(reply) or "").strip()
+    text = (extract_answer(reply) or "").strip()
     return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
 
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from cutegen_core.propose.llm import model_settings
-from cutegen_core.propose.llm.budget import Budget, Spent, reserve
-from cutegen_core.propose.llm.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.propose.llm.budget import Budget, BudgetUse, reserve
+from cutegen_core.propose.llm.chat import ChatModel, Message, estimate_prompt_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, find_key
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
@@ -37,11 +37,11 @@ class ChatAnswers:
         """
         settings = self.settings(role, state)
         messages = [Message("user", prompt)]
-        spent = Spent(prompt_tokens=state.tokens)
-        reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, prompt_tokens(messages))
+        spent = BudgetUse(prompt_tokens=state.tokens)
+        reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, estimate_prompt_tokens(messages))
         chosen = settings if state.settings.model else model_settings.read().settings[0]
         key = find_key(settings.base_url, chosen=chosen.base_url)
-        return _Planned(settings, key, messages, settings.model, reservation.usage.tokens)
+        return _PlannedChatCall(settings, key, messages, settings.model, reservation.usage.tokens)
 
     def context_tokens(self, state: State) -> int:
         """Return the smallest context of the roles."""
@@ -56,7 +56,7 @@ class ChatAnswers:
 
 
 @dataclass(frozen=True)
-class _Planned:
+class _PlannedChatCall:
     settings: ModelSettings
     key: Key | None
     messages: list[Message]
@@ -66,11 +66,11 @@ class _Planned:
     def carry_out(self, line: Line) -> ModelReply:
         begun = time.monotonic()
         line.say("")  # clear the text of the previous call
-        arrived = _Arrived(line)
+        arrived = _LiveText(line)
         try:
             reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=arrived.stopped)
         except ModelError as error:
-            return _failed(error, time.monotonic() - begun)
+            return _reply_to_error(error, time.monotonic() - begun)
         usage = reply.usage
         return ModelReply(
             reply.text,
@@ -87,7 +87,7 @@ class _Planned:
         return self.key.scrub(word) if self.key else word
 
 
-class _Arrived:
+class _LiveText:
     """Shows the text so far a few times a second; a long text less often, because each time all of it is written."""
 
     def __init__(self, line: Line) -> None:
@@ -116,7 +116,7 @@ class _Arrived:
             self._line.say(self._pieces[0])
 
 
-def _failed(error: ModelError, seconds: float) -> ModelReply:
+def _reply_to_error(error: ModelError, seconds: float) -> ModelReply:
     usage = error.charged.usage
     answered = error.kind in _ANSWERS or (error.kind in _BROKEN_ANSWERS and bool(error.charged.text))
     return ModelReply(

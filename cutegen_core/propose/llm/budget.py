@@ -33,7 +33,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Usage:
+class TokenUsage:
     """Tokens that a call used.
 
     Attributes:
@@ -49,19 +49,19 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
-NOTHING_USED = Usage()
+NOTHING_USED = TokenUsage()
 
 
 @dataclass(frozen=True)
 class Reservation:
     """Largest use of one call; cost 0 if the model has no price."""
 
-    usage: Usage
+    usage: TokenUsage
     cost: float
 
 
 @dataclass(frozen=True)
-class Spent:
+class BudgetUse:
     """Amounts used so far.
 
     Attributes:
@@ -90,7 +90,7 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(letters / _LETTERS_PER_TOKEN + others / _OTHER_BYTES_PER_TOKEN)
 
 
-def cost_of(usage: Usage, settings: ModelSettings) -> float | None:
+def cost_of(usage: TokenUsage, settings: ModelSettings) -> float | None:
     """Return the cost in the currency of the prices; None if the model has none."""
     if settings.price_in_per_million is None or settings.price_out_per_million is None:
         return None
@@ -99,13 +99,13 @@ def cost_of(usage: Usage, settings: ModelSettings) -> float | None:
     return (paid_in + usage.completion_tokens * settings.price_out_per_million) / million
 
 
-def reserve(budget: Budget, spent: Spent, settings: ModelSettings, prompt_tokens: int) -> Reservation:
+def reserve(budget: Budget, spent: BudgetUse, settings: ModelSettings, prompt_tokens: int) -> Reservation:
     """Return the reservation for one call with a prompt of that many tokens.
 
     Raises:
         BudgetError: it exceeds the rest of the budget.
     """
-    usage = Usage(prompt_tokens, settings.max_output_tokens, estimated=True)
+    usage = TokenUsage(prompt_tokens, settings.max_output_tokens, estimated=True)
     cost = cost_of(usage, settings)
     if budget.max_tokens is not None and spent.tokens + spent.held_tokens + usage.tokens > budget.max_tokens:
         left = max(0, budget.max_tokens - spent.tokens - spent.held_tokens)
@@ -127,7 +127,7 @@ def reserve(budget: Budget, spent: Spent, settings: ModelSettings, prompt_tokens
     return Reservation(usage, cost)
 
 
-def hold(spent: Spent, reservation: Reservation) -> Spent:
+def hold(spent: BudgetUse, reservation: Reservation) -> BudgetUse:
     """Begin a call: hold its reservation."""
     return replace(
         spent,
@@ -136,7 +136,7 @@ def hold(spent: Spent, reservation: Reservation) -> Spent:
     )
 
 
-def settle(spent: Spent, reservation: Reservation, used: Usage, settings: ModelSettings) -> Spent:
+def settle(spent: BudgetUse, reservation: Reservation, used: TokenUsage, settings: ModelSettings) -> BudgetUse:
     """End a call, successful or not: release the reservation and charge the real use."""
     return replace(
         spent,
@@ -150,6 +150,6 @@ def settle(spent: Spent, reservation: Reservation, used: Usage, settings: ModelS
     )
 
 
-def forfeit(spent: Spent, reservation: Reservation, settings: ModelSettings) -> Spent:
+def forfeit(spent: BudgetUse, reservation: Reservation, settings: ModelSettings) -> BudgetUse:
     """Charge the whole reservation, because the answer was lost and may have been billed."""
     return settle(spent, reservation, reservation.usage, settings)

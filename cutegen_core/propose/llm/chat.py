@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cutegen_core.propose.llm import stoppable
-from cutegen_core.propose.llm.budget import NOTHING_USED, Usage, estimate_tokens
+from cutegen_core.propose.llm.budget import NOTHING_USED, TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
-from cutegen_core.propose.llm.stream import CUT, Attempt, request_body
-from cutegen_core.propose.llm.wire import Wire, client
+from cutegen_core.propose.llm.stream import CUT, RequestAttempt, request_body
+from cutegen_core.propose.llm.wire import Wire, make_client
 from cutegen_core.propose.model_error import Charged, Failure, ModelError, ModelErrorKind
 
-__all__ = ["CUT", "ChatModel", "Message", "Reply", "prompt_tokens"]
+__all__ = ["CUT", "ChatModel", "Message", "Reply", "estimate_prompt_tokens"]
 
 RETRY_AFTER_MAX_S = 60.0
 _FIRST_PAUSE_S, _PAUSE_MAX_S = 0.5, 8.0
@@ -62,13 +62,13 @@ class Reply:
     attempts: int
     request_id: str | None
     reasoning: str = ""
-    lost: Usage = NOTHING_USED
+    lost: TokenUsage = NOTHING_USED
     streamed: bool = True
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """Tokens to charge, lost attempts included."""
-        return _sum(Usage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
+        return _sum(TokenUsage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class ChatModel:
         raise ModelError(message, ModelErrorKind.CANCELLED, call.charged(call.sent), attempts=call.attempts)
 
 
-def prompt_tokens(messages: Sequence[Message]) -> int:
+def estimate_prompt_tokens(messages: Sequence[Message]) -> int:
     """Estimate the tokens of the messages, for the reservation."""
     return sum(estimate_tokens(m.text) + _TOKENS_PER_MESSAGE for m in messages)
 
@@ -125,10 +125,10 @@ class _Call:
     def __init__(self, settings: ModelSettings, key: Key | None, messages: Sequence[Message]) -> None:
         self._settings, self._key = settings, key
         self._messages = [{"role": m.role, "content": m.text} for m in messages]
-        self._prompt_tokens = prompt_tokens(messages)
+        self._prompt_tokens = estimate_prompt_tokens(messages)
         self._started = time.monotonic()
         self._wire: Wire | None = None
-        self._attempt: Attempt | None = None
+        self._attempt: RequestAttempt | None = None
         self._lost = NOTHING_USED
         self._pauses = 0
         self.attempts = 0
@@ -142,7 +142,7 @@ class _Call:
         """Return the amount to charge if the latest attempt is the last."""
         if self._attempt is None or not billed:
             return Charged(usage=self._lost)
-        return Charged(self._attempt.answer.whole(), _sum(self._attempt.usage(self._prompt_tokens), self._lost))
+        return Charged(self._attempt.answer.full_text(), _sum(self._attempt.usage(self._prompt_tokens), self._lost))
 
     async def answer(self, emit: Callable[[str], None]) -> Reply:
         """Make attempts until one succeeds.
@@ -151,18 +151,18 @@ class _Call:
             ModelError: no further attempt is allowed.
         """
         self._wire = Wire(self._settings, self._key)
-        async with client(self._settings, self._wire) as openai_client:
+        async with make_client(self._settings, self._wire) as openai_client:
             while True:
                 self._wire.sent = False
                 self.attempts += 1
-                self._attempt = Attempt(self._settings, self._key, self._wire, emit)
+                self._attempt = RequestAttempt(self._settings, self._key, self._wire, emit)
                 failure = await self._attempt.run(openai_client, self._body())
                 if failure is None:
                     return self._reply(self._attempt)
                 if not self._learn(failure):
                     await asyncio.sleep(self._pause_s(failure, self._attempt))
 
-    def _pause_s(self, failure: Failure, attempt: Attempt) -> float:
+    def _pause_s(self, failure: Failure, attempt: RequestAttempt) -> float:
         """Return the seconds to wait before the next attempt.
 
         Raises:
@@ -209,10 +209,10 @@ class _Call:
             return False
         return True
 
-    def _reply(self, attempt: Attempt) -> Reply:
+    def _reply(self, attempt: RequestAttempt) -> Reply:
         usage = attempt.usage(self._prompt_tokens)
         return Reply(
-            text=attempt.answer.whole(),
+            text=attempt.answer.full_text(),
             finish_reason=attempt.finish_reason,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -221,14 +221,14 @@ class _Call:
             first_token_seconds=attempt.first_token_seconds or 0.0,
             attempts=self.attempts,
             request_id=attempt.request_id,
-            reasoning=attempt.thinking.whole(),
+            reasoning=attempt.thinking.full_text(),
             lost=self._lost,
             streamed=not attempt.was_document,
         )
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
+def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    return TokenUsage(
         one.prompt_tokens + other.prompt_tokens,
         one.completion_tokens + other.completion_tokens,
         one.estimated or other.estimated,

@@ -25,26 +25,26 @@ _WORDS_MAX = 400
 _RETRIED_STATUS = (408, 409, 425, 429)
 
 
-def failure_of(error: Exception, settings: ModelSettings, key: Key | None) -> Failure:
+def translate_error(error: Exception, settings: ModelSettings, key: Key | None) -> Failure:
     """Translate an exception of the package, its transport or its parser; raise any other again."""
     if isinstance(error, openai.APIStatusError):
         return _status_failure(error, settings, key)
     if isinstance(error, openai.APIConnectionError | httpx2.RequestError):
         return _connection_failure(error, settings)
     if isinstance(error, openai.APIResponseValidationError):
-        return bad_answer(settings, "its answer is not what the API describes")
+        return make_bad_answer(settings, "its answer is not what the API describes")
     if isinstance(error, openai.APIError):
         words = _words(error.body, key) or _scrubbed(error.message, key)
         message = f"the server of {settings.name} broke off with an error: {words or 'no reason given'}. Try again."
         return Failure(ModelErrorKind.SERVER, message, again=True, billed=True, words=words)
     if isinstance(error, UnreadableAnswerError):
-        return bad_answer(settings, str(error))
+        return make_bad_answer(settings, str(error))
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return bad_answer(settings, "a piece of its stream is not JSON")
+        return make_bad_answer(settings, "a piece of its stream is not JSON")
     raise error
 
 
-def bad_answer(settings: ModelSettings, reason: str) -> Failure:
+def make_bad_answer(settings: ModelSettings, reason: str) -> Failure:
     """Return the failure for an answer that does not follow the API."""
     advice = f"Check that {settings.base_url} is the address of an OpenAI-compatible API, with its /v1."
     return Failure(
@@ -100,9 +100,9 @@ def _connection_failure(error: Exception, settings: ModelSettings) -> Failure:
     causes = list(_causes(error))
     unreadable = next((c for c in causes if isinstance(c, UnreadableAnswerError)), None)
     if unreadable is not None:
-        return bad_answer(settings, str(unreadable))
+        return make_bad_answer(settings, str(unreadable))
     if any(isinstance(c, httpx2.DecodingError) for c in causes):
-        return bad_answer(settings, "its compressed answer cannot be unpacked")
+        return make_bad_answer(settings, "its compressed answer cannot be unpacked")
     if any(isinstance(c, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError) for c in causes):
         reason = _reason(causes) or f"no connection within {settings.connect_timeout_s:g} s"
         advice = "Check the address and that the server runs."

@@ -16,10 +16,10 @@ import openai
 
 from cutegen_core.propose.llm import stoppable
 from cutegen_core.propose.llm.chat import ChatModel, Message
-from cutegen_core.propose.llm.failure import failure_of
+from cutegen_core.propose.llm.failure import translate_error
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
-from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire, client
+from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire, make_client
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
 
 _LISTED_MAX = 500
@@ -30,7 +30,7 @@ _ANSWER_TOKENS = 32
 
 
 @dataclass(frozen=True)
-class Probe:
+class ConnectionResult:
     """Result of the connection test.
 
     Attributes:
@@ -54,7 +54,9 @@ class Probe:
     message: str
 
 
-def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], bool] = lambda: False) -> Probe:
+def probe_server(
+    settings: ModelSettings, key: Key | None, *, stopped: Callable[[], bool] = lambda: False
+) -> ConnectionResult:
     """Test the connection; failures are part of the result, never an exception."""
     models, listing = _listing(settings, key, stopped)
     started = time.monotonic()
@@ -67,11 +69,11 @@ def probe(settings: ModelSettings, key: Key | None, *, stopped: Callable[[], boo
         away = error.kind in (ModelErrorKind.UNREACHABLE, ModelErrorKind.CANCELLED, ModelErrorKind.BAD_ANSWER)
         message = f"{settings.model} answers; it used the short answer for reasoning." if thinks else str(error)
         counted = thinks and not error.charged.usage.estimated
-        return Probe(not away, thinks, models, listing, thinks, counted, seconds, message)
+        return ConnectionResult(not away, thinks, models, listing, thinks, counted, seconds, message)
     unknown = f" The server does not list {settings.model!r}." if models and settings.model not in models else ""
     counts = "counts tokens" if not reply.estimated else "does not count tokens: estimates are used"
     message = f"{settings.model} answered in {reply.seconds:.1f} s; the server {counts}.{unknown}"
-    return Probe(True, True, models, listing, reply.streamed, not reply.estimated, reply.seconds, message)
+    return ConnectionResult(True, True, models, listing, reply.streamed, not reply.estimated, reply.seconds, message)
 
 
 def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], bool]) -> tuple[tuple[str, ...], str]:
@@ -79,7 +81,7 @@ def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], boo
 
     async def ask(_: Callable[[str], None]) -> object:
         wire = Wire(settings, key)
-        async with client(settings, wire) as openai_client, asyncio.timeout(_LIST_WAIT_S):
+        async with make_client(settings, wire) as openai_client, asyncio.timeout(_LIST_WAIT_S):
             return await openai_client.get("/models", cast_to=object)
 
     try:
@@ -90,7 +92,7 @@ def _listing(settings: ModelSettings, key: Key | None, stopped: Callable[[], boo
         return (), f"the list of models did not come within {_LIST_WAIT_S:g} s"
     except (openai.APIError, httpx2.RequestError, ValueError, RecursionError, UnreadableAnswerError) as error:
         status = getattr(error, "status_code", 0)
-        return (), "the server has no list of models" if status in (404, 405, 501) else failure_of(
+        return (), "the server has no list of models" if status in (404, 405, 501) else translate_error(
             error, settings, key
         ).message
     names = _names(answer)

@@ -20,8 +20,8 @@ import httpx2
 import openai
 from openai import AsyncStream
 
-from cutegen_core.propose.llm.budget import Usage, estimate_tokens
-from cutegen_core.propose.llm.failure import failure_of
+from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
+from cutegen_core.propose.llm.failure import translate_error
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
 from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire
@@ -67,7 +67,7 @@ class StreamText:
         held, self._held = self._held, ""
         self._put(held)
 
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """Return all text so far."""
         self.flush()
         return "".join(self._parts)
@@ -79,7 +79,7 @@ class StreamText:
             self._emit(safe)
 
 
-class Attempt:
+class RequestAttempt:
     """One request.
 
     Attributes:
@@ -110,12 +110,12 @@ class Attempt:
         """Whether any text has arrived."""
         return self.first_token_seconds is not None
 
-    def usage(self, prompt_tokens: int) -> Usage:
+    def usage(self, prompt_tokens: int) -> TokenUsage:
         """Return the tokens the server counted, else estimates; `prompt_tokens` is the estimate for the prompt."""
         if self._numbers is not None:
-            return Usage(*self._numbers)
+            return TokenUsage(*self._numbers)
         texts = (self.answer, self.thinking, self.refusal)
-        return Usage(prompt_tokens, sum(estimate_tokens(t.whole()) for t in texts), estimated=True)
+        return TokenUsage(prompt_tokens, sum(estimate_tokens(t.full_text()) for t in texts), estimated=True)
 
     async def run(self, client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> Failure | None:
         """Send the request and read the answer to its end; return None if it is usable."""
@@ -132,7 +132,7 @@ class Attempt:
         except TimeoutError:
             return self._timeout()
         except _READ_ERRORS as error:
-            failure = failure_of(error, self._settings, self._key)
+            failure = translate_error(error, self._settings, self._key)
             if self.finish_reason:
                 return self._verdict()
             return self._broken(failure) if self.streamed and failure.again else failure
@@ -157,7 +157,7 @@ class Attempt:
                 raise
             if event is None:
                 return
-            self._wire.event_seen()
+            self._wire.note_event()
             self._take(event)
 
     def _take_document(self, content: bytes) -> None:
@@ -236,13 +236,13 @@ class Attempt:
         """Return None if the received text is a usable answer, else the failure."""
         model, reason = self._settings.model, self.finish_reason
         if self.refusal.characters or reason == "content_filter":
-            why = f": {self.refusal.whole()[:300]}" if self.refusal.characters else " (its content filter)"
+            why = f": {self.refusal.full_text()[:300]}" if self.refusal.characters else " (its content filter)"
             message = f"{model} refused to answer{why}. Change the instruction, or use another model."
             return Failure(ModelErrorKind.REFUSED, message, billed=True)
         if not reason:
             message = f"the answer of {model} ended without saying that it is complete. Try again."
             return Failure(ModelErrorKind.TRUNCATED_STREAM, message, again=not self.streamed, billed=True)
-        if self.answer.whole().strip():
+        if self.answer.full_text().strip():
             return None
         if reason == "length":
             limit = self._settings.max_output_tokens
@@ -280,4 +280,4 @@ def _token_numbers(usage: object) -> tuple[int, int] | None:
     return prompt, completion
 
 
-__all__ = ["CUT", "REPLY_CHARACTERS_MAX", "Attempt", "StreamText", "request_body"]
+__all__ = ["CUT", "REPLY_CHARACTERS_MAX", "RequestAttempt", "StreamText", "request_body"]

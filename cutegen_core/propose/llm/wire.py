@@ -37,7 +37,7 @@ class Wire(httpx2.AsyncBaseTransport):
     """Transport to one server.
 
     Attributes:
-        bytes_since_event: received since the reader last called `event_seen`.
+        bytes_since_event: received since the reader last called `note_event`.
         sent: the latest request has left this machine completely; the server may be working on it.
     """
 
@@ -64,10 +64,10 @@ class Wire(httpx2.AsyncBaseTransport):
         )
         response = await self._inner.handle_async_request(guarded)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Counted(response.stream, self)
+        response.stream = _CountedStream(response.stream, self)
         return response
 
-    def event_seen(self) -> None:
+    def note_event(self) -> None:
         self.bytes_since_event = 0
 
     async def aclose(self) -> None:
@@ -78,7 +78,7 @@ class Wire(httpx2.AsyncBaseTransport):
             self.sent = True
 
 
-class _Counted(httpx2.AsyncByteStream):
+class _CountedStream(httpx2.AsyncByteStream):
     def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
         self._inner, self._wire = inner, wire
 
@@ -93,7 +93,7 @@ class _Counted(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def client(settings: ModelSettings, wire: Wire) -> openai.AsyncOpenAI:
+def make_client(settings: ModelSettings, wire: Wire) -> openai.AsyncOpenAI:
     """Return the package's client on that wire; the caller limits the time to wait for answers."""
     timeout = httpx2.Timeout(
         None, connect=settings.connect_timeout_s, write=settings.silence_timeout_s, pool=settings.connect_timeout_s

@@ -14,8 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cutegen_core.propose.replies.patching import Block, PatchFailed, apply_blocks, diff_blocks
-from cutegen_core.propose.replies.reply_text import answer_text, odd_characters
+from cutegen_core.propose.replies.patching import Block, PatchFailure, apply_blocks, parse_diff
+from cutegen_core.propose.replies.reply_text import extract_answer, find_odd_characters
 
 _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+.#-]*)")
 _HEAD = re.compile(r"(?:[ \t]*|[ \t]*(?:`{3,}|~{3,})[ \t]*\w*[ \t]+)(?P<head>/\*[ \t]*cutegen\b)")
@@ -27,7 +27,7 @@ _FIRST_LETTERS = ("<<", "``", "~~", "/*")
 _LOOKED_FOR = "the reply holds neither a kernel file (a comment that opens with `/* cutegen`) nor SEARCH/REPLACE blocks"
 
 
-class Parsed(NamedTuple):
+class ParsedReply(NamedTuple):
     """A kernel file's text and the prose that came with it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Parsed(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class NotParsed(NamedTuple):
+class UnparsedReply(NamedTuple):
     """Why there is no kernel file.
 
     Attributes:
@@ -61,43 +61,43 @@ class _Found(NamedTuple):
     first: int
 
 
-def parse_reply(reply: str, base: str | None) -> Parsed | NotParsed:
+def parse_reply(reply: str, base: str | None) -> ParsedReply | UnparsedReply:
     """Return the kernel file of a reply; `base` is the current file to which blocks refer."""
-    text = answer_text(reply)
+    text = extract_answer(reply)
     if text is None:
-        return NotParsed("the reply ends inside its thinking section: there is no answer after it")
+        return UnparsedReply("the reply ends inside its thinking section: there is no answer after it")
     lines = text.split("\n")
     found = _scan(lines)
     plan = _prose(lines[: found.first]) or _prose_between(lines, found)
     edits = found.blocks
     if not edits and not found.files:
-        edits = [block for diff in found.diffs for block in diff_blocks(diff)]
+        edits = [block for diff in found.diffs for block in parse_diff(diff)]
     files = [*found.files, *(b.replacement for b in edits if _is_new_file(b))]
     blocks = [b for b in edits if not _is_new_file(b)]
     current = base.replace("\r\n", "\n") if base is not None else None
     if files and not (blocks and current is not None and _same(files[-1], current)):
-        return _whole_file(files, blocks, plan)
+        return _choose_file(files, blocks, plan)
     if found.unclosed:
         reason = f"block {found.unclosed} is not complete: it needs SEARCH, =======, and REPLACE lines of its own"
-        return NotParsed(f"{reason}. Was the reply cut off? Nothing was changed.", patch_failed=True)
+        return UnparsedReply(f"{reason}. Was the reply cut off? Nothing was changed.", patch_failed=True)
     if not blocks:
-        return NotParsed(_LOOKED_FOR)
+        return UnparsedReply(_LOOKED_FOR)
     if current is None:
-        return NotParsed("the reply holds SEARCH/REPLACE blocks, but there is no current kernel to apply them to")
+        return UnparsedReply("the reply holds SEARCH/REPLACE blocks, but there is no current kernel to apply them to")
     source = apply_blocks(blocks, current)
-    if isinstance(source, PatchFailed):
-        return NotParsed(source.reason, patch_failed=True)
-    return Parsed(source, plan, odd_characters(source))
+    if isinstance(source, PatchFailure):
+        return UnparsedReply(source.reason, patch_failed=True)
+    return ParsedReply(source, plan, find_odd_characters(source))
 
 
-def _whole_file(files: Sequence[str], blocks: Sequence[Block], plan: str) -> Parsed:
+def _choose_file(files: Sequence[str], blocks: Sequence[Block], plan: str) -> ParsedReply:
     source = files[-1].strip() + "\n"
-    warnings = list(odd_characters(source))
+    warnings = list(find_odd_characters(source))
     if any(not _same(file, source) for file in files):
         warnings.append(f"the reply holds {len(files)} kernel files; the last one is meant")
     if blocks:
         warnings.append("the reply holds a whole kernel file and blocks as well; the blocks were passed over")
-    return Parsed(source, plan, tuple(warnings))
+    return ParsedReply(source, plan, tuple(warnings))
 
 
 def _scan(lines: Sequence[str]) -> _Found:
@@ -112,17 +112,17 @@ def _scan(lines: Sequence[str]) -> _Found:
             number += 1
             continue
         if _OPEN.match(lines[number]):
-            block, number = _block(lines, number)
+            block, number = _read_block(lines, number)
             if block is not None:
                 found.blocks.append(block)
             else:
                 unclosed = unclosed or len(found.blocks) + 1
         elif _HEAD.match(lines[number]):
-            file, number = _file(lines, number)
-            found.files.append(_with_preface(file, lines[fenced:start]))
+            file, number = _read_file(lines, number)
+            found.files.append(_move_includes(file, lines[fenced:start]))
             start = min(start, fenced)
         elif (fence := _FENCE.match(lines[number])) and fence["language"].lower() in ("diff", "patch"):
-            number = _fence_end(lines, number + 1)
+            number = _find_fence_end(lines, number + 1)
             inside = lines[start + 1 : number]
             if any(_OPEN.match(line) or _HEAD.match(line) for line in inside):
                 number = start + 1
@@ -137,7 +137,7 @@ def _scan(lines: Sequence[str]) -> _Found:
     return found._replace(unclosed=unclosed, first=first)
 
 
-def _block(lines: Sequence[str], start: int) -> tuple[Block | None, int]:
+def _read_block(lines: Sequence[str], start: int) -> tuple[Block | None, int]:
     """Return the block that begins at this line (None if it is incomplete), and the line after it."""
     middle = 0
     for number in range(start + 1, len(lines)):
@@ -149,26 +149,26 @@ def _block(lines: Sequence[str], start: int) -> tuple[Block | None, int]:
         elif _CLOSE.match(line):
             if not middle:
                 return None, number + 1
-            return Block(_joined(lines[start + 1 : middle]), _joined(lines[middle + 1 : number])), number + 1
+            return Block(_join(lines[start + 1 : middle]), _join(lines[middle + 1 : number])), number + 1
     return None, len(lines)
 
 
-def _file(lines: Sequence[str], start: int) -> tuple[str, int]:
+def _read_file(lines: Sequence[str], start: int) -> tuple[str, int]:
     """Return the kernel file whose head is on this line; it ends at the next fence, edit block, or end of the reply."""
-    end = _fence_end(lines, start + 1)
+    end = _find_fence_end(lines, start + 1)
     head = _HEAD.match(lines[start])
     assert head is not None
     return "\n".join([lines[start][head.start("head") :], *lines[start + 1 : end]]).strip() + "\n", end
 
 
-def _with_preface(file: str, before: Sequence[str]) -> str:
+def _move_includes(file: str, before: Sequence[str]) -> str:
     """Move includes that the fence has above the head below it: the head must come first in a kernel file."""
     includes = [line for line in before if _INCLUDE.match(line)]
     head, end, body = file.partition("*/")
     return f"{head}{end}\n" + "\n".join(includes) + body if includes and end else file
 
 
-def _fence_end(lines: Sequence[str], start: int) -> int:
+def _find_fence_end(lines: Sequence[str], start: int) -> int:
     """Return the next line that is a fence or begins an edit block; no line of a kernel looks like either."""
     for number in range(start, len(lines)):
         line = lines[number]
@@ -177,7 +177,7 @@ def _fence_end(lines: Sequence[str], start: int) -> int:
     return len(lines)
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 

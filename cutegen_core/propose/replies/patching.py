@@ -30,27 +30,29 @@ class Block(NamedTuple):
     replacement: str
 
 
-class PatchFailed(NamedTuple):
+class PatchFailure(NamedTuple):
     """Why an edit does not fit."""
 
     reason: str
 
 
-def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailed:
+def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
     """Return the source with all blocks applied in order; each SEARCH text must fit in exactly one place."""
     if len(blocks) > BLOCKS_MAX:
-        return PatchFailed(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
+        return PatchFailure(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
     for number, block in enumerate(blocks, 1):
-        changed = _applied(block, source)
+        changed = _apply(block, source)
         if isinstance(changed, int):
             problem = f"occurs {changed} times" if changed else "does not occur in the current kernel"
-            hint = "Add lines around it until it is the only place." if changed else nearest(block.search, source)
-            return PatchFailed(f"the SEARCH text of block {number} {problem}. {hint}")
+            hint = (
+                "Add lines around it until it is the only place." if changed else describe_nearest(block.search, source)
+            )
+            return PatchFailure(f"the SEARCH text of block {number} {problem}. {hint}")
         source = changed
     return source
 
 
-def diff_blocks(lines: Sequence[str]) -> list[Block]:
+def parse_diff(lines: Sequence[str]) -> list[Block]:
     """Return the hunks of a unified diff as blocks; line numbers are ignored, only the text around counts."""
     hunks: list[list[str]] = [[]]
     for line in lines:
@@ -69,16 +71,16 @@ def diff_blocks(lines: Sequence[str]) -> list[Block]:
     return blocks
 
 
-def nearest(search: str, source: str) -> str:
+def describe_nearest(search: str, source: str) -> str:
     """Return the part of the source that is most similar to the search text, with its line."""
     wanted = search.strip("\n").split("\n")
     if not search.strip():
         return "It is empty."
     lines = source.split("\n")
-    text = _clipped(wanted)
+    text = _clip(wanted)
     best, ratio = 0, -1.0
     for start in _likely_starts(wanted, lines):
-        matcher = difflib.SequenceMatcher(None, _clipped(lines[start : start + len(wanted)]), text, autojunk=False)
+        matcher = difflib.SequenceMatcher(None, _clip(lines[start : start + len(wanted)]), text, autojunk=False)
         found = matcher.quick_ratio()
         if found > ratio:
             best, ratio = start, found
@@ -86,7 +88,7 @@ def nearest(search: str, source: str) -> str:
     return f"The nearest text begins at line {best + 1}:\n{shown}"
 
 
-def _applied(block: Block, source: str) -> str | int:
+def _apply(block: Block, source: str) -> str | int:
     """Return the changed source, or the number of places where the block fits if that is not 1."""
     if not block.search.strip():
         return 0
@@ -98,13 +100,13 @@ def _applied(block: Block, source: str) -> str | int:
         if found:
             return at_lines.replace(anchored, "\n" + candidate.replacement)[1:] if found == 1 else found
         for reduce in (str.rstrip, str.strip):
-            places = list(_places(candidate.search, source, reduce))
+            places = list(_find_places(candidate.search, source, reduce))
             if places:
-                return _replaced_lines(source, places[0], candidate) if len(places) == 1 else len(places)
+                return _replace_lines(source, places[0], candidate) if len(places) == 1 else len(places)
     return 0
 
 
-def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
+def _find_places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:
     """Yield the 0-based lines at which the search text occurs, after applying `reduce` to every line."""
     wanted = "\n" + "\n".join(map(reduce, search.strip("\n").split("\n"))) + "\n"
     text = "\n" + "\n".join(map(reduce, source.split("\n"))) + "\n"
@@ -115,18 +117,18 @@ def _places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[
         yield line
 
 
-def _replaced_lines(source: str, start: int, block: Block) -> str:
+def _replace_lines(source: str, start: int, block: Block) -> str:
     lines = source.split("\n")
     wanted = block.search.strip("\n").split("\n")
     replacement = block.replacement.strip("\n").split("\n") if block.replacement.strip("\n") else []
     first = next(n for n, line in enumerate(wanted) if line.strip())
     given, there = _indentation(wanted[first]), _indentation(lines[start + first])
     return "\n".join(
-        [*lines[:start], *(_moved(line, given, there) for line in replacement), *lines[start + len(wanted) :]]
+        [*lines[:start], *(_reindent(line, given, there) for line in replacement), *lines[start + len(wanted) :]]
     )
 
 
-def _moved(line: str, given: str, there: str) -> str:
+def _reindent(line: str, given: str, there: str) -> str:
     """Return the line with the indentation of its new place."""
     if not line.strip() or given == there:
         return line
@@ -158,11 +160,11 @@ def _likely_starts(wanted: Sequence[str], lines: Sequence[str]) -> list[int]:
         if line.strip() and len(places) <= _COMMON_LINE:
             votes.update(max(0, place - offset) for place in places)
     if not votes:
-        words = set(_WORD.findall(_clipped(wanted)))
+        words = set(_WORD.findall(_clip(wanted)))
         for number, line in enumerate(lines):
             votes[number] = len(words.intersection(_WORD.findall(line[:200])))
     return [start for start, _ in votes.most_common(_CANDIDATES)] or [0]
 
 
-def _clipped(lines: Sequence[str]) -> str:
+def _clip(lines: Sequence[str]) -> str:
     return "\n".join(lines[:_COMPARED_LINES])[:_COMPARED_LETTERS]

@@ -15,7 +15,7 @@ _SHOWN_MAX = 5
 _JSON_DEPTH = 6
 
 
-def answer_text(reply: str) -> str | None:
+def extract_answer(reply: str) -> str | None:
     """Return the part of the reply that may hold an answer, with plain line ends; None if it is all thinking."""
     text = reply.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     ends = list(_THINK_END.finditer(text))
@@ -23,10 +23,10 @@ def answer_text(reply: str) -> str | None:
         text = text[ends[-1].end() :]
     elif _THINK_START.match(text):
         return None
-    return _unwrapped(text) or text
+    return _unwrap_json(text) or text
 
 
-def odd_characters(source: str) -> tuple[str, ...]:
+def find_odd_characters(source: str) -> tuple[str, ...]:
     """Return warnings about the first few characters that are invisible or change the direction of text."""
     warnings = []
     for found in _MISLEADING.finditer(source):
@@ -38,7 +38,7 @@ def odd_characters(source: str) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap_json(text: str) -> str:
     """Return the text inside a reply that is one JSON object, fenced or not; "" for other replies."""
     stripped = text.strip()
     if stripped.startswith(("```json", "~~~json")):

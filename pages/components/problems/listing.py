@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from cutegen_core.problems import library, saved
-from cutegen_core.problems.library import Entry, FolderListing
+from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.views.wording import counted
 from pages.components.access import access
@@ -16,7 +16,7 @@ from pages.components.access import access
 
 def known() -> FolderListing:
     """List the problems saved in the workspace, then the built-in ones."""
-    return FolderListing((*own().entries, *library.built_in().entries))
+    return FolderListing((*own().entries, *library.list_built_in().entries))
 
 
 def own() -> FolderListing:
@@ -67,6 +67,6 @@ def _load(place: str, changed: tuple[tuple[bytes, int], ...]) -> FolderListing:
     if path.is_dir():
         return library.load_folder(path)
     try:
-        return FolderListing((Entry(path.stem, path, library.load(place)),))
+        return FolderListing((ProblemEntry(path.stem, path, library.load(place)),))
     except ProblemError as error:
-        return FolderListing((Entry(path.stem, path, None, str(error)),))
+        return FolderListing((ProblemEntry(path.stem, path, None, str(error)),))

@@ -70,7 +70,7 @@ class Editing(NamedTuple):
     def changes(self) -> tuple[str, ...]:
         """The differences from the original that affect verdicts."""
         both = self.draft and self.original and self.problem
-        return edit.changes(self.original, self.problem) if both else ()  # type: ignore[arg-type]
+        return edit.list_changes(self.original, self.problem) if both else ()  # type: ignore[arg-type]
 
     @property
     def is_outdated(self) -> bool:
@@ -127,7 +127,7 @@ def take(store: Store, original: Problem | None, change: Callable[[Problem], Pro
     try:
         if editing.problem is None:
             raise ProblemError(editing.error)
-        text = edit.rewritten(editing.text, editing.problem, change(editing.problem))
+        text = edit.rewrite(editing.text, editing.problem, change(editing.problem))
         read.read(text, editing.name, f"{editing.name}.py")
     except ProblemError as error:
         ui_state.say(f"Not changed. {error}")

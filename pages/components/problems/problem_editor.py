@@ -58,7 +58,7 @@ def _differences(editing: Editing) -> tuple[str, ...]:
     first = next((e.problem for e in listing.known().entries if e.name == name and e.problem), None)
     if not name or first is None:
         return (f"edited from {name}, which is not available here",) if name else ()
-    changes = edit.changes(first, editing.original)
+    changes = edit.list_changes(first, editing.original)
     return (f"edited from {name}:", *changes) if changes else ()
 
 

@@ -48,7 +48,7 @@ def render_form(key: str, problem: Problem, take: Take) -> None:
         ):  # fmt: skip
             with column:
                 draw()
-    st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.with_another))
+    st.button("Add a workload", key=f"{key}-add", on_click=ui_state.noted(take, edit.add_test_workload))
     quiet(
         "emulator: small, tested on every machine. correctness: larger, also tested. benchmark: timed on a GPU. "
         "An empty size uses the file's own, shown in grey. Write a shape as (3, 64)."
@@ -69,7 +69,7 @@ def _cells(key: str, workload: Workload, columns: Mapping[str, str], take: Take)
     """Return a function per field of a row that draws it; `columns` maps sizes to the file's own values."""
 
     def act(change: Callable[[Workload, str], Workload]) -> Callable[[str], None]:
-        return lambda typed: take(lambda now: edit.with_changed(now, workload.name, lambda w: change(w, typed)))
+        return lambda typed: take(lambda now: edit.change_workload(now, workload.name, lambda w: change(w, typed)))
 
     label = f"of workload {workload.name}"
     return (
@@ -102,9 +102,9 @@ def _drawing(workload: Workload, typed: str) -> Workload:
 def _sized(name: str, workload: Workload, typed: str) -> Workload:
     """Set a size of a workload as typed; an empty field uses the file's own."""
     if name == _ALL_SIZES:
-        return replace(workload, sizes=edit.sizes_from(typed))
+        return replace(workload, sizes=edit.parse_sizes(typed))
     others = {size: value for size, value in workload.sizes.items() if size != name}
-    return replace(workload, sizes={**others, name: edit.size_from(name, typed)} if typed.strip() else others)
+    return replace(workload, sizes={**others, name: edit.parse_size(name, typed)} if typed.strip() else others)
 
 
 def _cell(workload: Workload, name: str) -> str:
@@ -139,7 +139,7 @@ def _taken_up(key: str, act: Callable[[str], None]) -> None:
 def _remove(key: str, name: str, take: Take) -> None:
     st.button(
         "✕", key=key, help=plain_label(f"Remove workload {name}"),
-        on_click=ui_state.noted(take, lambda now: edit.with_changed(now, name, lambda _: None)),
+        on_click=ui_state.noted(take, lambda now: edit.change_workload(now, name, lambda _: None)),
     )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
     """Change one number of a problem's tolerance; without a field, write out the present tolerance."""
     tolerance = problem.tolerance_for(dtype)
     if field:
-        value = edit.size_from(f"{dtype} {field}", typed)
+        value = edit.parse_size(f"{dtype} {field}", typed)
         if isinstance(value, tuple):
             raise ProblemError(f"{dtype} {field} must be one number.")
         tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})

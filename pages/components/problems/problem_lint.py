@@ -16,7 +16,7 @@ import streamlit as st
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
-from cutegen_core.problems.lint.rules import NO_FINDINGS, Finding, Severity
+from cutegen_core.problems.lint.rules import NO_FINDINGS, LintFinding, Severity
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload
 from cutegen_core.views.wording import counted
@@ -43,7 +43,7 @@ class Run:
 
     begun: float = field(default_factory=time.monotonic)
     stage: str = "waiting for another lint to finish"
-    future: Future[tuple[Finding, ...]] = field(default_factory=Future)
+    future: Future[tuple[LintFinding, ...]] = field(default_factory=Future)
 
 
 def render_lint(problem: Problem, mend: Mend) -> str:
@@ -55,7 +55,7 @@ def render_lint(problem: Problem, mend: Mend) -> str:
     if run and not run.future.done():
         heading("Lint")
         st.fragment(_waiting, run_every=POLL_S)(run)
-        _findings(problem, linting.at_a_glance(problem), mend)
+        _findings(problem, linting.check_static(problem), mend)
         return ""
     if run is None:
         return _unlinted(problem, device, mend)
@@ -68,7 +68,7 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
             quiet("Would wrong kernels pass? Runs the reference at a small size and inspects its graph; a few seconds.")
-    found = linting.at_a_glance(problem)
+    found = linting.check_static(problem)
     if found:
         quiet(_UNSEEN)
     _findings(problem, found, mend)
@@ -92,7 +92,7 @@ def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
     return ""
 
 
-def _counted(found: tuple[Finding, ...]) -> str:
+def _counted(found: tuple[LintFinding, ...]) -> str:
     """Count the findings: "1 error, 2 notes"."""
     numbers = {severity: sum(f.severity is severity for f in found) for severity in Severity}
     return ", ".join(counted(n, word) for word, n in numbers.items() if n) or NO_FINDINGS
@@ -143,7 +143,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="lint")
 
 
-def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
+def _findings(problem: Problem, found: tuple[LintFinding, ...], mend: Mend) -> None:
     for number, finding in enumerate(found):
         words, kind = _SHAPES[finding.severity]
         title = f"{chip(words, kind)} <b>{escaped(finding.what)}</b>"
@@ -156,7 +156,7 @@ def _findings(problem: Problem, found: tuple[Finding, ...], mend: Mend) -> None:
             )  # fmt: skip
 
 
-def _offer(problem: Problem, finding: Finding) -> str:
+def _offer(problem: Problem, finding: LintFinding) -> str:
     """Describe what the button changes."""
-    changes = edit.changes(problem, replace(problem, workloads=finding.workloads))
+    changes = edit.list_changes(problem, replace(problem, workloads=finding.workloads))
     return plain_label(f"→ Apply: {', '.join(changes)}")

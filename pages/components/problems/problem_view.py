@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from cutegen_core.problems import read
-from cutegen_core.problems.library import Entry, FolderListing
+from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.shared import address, code_tables, ui_state
@@ -15,7 +15,7 @@ from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, note, plain_label, quiet, table, visible
 
 
-def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> Entry | None:
+def choose_entry(listing: FolderListing, own: int, edited: Callable[[Problem], bool]) -> ProblemEntry | None:
     """Draw the list as buttons and return the chosen entry; the choice is in the URL, and None for an unknown name.
 
     Args:
@@ -45,7 +45,7 @@ def render_nothing(listing: FolderListing) -> None:
         note("error", f"There is no problem “{address.get('name')}” here. Choose one from the list.")
 
 
-def _line(entry: Entry, is_edited: bool) -> str:
+def _line(entry: ProblemEntry, is_edited: bool) -> str:
     if entry.problem is None:
         return f"✗ {entry.name} · cannot be loaded"
     return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}"

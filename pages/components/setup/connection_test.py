@@ -17,7 +17,7 @@ from pages.components.shared import ui_state
 from pages.components.shared.texts import note, quiet, table
 
 if TYPE_CHECKING:
-    from cutegen_core.propose.llm.probe import Probe
+    from cutegen_core.propose.llm.probe import ConnectionResult
 
 POLL_S = 0.5
 MODELS_SHOWN = 40
@@ -30,7 +30,7 @@ class _Test:
     settings: ModelSettings
     begun: float = field(default_factory=time.monotonic)
     stop: threading.Event = field(default_factory=threading.Event)
-    result: Future[Probe] = field(default_factory=Future)
+    result: Future[ConnectionResult] = field(default_factory=Future)
 
 
 @st.cache_resource(show_spinner=False)
@@ -64,7 +64,7 @@ def _run(test: _Test) -> None:
 
     try:
         key = secret_keys.find_key(test.settings.base_url, chosen=test.settings.base_url)
-        test.result.set_result(probe.probe(test.settings, key, stopped=test.stop.is_set))
+        test.result.set_result(probe.probe_server(test.settings, key, stopped=test.stop.is_set))
     except UsageError as error:
         test.result.set_exception(error)
 

@@ -7,8 +7,8 @@ import pytest
 from cutegen_core.propose.llm.budget import (
     Budget,
     BudgetError,
-    Spent,
-    Usage,
+    BudgetUse,
+    TokenUsage,
     cost_of,
     estimate_tokens,
     forfeit,
@@ -16,7 +16,7 @@ from cutegen_core.propose.llm.budget import (
     reserve,
     settle,
 )
-from cutegen_core.propose.llm.chat import ChatModel, Message, prompt_tokens
+from cutegen_core.propose.llm.chat import ChatModel, Message, estimate_prompt_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.model_error import ModelError
 from tests import model_server as play
@@ -29,29 +29,29 @@ FREE = ModelSettings("m", "http://localhost/v1", "m", max_output_tokens=1000)
 
 
 def test_a_call_is_reserved_before_and_settled_after():
-    budget, spent = Budget(max_tokens=5000, max_cost=1.0), Spent()
+    budget, spent = Budget(max_tokens=5000, max_cost=1.0), BudgetUse()
     reservation = reserve(budget, spent, PRICED, 500)
     assert reservation.usage.tokens == 1500
     assert reservation.cost == pytest.approx(0.011)
     spent = hold(spent, reservation)
     assert (spent.held_tokens, spent.tokens) == (1500, 0)
-    spent = settle(spent, reservation, Usage(480, 20), PRICED)
-    assert spent == Spent(480, 20, cost_of(Usage(480, 20), PRICED), calls=1)
+    spent = settle(spent, reservation, TokenUsage(480, 20), PRICED)
+    assert spent == BudgetUse(480, 20, cost_of(TokenUsage(480, 20), PRICED), calls=1)
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers():
     with pytest.raises(
         BudgetError, match=r"1,500 tokens \(500 of the prompt .* 1,000 of the answer\), and 1,200 of 2,000"
     ):
-        reserve(Budget(max_tokens=2000), Spent(prompt_tokens=700, completion_tokens=100), FREE, 500)
+        reserve(Budget(max_tokens=2000), BudgetUse(prompt_tokens=700, completion_tokens=100), FREE, 500)
     with pytest.raises(BudgetError, match=r"may cost 0.0110, and 0.0010 of 0.0500 are left"):
-        reserve(Budget(max_cost=0.05), Spent(cost=0.049), PRICED, 500)
-    assert reserve(Budget(max_tokens=2000), Spent(prompt_tokens=500), FREE, 500).usage.tokens == 1500
+        reserve(Budget(max_cost=0.05), BudgetUse(cost=0.049), PRICED, 500)
+    assert reserve(Budget(max_tokens=2000), BudgetUse(prompt_tokens=500), FREE, 500).usage.tokens == 1500
 
 
 def test_calls_side_by_side_cannot_overdraw_together():
     budget = Budget(max_tokens=3000)
-    spent = hold(Spent(), reserve(budget, Spent(), FREE, 500))
+    spent = hold(BudgetUse(), reserve(budget, BudgetUse(), FREE, 500))
     spent = hold(spent, reserve(budget, spent, FREE, 500))
     with pytest.raises(BudgetError, match="and 0 of 3,000 are left"):
         reserve(budget, spent, FREE, 1)
@@ -59,13 +59,13 @@ def test_calls_side_by_side_cannot_overdraw_together():
 
 def test_money_needs_a_price():
     with pytest.raises(BudgetError, match="needs the prices of m"):
-        reserve(Budget(max_cost=1.0), Spent(), FREE, 10)
-    assert reserve(Budget(), Spent(), FREE, 10).cost == 0.0
+        reserve(Budget(max_cost=1.0), BudgetUse(), FREE, 10)
+    assert reserve(Budget(), BudgetUse(), FREE, 10).cost == 0.0
 
 
 def test_a_lost_answer_is_charged_in_full():
-    reservation = reserve(Budget(), Spent(), PRICED, 500)
-    spent = forfeit(hold(Spent(), reservation), reservation, PRICED)
+    reservation = reserve(Budget(), BudgetUse(), PRICED, 500)
+    spent = forfeit(hold(BudgetUse(), reservation), reservation, PRICED)
     assert spent.tokens == 1500
     assert spent.cost == reservation.cost
     assert spent.estimated
@@ -76,7 +76,7 @@ def test_random_sessions_stay_within_the_budget():
     dice = random.Random(7)
     for _ in range(300):
         budget = Budget(max_tokens=dice.randrange(2000, 20_000), max_cost=dice.uniform(0.01, 0.2))
-        spent, largest = Spent(), 0
+        spent, largest = BudgetUse(), 0
         while True:
             try:
                 reservation = reserve(budget, spent, PRICED, dice.randrange(1, 1500))
@@ -85,7 +85,7 @@ def test_random_sessions_stay_within_the_budget():
             spent = hold(spent, reservation)
             # Estimates may be wrong by half, and one lost attempt may have to be paid for.
             prompt = int(reservation.usage.prompt_tokens * dice.uniform(0.5, 1.5)) + dice.choice([0, 100])
-            spent = settle(spent, reservation, Usage(prompt, dice.randrange(1001)), PRICED)
+            spent = settle(spent, reservation, TokenUsage(prompt, dice.randrange(1001)), PRICED)
             largest = max(largest, reservation.usage.tokens)
         assert spent.tokens <= budget.max_tokens + largest
         assert spent.cost <= budget.max_cost + 0.02
@@ -97,10 +97,10 @@ def test_a_real_call_that_fails_is_charged_what_was_streamed():
     with ModelServer(play.reset_mid_stream(text)) as server:
         settings = ModelSettings("m", server.base_url, "m", max_output_tokens=1000)
         messages = [Message("user", "y" * 350)]
-        reservation = reserve(Budget(max_tokens=2000), Spent(), settings, prompt_tokens(messages))
+        reservation = reserve(Budget(max_tokens=2000), BudgetUse(), settings, estimate_prompt_tokens(messages))
         with pytest.raises(ModelError) as caught:
             ChatModel(settings, None).ask(messages, progress=lambda text: None)
-    spent = settle(hold(Spent(), reservation), reservation, caught.value.charged.usage, settings)
+    spent = settle(hold(BudgetUse(), reservation), reservation, caught.value.charged.usage, settings)
     assert (spent.prompt_tokens, spent.completion_tokens) == (104, 200)
     assert spent.estimated
 

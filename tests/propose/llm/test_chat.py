@@ -12,7 +12,7 @@ import traceback
 
 import pytest
 
-from cutegen_core.propose.llm.budget import Usage, estimate_tokens
+from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.chat import CUT, ChatModel, Message
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.probe import probe
@@ -50,7 +50,7 @@ def test_a_reply_streams_in_and_is_counted():
         reply, seen = ask(server, temperature=0.5, extra_body={"top_k": 3})
     assert reply.text == seen == TEXT
     assert (reply.finish_reason, reply.attempts, reply.request_id) == ("stop", 1, "req-1")
-    assert reply.usage == Usage(100, len(TEXT) // 4)
+    assert reply.usage == TokenUsage(100, len(TEXT) // 4)
     assert 0 < reply.first_token_seconds <= reply.seconds < 5
     body = server.asked[0].body
     assert body["messages"] == [
@@ -102,7 +102,7 @@ def test_a_server_that_does_not_stream_is_understood():
         reply, seen = ask(server)
     assert reply.text == seen == TEXT
     assert not reply.streamed
-    assert reply.usage == Usage(7, 3)
+    assert reply.usage == TokenUsage(7, 3)
 
 
 def test_a_surrogate_pair_split_between_pieces_is_put_together():

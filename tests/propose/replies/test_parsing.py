@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from cutegen_core.propose.replies.parsing import NotParsed, Parsed, parse_reply
-from cutegen_core.propose.replies.patching import diff_blocks, nearest
+from cutegen_core.propose.replies.parsing import ParsedReply, UnparsedReply, parse_reply
+from cutegen_core.propose.replies.patching import describe_nearest, parse_diff
 
 KERNEL = '/* cutegen\nidea = "x"\n*/\n__global__ void k() {}\n'
 OTHER = KERNEL.replace('"x"', '"y"')
@@ -23,13 +23,13 @@ EDITED = BASE.replace("a = 1", "a = 3")
 
 def parsed(reply, base=None):
     result = parse_reply(reply, base)
-    assert isinstance(result, Parsed), result
+    assert isinstance(result, ParsedReply), result
     return result
 
 
 def refused(reply, base=BASE):
     result = parse_reply(reply, base)
-    assert isinstance(result, NotParsed), result
+    assert isinstance(result, UnparsedReply), result
     return result
 
 
@@ -244,10 +244,10 @@ def test_the_nearest_text_of_a_large_file_is_found_in_bounded_time(lines):
     source = "".join(f"  float value{i} = load(x, {i});\n  }}\n" for i in range(20_000))
     search = "".join(f"  float value{i} = loads(x, {i});\n  }}\n" for i in range(700, 700 + lines))
     started = time.process_time()
-    found = nearest(search, source)
+    found = describe_nearest(search, source)
     assert time.process_time() - started < 2
     assert "line 1401:" in found
 
 
 def test_a_diff_without_changes_is_no_block():
-    assert diff_blocks(["@@ -1 +1 @@", " same", ""]) == []
+    assert parse_diff(["@@ -1 +1 @@", " same", ""]) == []
