@@ -1,1 +1,1 @@
-"""Take a candidate through the stages, and look at it more closely. Start with `evaluator`."""
+"""Evaluate candidates: take them through the stages, sweep parameters, ablate changes. Start with `evaluator`."""

@@ -1,1 +1,1 @@
-"""Right or wrong: the reference and the comparison. Torch is imported here, in sandboxed workers only."""
+"""Judge kernels: run the reference and compare outputs with it. Only its sandboxed workers import torch."""

@@ -121,7 +121,7 @@ def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, S
         KeyError: a name is no slot.
     """
     lines = source.encode().splitlines(keepends=True)
-    # by place, since `height = width = 32` is one place with two names; last place first, so that columns stay true
+    # one value per place, since `height = width = 32` is one place with two names; last place first keeps columns valid
     by_place = {slots[name].span: (slots[name], value) for name, value in sizes.items()}
     for slot, value in sorted(by_place.values(), key=lambda pair: pair[0].span, reverse=True):
         first, start, last, end = slot.span

@@ -1,1 +1,1 @@
-"""What is to be made fast: built-in, saved, edited and linted problems."""
+"""Problems: built-in, saved, edited and checked (lint)."""

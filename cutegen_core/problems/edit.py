@@ -184,7 +184,7 @@ def _names_literal(statement: ast.stmt) -> bool:
     return any(isinstance(target, ast.Name) and target.id in problem_source.LITERALS for target in targets)
 
 
-# -- what was edited ---------------------------------------------------------------------------------------------------
+# -- list of changes ---------------------------------------------------------------------------------------------------
 
 
 def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CANDIDATE, BEST, EAGER, COMPILED, EXISTING = "candidate", "best", "eager", "torch.compile", "existing"
+CANDIDATE, BEST, EAGER, COMPILED = "candidate", "best", "eager", "torch.compile"
 """Names of the contenders; a vendor library call has its own name, such as "torch.mm"."""
 
 

@@ -1,1 +1,1 @@
-"""The stages of a trial, one module each; `evaluate.evaluator` runs them in order."""
+"""Stages of a trial, one module each; `evaluate.evaluator` runs them in order."""

@@ -1,1 +1,1 @@
-"""The judge on the GPU: `client` talks to the processes started from `main`."""
+"""Judge on the GPU: `client` talks to the processes that `main` starts."""

@@ -1,1 +1,1 @@
-"""Language models: settings, keys, budget and the streaming call."""
+"""Call language models: settings, keys, budget and the streaming request."""
