@@ -203,7 +203,9 @@ RULES: Mapping[str, LintRule] = {
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
     ),
-    "dropout-off": LintRule(_NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."),
+    "dropout-off": LintRule(
+        _NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."
+    ),
     "batch-norm-training": LintRule(
         _NOTE,
         "As in KernelBench, it uses the batch's statistics, not the running ones.",

@@ -15,7 +15,7 @@ import pytest
 from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.chat import CUT, ChatModel, Message
 from cutegen_core.propose.llm.model_settings import ModelSettings
-from cutegen_core.propose.llm.probe import probe
+from cutegen_core.propose.llm.probe import probe_server
 from cutegen_core.propose.llm.secret_keys import Key, origin_of
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
 from tests import model_server as play
@@ -428,7 +428,7 @@ def test_a_key_shows_itself_to_nobody():
 
 def connection(server, **settings):
     chat = model(server, **settings)
-    return probe(chat.settings, Key(CANARY, origin_of(server.base_url), "the test"))
+    return probe_server(chat.settings, Key(CANARY, origin_of(server.base_url), "the test"))
 
 
 def test_the_connection_test_lists_models_and_asks():
