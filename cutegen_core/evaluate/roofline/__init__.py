@@ -1,1 +1,1 @@
-"""The bound: how fast a problem can be on a device, from counted work and measured peaks."""
+"""Bound how fast a problem can be on a device, from counted work and measured peaks."""

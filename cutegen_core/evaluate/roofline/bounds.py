@@ -1,14 +1,12 @@
-"""How fast a problem can be at all on a device: two bounds from counted work (`work`) and measured peaks, and what they
-forbid.
+"""Compute lower bounds on a problem's time on a device, from counted work (`work`) and measured peaks, and apply them.
 
-* graph (for display): a perfectly fused kernel that does everything as traced, at what the device was measured to reach
-  on real values.
-* compulsory (for suspicion): what no algorithm avoids, at the most the device showed under any conditions.
+* graph (for display): a perfectly fused kernel that does all work as traced, at the rates measured on real values.
+* compulsory (for suspicion): work that no algorithm avoids, at the highest rates measured under any condition.
 
 Compulsory FLOPs of fp32 products are divided by the fastest way that keeps fp32's precision, which is not the fp32
 pipe: three TF32 or float16 products, or six bfloat16 ones, of operands split in two or three (Ootomo and Yokota,
-"Recovering single precision accuracy from Tensor Cores", IJHPCA 2022). Where the problem allows TF32, float16's tensor
-pipe counts whole: its significand is as long.
+"Recovering single precision accuracy from Tensor Cores", IJHPCA 2022). If the problem allows TF32, a single product on
+float16's tensor pipe also counts: its significand is as long.
 
 The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009.
 """
@@ -24,40 +22,41 @@ from cutegen_core.records.problem import Signature
 
 GRAPH, COMPULSORY = "graph", "compulsory"
 MARGIN = 0.95
-"""Suspect below this share of the compulsory time: clocks and peaks are measured to a few per cent."""
+"""A time below this share of the compulsory one is SUSPECT; clocks and peaks are accurate to a few per cent."""
 CONFIRM_BEYOND = 5.0
-"""Times the strongest baseline, from which on a person must look."""
+"""Speedup over the strongest baseline beyond which a person must review the kernel."""
 
 _PIPES = {PLAIN: "fp32", "float32": "fp32", "float64": "fp64", "float16": "f16", "bfloat16": "bf16"}
 _SPLITS = {"tf32": 3, "f16": 3, "bf16": 6}
 
 
-def bounds(
+def compute_bounds(
     source: str, graph: Graph, signature: Signature, peaks: Peaks, l2_bytes: int,
     allow: tuple[str, ...] = (), facts: Mapping[str, InputFacts] | None = None,
 ) -> tuple[Bound, ...]:  # fmt: skip
-    """The graph's bound and the compulsory one. A reference that could not be traced has neither, unless its file
-    states what is compulsory.
+    """Return the graph's bound and the compulsory one.
+
+    A reference that could not be traced has neither, unless its file states COMPULSORY.
 
     Args:
         source: the reference's text with the workload's sizes in place.
         allow: the problem's relaxations; "tf32" changes the pipe of fp32 products.
-        facts: what is known about the inputs' values, by name.
+        facts: known properties of the inputs' values, by name.
 
     Raises:
         ProblemError: COMPULSORY cannot be evaluated.
     """
     own = stated(source)
     if not graph.nodes:
-        return () if own is None else (compulsory_bound(_own(own, Work(0), signature), peaks, allow),)
+        return () if own is None else (compulsory_bound(_apply_statement(own, Work(0), signature), peaks, allow),)
     least = compulsory_work(graph, signature, l2_bytes, facts or {})
     if own is not None:
-        least = _own(own, least, signature)
+        least = _apply_statement(own, least, signature)
     return graph_bound(graph_work(graph, signature), peaks, allow), compulsory_bound(least, peaks, allow)
 
 
-def _own(own: Work, counted: Work, signature: Signature) -> Work:
-    """The file's statement where it makes one; its FLOPs are of the widest floating dtype among the inputs."""
+def _apply_statement(own: Work, counted: Work, signature: Signature) -> Work:
+    """Replace counted work by the file's statement; stated FLOPs get the widest floating dtype of the inputs."""
     dtypes = [t.dtype for t in signature.inputs if "float" in t.dtype] or ["float32"]
     widest = min(dtypes, key=("float64", "float32", "bfloat16", "float16").index)
     flops = {widest: own.flops[STATED]} if own.flops else counted.flops
@@ -65,7 +64,7 @@ def _own(own: Work, counted: Work, signature: Signature) -> Work:
 
 
 def graph_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
-    """At what the device reaches on real values; the pipe that takes longest is named."""
+    """Return the bound at the rates that the device reaches on real values; it names the pipe that takes longest."""
     flops: dict[str, int] = {}
     for kind, count in work.flops.items():
         pipe = "tf32" if kind == "float32" and "tf32" in allow else _PIPES.get(kind, kind)
@@ -75,7 +74,7 @@ def graph_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
 
 
 def compulsory_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
-    """At the most the device showed: the faster of copying and reading, the fastest pipe of sufficient precision."""
+    """Return the bound at the highest rates: the faster of copy and read, the fastest pipe with enough precision."""
     memory_us = 1e6 * work.moved_bytes / max(peaks.copy_bytes_per_s, peaks.read_bytes_per_s)
     flops = {_PIPES.get(kind, kind): count for kind, count in work.flops.items()}
     rates = {_PIPES.get(kind, kind): _ceiling(kind, peaks, allow) for kind in work.flops}
@@ -89,7 +88,7 @@ def _bound(kind: str, moved: int, memory_us: float, flops: Mapping[str, int], ti
 
 
 def _ceiling(dtype: str, peaks: Peaks, allow: tuple[str, ...]) -> float:
-    """FLOP/s that nobody exceeds with operands of that dtype, 0.0 where the device's are not known."""
+    """Return the FLOP/s that no kernel exceeds with operands of that dtype, 0.0 if unknown for the device."""
     most = peaks.ceilings or peaks.flops_per_s
     if dtype in ("float16", "bfloat16"):
         return max(most.get("f16", 0.0), most.get("bf16", 0.0))
@@ -100,8 +99,8 @@ def _ceiling(dtype: str, peaks: Peaks, allow: tuple[str, ...]) -> float:
     return most.get(_PIPES.get(dtype, ""), 0.0)
 
 
-def suspect(performance: WorkloadPerformance) -> str:
-    """Why a measured time cannot be true, "" when it can."""
+def reason_to_suspect(performance: WorkloadPerformance) -> str:
+    """Return why a measured time cannot be true, or "" if it can."""
     bound = performance.bound(COMPULSORY)
     if bound is None or bound.us <= 0.0:
         return ""
@@ -119,8 +118,8 @@ def suspect(performance: WorkloadPerformance) -> str:
     )
 
 
-def confirm(performance: WorkloadPerformance) -> str:
-    """Why a person must look at a speedup before it counts, "" when nobody needs to."""
+def reason_to_confirm(performance: WorkloadPerformance) -> str:
+    """Return why a person must review a speedup before it counts, or "" if that is not necessary."""
     baselines = [t for t in performance.timings if t.contender not in (CANDIDATE, BEST)]
     if not baselines:
         return ""

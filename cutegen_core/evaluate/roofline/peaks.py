@@ -1,8 +1,8 @@
-"""What this machine's GPU was measured to do at best: once per device and driver, kept in the workspace.
+"""Measure the best rates of this machine's GPU, once per device and driver, and keep them in the workspace.
 
-`load` reads what was measured before and costs nothing; `measure` takes about ten seconds of the whole device
-(`judge.device_peaks` says what runs). Without peaks there are no bounds, and nothing can be SUSPECT; `cutegen doctor`
-and the Setup page say so.
+`load` reads an earlier measurement and costs nothing; `measure` occupies the whole device for about ten seconds
+(`judge.gpu.peaks` describes the measurements). Without peaks there are no bounds, and no trial is SUSPECT; `cutegen
+doctor` and the Setup page report it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _LOCK_S = 600.0
 
 
 def load(device: Device) -> Peaks | None:
-    """The peaks of this device under its present driver; None where they were not measured yet."""
+    """Return the peaks of this device under its present driver, or None if they were not measured yet."""
     try:
         return as_json.load(Peaks, _path(device).read_text())
     except (FileNotFoundError, StoreError):
-        return None  # an older version's record is measured again, too
+        return None  # a record of an older version does not load: measure again
 
 
 def measure(device: Device, progress: Callable[[str], None] = lambda line: None) -> Peaks:
-    """Measures the device's peaks and keeps them.
+    """Measure the device's peaks and keep them.
 
     Raises:
         MachineError: the device is not in this machine, is busy for ten minutes, or fails.
@@ -51,7 +51,7 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
     with lock.held(device.uuid, "measuring the device's peaks", _LOCK_S), nvml.Monitor(gpu) as monitor:
         progress(f"measuring what {device.name} can do")
         begun = time.monotonic()
-        answer = _measured(device.uuid)
+        answer = _run_measurement(device.uuid)
         seen, others = monitor.since(begun), gpu.other_processes()
     low, high = seen.sm_clock_mhz
     slowed = f"; slowed down by {', '.join(seen.reasons)}" if seen.reasons else ""
@@ -73,7 +73,7 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
 
 
 def driver_version() -> str:
-    """Of the kernel module, "580.159.04"; "" without one."""
+    """Return the version of the kernel module, "580.159.04", or "" without one."""
     found = re.search(r"\b\d{3}\.\d+(?:\.\d+)?\b", _DRIVER.read_text()) if _DRIVER.exists() else None
     return found[0] if found else ""
 
@@ -82,7 +82,7 @@ def _path(device: Device) -> Path:
     return cache_dir("peaks") / f"{device.uuid or device.arch}-{driver_version() or device.driver}.json"
 
 
-def _measured(uuid: str) -> dict[str, Any]:
+def _run_measurement(uuid: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="cutegen-peaks-") as home:
         environment = child_environment(Path(home)) | {"CUDA_VISIBLE_DEVICES": uuid}
         command = [sys.executable, "-m", "cutegen_core.judge.gpu.peaks"]

@@ -1,8 +1,8 @@
-"""Which elements of a tensor matter, as far as counting needs it, without ever listing elements.
+"""Describe which elements of a tensor matter, precisely enough for counting, without ever listing elements.
 
-A region is one of four things: all of the tensor, boxes (what slices leave), a triangle of the last two dimensions, or
-only a number: "at least so many, nobody knows which". Every operation may forget places, never invent elements: a count
-taken at the end is a lower bound.
+A region is one of four things: the whole tensor, boxes (from slices), a triangle of the last two dimensions, or only a
+number: "at least so many, at unknown places". An operation may lose places but never adds elements, so a final count is
+a lower bound.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Triangle:
     offset: int = 0
 
     def flipped(self) -> Triangle:
-        """Of the transposed tensor."""
+        """Return the triangle of the transposed tensor."""
         return Triangle(not self.lower, -self.offset)
 
     def count(self, rows: int, columns: int) -> int:
-        """How many elements of a matrix it holds."""
+        """Return the number of elements of a matrix in it."""
         return (
             _ramp(rows, self.offset + 1, columns) if self.lower else rows * columns - _ramp(rows, self.offset, columns)
         )
@@ -39,7 +39,7 @@ class Triangle:
 
 @dataclass(frozen=True)
 class Region:
-    """Elements of a tensor of `shape`; at most one of `boxes`, `triangle` and `at_least` says which."""
+    """Elements of a tensor of `shape`; at most one of `boxes`, `triangle` and `at_least` describes them."""
 
     shape: Shape
     boxes: tuple[Box, ...] = ()
@@ -56,12 +56,12 @@ class Region:
 
     @classmethod
     def some(cls, shape: Shape, count: int) -> Region:
-        """At least `count` elements; all of them when that many there are."""
+        """Return at least `count` elements at unknown places; all elements if the tensor has no more."""
         return cls.all(shape) if count >= prod(shape) else cls(shape, at_least=max(0, count))
 
     @property
     def count(self) -> int:
-        """Elements, or the least number of them."""
+        """Number of elements, or the least number of them."""
         if self.triangle is not None:
             *outer, rows, columns = self.shape
             return prod(outer) * self.triangle.count(rows, columns)
@@ -72,7 +72,7 @@ class Region:
         return self.count == prod(self.shape)
 
     def __or__(self, other: Region) -> Region:
-        """Elements of either."""
+        """Return the elements of either region."""
         if self.boxes and other.boxes:
             boxes = tuple(dict.fromkeys((*self.boxes, *other.boxes)))
             merged = Region(self.shape, boxes) if len(boxes) <= _MOST_BOXES else max(self, other, key=_count)
@@ -86,7 +86,7 @@ class Region:
         return max(self, other, key=_count)
 
     def within(self, triangle: Triangle | None) -> Region:
-        """Elements of this that also lie in a triangle."""
+        """Return the elements that also lie in a triangle."""
         if triangle is None or len(self.shape) < 2:
             return self
         if self.full:
@@ -98,13 +98,13 @@ class Region:
         return Region.some(self.shape, self.count - outside)
 
     def moved(self, shape: Shape) -> Region:
-        """The same elements in another shape: places survive only where nothing changed."""
+        """Return the same elements in another shape; places survive only if the shape is equal or the region full."""
         if shape == self.shape:
             return self
         return Region.all(shape) if self.full else Region.some(shape, self.count)
 
     def permuted(self, order: tuple[int, ...], shape: Shape) -> Region:
-        """Seen through a permutation: dimension k of this is dimension order[k] of the result, whose shape is given."""
+        """Return the region under a permutation: its dimension k is dimension order[k] of the result."""
         if self.triangle is not None:
             last = len(order) - 1
             if order[-2:] == (last - 1, last):
@@ -117,7 +117,7 @@ class Region:
         return Region(shape, boxes, at_least=self.at_least)
 
     def projected(self, shape: Shape) -> Region:
-        """The operand's part under broadcasting: `shape` has at most as many dimensions, each the same or 1."""
+        """Return the operand's part under broadcasting: `shape` has at most as many dimensions, each equal or 1."""
         if shape == self.shape or self.full:
             return self if shape == self.shape else Region.all(shape)
         if not self.boxes:
@@ -128,13 +128,13 @@ class Region:
         return Region(shape, tuple(dict.fromkeys(boxes)))
 
     def shifted(self, shape: Shape, dim: int, start: int, step: int = 1) -> Region:
-        """The source's part of a slice: index i along `dim` is start + i * step there."""
+        """Return the source's part of a slice: index i along `dim` is start + i * step there."""
         if not self.boxes or step != 1:
             return Region.some(shape, self.count)
         return Region(shape, tuple(_replaced(b, dim, (b[dim][0] + start, b[dim][1] + start)) for b in self.boxes))
 
     def clipped(self, shape: Shape, dim: int, start: int) -> Region:
-        """One part of a concatenation, which begins at `start` along `dim`."""
+        """Return one part of a concatenation, which begins at `start` along `dim`."""
         if not self.boxes:
             missing = prod(self.shape) - self.count
             return Region.some(shape, prod(shape) - missing)
@@ -143,14 +143,15 @@ class Region:
         return Region(shape, tuple(kept))
 
     def along(self, dims: Iterable[int], shape: Shape) -> Region:
-        """Of a reduction's operand: whole rows along `dims` for every result that matters."""
+        """Return the needed elements of a reduction's operand: whole rows along `dims` for every result that
+        matters."""
         if self.full:
             return Region.all(shape)
         return Region.some(shape, self.count * prod(shape[d] for d in set(dims)))
 
 
 def _ramp(rows: int, first: int, most: int) -> int:
-    """Sum of first + r over the rows, each term cut to 0 ... most."""
+    """Return the sum of first + r over the rows, each term limited to 0 ... most."""
     begin = min(rows, max(0, -first))
     end = min(rows, max(begin, most - first))
     return (end - begin) * (2 * first + begin + end - 1) // 2 + (rows - end) * most
@@ -165,7 +166,7 @@ def _replaced(box: Box, dim: int, side: tuple[int, int]) -> Box:
 
 
 def _union(boxes: tuple[Box, ...]) -> int:
-    """Elements in any of the boxes: the space is cut at every edge, and each cell is inside or outside."""
+    """Return the number of elements in any of the boxes; the edges cut space into cells inside or outside."""
     if not boxes:
         return 0
     if len(boxes) == 1:

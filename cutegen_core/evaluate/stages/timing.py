@@ -98,13 +98,13 @@ class BenchmarkStage:
             signature, graph = self.reference.signature(workload), self.reference.graph(workload)
             source, allow = self.reference.source(workload), self.problem.allow
             facts = self.reference.input_facts()
-            bound = bounds.bounds(source, graph, signature, self.peaks, self.l2_bytes, allow, facts)
+            bound = bounds.compute_bounds(source, graph, signature, self.peaks, self.l2_bytes, allow, facts)
             performance = replace(performance, bounds=bound)
         self.workloads.append(performance)
-        reason = bounds.suspect(performance)
+        reason = bounds.reason_to_suspect(performance)
         if reason:
             return StageFailure(Status.SUSPECT, f"workload {workload.name}: {reason}")
-        if bounds.confirm(performance):
+        if bounds.reason_to_confirm(performance):
             self.marks.add(Mark.CONFIRM)
         return None
 

@@ -23,7 +23,7 @@ _MOSTLY = 0.95
 _NARROW = 1e-2
 
 
-class BrokenRule(NamedTuple):
+class BrokenLintRule(NamedTuple):
     """A violated rule of the lint, and how the problem violates it."""
 
     rule: str
@@ -91,11 +91,11 @@ class Facts:
     relaxed: bool
 
 
-def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[BrokenRule]:
+def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[BrokenLintRule]:
     """Yield all doubts; if inputs are not reproducible, yield only that."""
     unseeded = [i.name for i in facts.inputs if not _same(i.first, i.again)]
     if unseeded:
-        yield BrokenRule("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
+        yield BrokenLintRule("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
         return
     for output in facts.outputs:
         yield from _check_output(output, facts, tolerance.get(output.dtype, Tolerance(0.0, 0.0)))
@@ -103,43 +103,45 @@ def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[Br
         yield from _check_input(tensor)
     yield from _check_layers(facts.layers)
     if facts.no_float64:
-        yield BrokenRule(
+        yield BrokenLintRule(
             "no-float64", f"expected values are computed at the declared precision: float64 fails ({facts.no_float64})."
         )
 
 
-def _check_layers(layers: frozenset[str]) -> Iterator[BrokenRule]:
+def _check_layers(layers: frozenset[str]) -> Iterator[BrokenLintRule]:
     if any("Dropout" in layer for layer in layers):
-        yield BrokenRule("dropout-off", "dropout is switched off.")
+        yield BrokenLintRule("dropout-off", "dropout is switched off.")
     if any("BatchNorm" in layer for layer in layers):
-        yield BrokenRule("batch-norm-training", "batch normalisation is in training mode.")
+        yield BrokenLintRule("batch-norm-training", "batch normalisation is in training mode.")
 
 
-def _check_output(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenRule]:
+def _check_output(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenLintRule]:
     unstable = _unstable(output)
     if unstable:
         yield unstable
     elif output.want.size == 0:
-        yield BrokenRule("empty-output", f"{output.name} has no elements.")
+        yield BrokenLintRule("empty-output", f"{output.name} has no elements.")
     elif not np.isfinite(output.declared).all():
         share = 1 - np.isfinite(output.declared).mean()
-        yield BrokenRule("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
+        yield BrokenLintRule("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
     else:
         yield from _find_cheats(output, facts, tolerance)
 
 
-def _unstable(output: ObservedOutput) -> BrokenRule | None:
+def _unstable(output: ObservedOutput) -> BrokenLintRule | None:
     """Return why the reference has no single answer, or None if it has one."""
     if not _same(output.declared, output.fresh):
-        return BrokenRule("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
+        return BrokenLintRule("nondeterministic", f"{output.name}: two runs on the same inputs and seed differ.")
     if not _same(output.declared, output.twice):
-        return BrokenRule("stateful", f"{output.name}: a second call on the same inputs gives another answer.")
+        return BrokenLintRule("stateful", f"{output.name}: a second call on the same inputs gives another answer.")
     if not _same(output.declared, output.reseeded):
-        return BrokenRule("random-output", f"{output.name} is random: it depends on the state of the random generator.")
+        return BrokenLintRule(
+            "random-output", f"{output.name} is random: it depends on the state of the random generator."
+        )
     return None
 
 
-def _find_cheats(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenRule]:
+def _find_cheats(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> Iterator[BrokenLintRule]:
     """Yield the wrong answers that would pass."""
 
     def passes(got: Array) -> bool:
@@ -147,26 +149,28 @@ def _find_cheats(output: ObservedOutput, facts: Facts, tolerance: Tolerance) -> 
 
     name, want = output.name, output.want
     if passes(np.zeros_like(want)):
-        yield BrokenRule("zeros-pass", f"{name}: a kernel that writes zeros passes.")
+        yield BrokenLintRule("zeros-pass", f"{name}: a kernel that writes zeros passes.")
     elif want.size > 1 and (want == want.reshape(-1)[0]).all():
-        yield BrokenRule("constant-output", f"{name} is the same value everywhere.")
+        yield BrokenLintRule("constant-output", f"{name} is the same value everywhere.")
     elif want.size > 1 and want.dtype.kind == "f" and passes(np.full_like(want, want.mean())):
-        yield BrokenRule("mean-passes", f"{name}: a kernel that writes the output's mean everywhere passes.")
+        yield BrokenLintRule("mean-passes", f"{name}: a kernel that writes the output's mean everywhere passes.")
     elif want.size > 1 and _commonest(want) > _MOSTLY:
-        yield BrokenRule("mostly-one-value", f"{name}: {_commonest(want):.1%} of it is one and the same value.")
+        yield BrokenLintRule("mostly-one-value", f"{name}: {_commonest(want):.1%} of it is one and the same value.")
     copied = next((i.name for i in facts.inputs if i.first.size == want.size and passes(_as(i.first, want))), "")
     if copied:
-        yield BrokenRule("copy-passes", f"{name}: a kernel that copies {copied} passes.")
+        yield BrokenLintRule("copy-passes", f"{name}: a kernel that copies {copied} passes.")
     yield from _check_independence(output, facts, passes_other=passes(output.other), passes=passes)
     if output.rounded is not None and not facts.relaxed and not copied and passes(output.rounded):
-        yield BrokenRule("half-passes", f"{name}: what it gives on inputs of half the bits passes as {output.dtype}.")
+        yield BrokenLintRule(
+            "half-passes", f"{name}: what it gives on inputs of half the bits passes as {output.dtype}."
+        )
 
 
 def _check_independence(
     output: ObservedOutput, facts: Facts, *, passes_other: bool, passes: Callable[[Array], bool]
-) -> Iterator[BrokenRule]:
+) -> Iterator[BrokenLintRule]:
     if passes_other:
-        yield BrokenRule("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
+        yield BrokenLintRule("ignores-inputs", f"{output.name} does not depend on the inputs (within the tolerance).")
         return
     if len(facts.outputs) > 1:
         return  # each output may depend on different inputs
@@ -174,24 +178,24 @@ def _check_independence(
     ignored = [name for name in varied if name in output.without and passes(output.without[name])]
     if ignored:
         what = f"{output.name} stays within the tolerance whatever {', '.join(ignored)} is."
-        yield BrokenRule("untested-input", what)
+        yield BrokenLintRule("untested-input", what)
 
 
-def _check_input(tensor: ObservedInput) -> Iterator[BrokenRule]:
+def _check_input(tensor: ObservedInput) -> Iterator[BrokenLintRule]:
     name, values = tensor.name, tensor.first
     if tensor.changed:
-        yield BrokenRule("writes-inputs", f"forward writes to {name}.")
+        yield BrokenLintRule("writes-inputs", f"forward writes to {name}.")
     if not tensor.drawn or values.size < 2:
         return
     if _same(values, tensor.second):
-        yield BrokenRule("fixed-input", f"{name} has the same values for every seed.")
+        yield BrokenLintRule("fixed-input", f"{name} has the same values for every seed.")
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return
     low, high = float(values.min()), float(values.max())
     if high - low <= _NARROW * max(abs(low), abs(high)):
-        yield BrokenRule("narrow-inputs", f"all of {name} lies between {low:.4g} and {high:.4g}.")
+        yield BrokenLintRule("narrow-inputs", f"all of {name} lies between {low:.4g} and {high:.4g}.")
     elif low >= 0 or high <= 0:
-        yield BrokenRule(
+        yield BrokenLintRule(
             "one-sign", f"{name} is never {'negative' if low >= 0 else 'positive'} ({low:.3g} to {high:.3g})."
         )
 

@@ -79,7 +79,7 @@ def test_the_catalogue_costs_what_it_must(problem):
     assert need.moved_bytes == compulsory
     assert need.flops == ({"float32": product} if product else {})
     assert unfused_bytes(graph) >= moved - (8192 + 131072) * 4
-    shown, forbidden = bounds.bounds(problem.source, graph, signature, H200, L2)
+    shown, forbidden = bounds.compute_bounds(problem.source, graph, signature, H200, L2)
     assert shown.us >= forbidden.us > 0
 
 
@@ -226,11 +226,11 @@ def test_convolutions_count_one_multiplication_per_channel():
 def test_every_traceable_reference_has_bounds():
     for name in ("attention_heads", "conv_transpose3d_norm", "pooling", "lstm", "gemm_batch_norm_buffers"):
         graph, signature = traced(GOOD[name])
-        shown, forbidden = bounds.bounds(GOOD[name], graph, signature, H200, L2)
+        shown, forbidden = bounds.compute_bounds(GOOD[name], graph, signature, H200, L2)
         assert shown.us > 0
         assert shown.us >= forbidden.us
     graph = tracing.trace(GOOD["values_decide_the_path"], "here")
-    assert bounds.bounds(GOOD["values_decide_the_path"], graph, signature, H200, L2) == ()
+    assert bounds.compute_bounds(GOOD["values_decide_the_path"], graph, signature, H200, L2) == ()
 
 
 def facts_of(body, inputs, sizes="n = 32"):
@@ -282,7 +282,7 @@ def test_an_index_may_hit_one_place_again_and_again():
 
 
 def bound_of(source, kind, allow=()):
-    return next(b for b in bounds.bounds(source, *traced(source), H200, L2, allow) if b.kind == kind)
+    return next(b for b in bounds.compute_bounds(source, *traced(source), H200, L2, allow) if b.kind == kind)
 
 
 def test_precision_chooses_the_pipe():
@@ -300,7 +300,7 @@ def test_precision_chooses_the_pipe():
 def test_a_pipe_that_was_not_measured_bounds_nothing():
     source = forward("a @ b", TWO)
     peaks = Peaks("x", 1e12, 1e12, {}, "", 0.0)
-    assert [b.compute_us for b in bounds.bounds(source, *traced(source), peaks, L2)] == [0.0, 0.0]
+    assert [b.compute_us for b in bounds.compute_bounds(source, *traced(source), peaks, L2)] == [0.0, 0.0]
 
 
 def test_a_file_may_state_what_is_compulsory():
@@ -336,31 +336,31 @@ def performance(us, source, **baselines):
 
     timings = tuple(timing(n, t) for n, t in {"candidate": us, **baselines}.items())
     conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 45), (300, 600), (), 0, 8, 2 * L2, 0.0)
-    bound = bounds.bounds(source, *traced(source), H200, L2)
+    bound = bounds.compute_bounds(source, *traced(source), H200, L2)
     return WorkloadPerformance("benchmark", timings, (), (), 0.01, conditions, bound)
 
 
 def test_faster_than_the_compulsory_bound_is_suspect_and_a_little_faster_is_not():
     source = next(p for p in library.catalogue() if p.name == "relu").source
     needed = (512 * MB - L2) / 4.61e12 * 1e6
-    assert bounds.suspect(performance(needed * 0.96, source)) == ""
-    reason = bounds.suspect(performance(needed * 0.9, source))
+    assert bounds.reason_to_suspect(performance(needed * 0.96, source)) == ""
+    reason = bounds.reason_to_suspect(performance(needed * 0.9, source))
     assert "474.0 MB must be moved" in reason
     assert "COMPULSORY" in reason
 
 
 def test_a_scaling_written_as_a_product_may_be_a_hundred_times_as_fast_as_the_product():
     honest_us = (4096 * 4 + 2 * 4096 * 4096 * 4) / 4.2e12 * 1e6
-    assert bounds.suspect(performance(honest_us, GOOD["diagonal"])) == ""
+    assert bounds.reason_to_suspect(performance(honest_us, GOOD["diagonal"])) == ""
 
 
 def test_far_beyond_the_strongest_baseline_a_person_must_look():
     source = forward("torch.relu(x)", {"x": "torch.rand(n, n)"})
-    assert bounds.confirm(performance(10.0, source, eager=90.0, best=200.0, existing=49.0)) == ""
-    reason = bounds.confirm(performance(10.0, source, **{"eager": 90.0, "torch.compile": 51.0}))
+    assert bounds.reason_to_confirm(performance(10.0, source, eager=90.0, best=200.0, existing=49.0)) == ""
+    reason = bounds.reason_to_confirm(performance(10.0, source, **{"eager": 90.0, "torch.compile": 51.0}))
     assert "5.1 times" in reason
     assert "torch.compile" in reason
-    assert bounds.confirm(performance(10.0, source, best=900.0)) == ""
+    assert bounds.reason_to_confirm(performance(10.0, source, best=900.0)) == ""
 
 
 def test_the_reference_answers_for_its_own_inputs(tmp_path):
