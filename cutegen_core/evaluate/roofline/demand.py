@@ -56,7 +56,8 @@ class _Walk:
         kind = self._zeros.get(name, "")
         if kind == "diagonal":
             shape = region.shape
-            region = Region.some(shape, min(region.count, prod(shape[:-2]) * min(shape[-2:], default=1)))
+            beside = prod(shape) - prod(shape[:-2]) * min(shape[-2:], default=1)
+            region = Region.some(shape, region.count - beside)
         else:
             region = region.within(TRIANGLES.get(kind))
         known = self._found.get(name)

@@ -92,11 +92,8 @@ def _unfolded(node: Node, region: Region, shape: Shape) -> Region:
 
 
 def _diagonal(node: Node, region: Region, shape: Shape) -> Region:
-    """As many elements as results, of a matrix; for a matrix with nothing else, those that must be on its diagonal."""
-    if ops.name(node) == "trace":
-        return Region.some(shape, min(shape))
-    beside = prod(node.shape) - prod(shape) if len(shape) < len(node.shape) else 0
-    return Region.some(shape, region.count - beside)
+    """As many elements as results; a region of a matrix that has nothing but a diagonal counts only what is on it."""
+    return Region.some(shape, min(shape) if ops.name(node) == "trace" else region.count)
 
 
 SHOWN: Mapping[Flow, Callable[[Node, Region, Shape], Region]] = {
