@@ -291,15 +291,15 @@ operand back; a norm with running statistics scales and shifts each channel."""
 
 
 def name(node: Node) -> str:
-    """The operation without namespace, in-place underscore and spelling: "mul" for "aten.multiply_"."""
-    plain = _plain(node)
+    """Name the operation without namespace, in-place underscore and spelling: "mul" for "aten.multiply_"."""
+    plain = as_traced(node)
     if plain.endswith("_") and not plain.endswith("__"):
         plain = plain.removesuffix("_")
     return SPELLINGS.get(plain, plain)
 
 
 def traits(node: Node) -> Traits:
-    """What is known of the operation as it is used here; UNKNOWN where the table has no line for it."""
+    """Look up what is known of the operation as it is used here; UNKNOWN where the table has no line for it."""
     operation = name(node)
     known = OPERATIONS.get(operation, _UNKNOWN)
     if operation in _EVALUATED:
@@ -317,14 +317,14 @@ def traits(node: Node) -> Traits:
 
 
 def writes_operand(node: Node) -> bool:
-    """Whether it changes its operand's values in place, which views of the operand show as well."""
-    plain = _plain(node)
+    """Tell whether it changes its operand's values in place, which views of the operand show as well."""
+    plain = as_traced(node)
     written = (plain.endswith("_") and not plain.endswith("__")) or plain.startswith("__i")
     return written and not traits(node).free
 
 
 def is_free(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Whether eager launches no kernel for it; a cast to the dtype that is there already is none."""
+    """Tell whether eager launches no kernel for it; a cast to the dtype that is there already is none."""
     known = traits(node)
     if name(node) in ("to", "type_as") and not node.kwargs.get("copy"):
         source = next(node.operands(), "")
@@ -333,10 +333,11 @@ def is_free(node: Node, nodes: Mapping[str, Node]) -> bool:
 
 
 def unknown(graph: Graph) -> tuple[str, ...]:
-    """The operations of a graph that are in no line of the table, as traced."""
-    found = (_plain(node) for node in graph.nodes if traits(node).flow is Flow.UNKNOWN)
+    """List the operations of a graph that are in no line of the table, as traced."""
+    found = (as_traced(node) for node in graph.nodes if traits(node).flow is Flow.UNKNOWN)
     return tuple(dict.fromkeys(found))
 
 
-def _plain(node: Node) -> str:
+def as_traced(node: Node) -> str:
+    """Name the operation as it was called: "relu_" for "aten.relu_"."""
     return node.op.removeprefix("aten.").split(".")[0]
