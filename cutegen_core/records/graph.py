@@ -33,6 +33,10 @@ class Node:
     shape: tuple[int, ...]
     dtype: str
 
+    def argument(self, position: int, keyword: str = "") -> Operand:
+        """The operand at a position or under a keyword, None when it was left out."""
+        return self.args[position] if position < len(self.args) else self.kwargs.get(keyword)
+
     def operands(self) -> Iterator[str]:
         """Yield the names of the nodes whose values this one reads, in order, repeated as often as they occur."""
         for operand in (*self.args, *self.kwargs.values()):

@@ -9,10 +9,10 @@ import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
 from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
-from cutegen_core.judge.reference_process import values
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
+from tests.problems.judging import assert_judged
 from tests.problems.kernelbench_files import BAD, GOOD, SECRET
 
 
@@ -79,27 +79,6 @@ def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
         signature = opened.signature(workload)
         assert sum(t.numel for t in signature.tensors) <= 120_000
     assert_judged(opened, small[0])
-
-
-def assert_judged(reference, workload):
-    """The reference's own float32 answer passes; with one element off by a lot it does not."""
-    inputs = reference.write_inputs(workload, 5)
-    live = values.instantiate_drawn(reference.source(workload), "here", workload.values, 5)
-    for spec, path in inputs.items():
-        assert path.read_bytes() == values.to_bytes(live.tensors[spec.name]).tobytes(), spec.name
-    signature = reference.signature(workload)
-    answers = live.call({name: tensor.clone() for name, tensor in live.tensors.items()})
-    paths = {spec: reference.scratch / f"{spec.name}.bin" for spec in signature.outputs}
-    for spec, answer in zip(signature.outputs, answers, strict=True):
-        values.write_raw(answer, paths[spec])
-    for comparison in reference.compare(workload, 5, paths):
-        assert comparison.wrong == 0, comparison
-    broken = answers[0].clone().reshape(-1)
-    broken[-1] = broken[-1] + 1000
-    values.write_raw(broken, paths[signature.outputs[0]])
-    first = reference.compare(workload, 5, paths)[0]
-    assert first.wrong == 1
-    assert first.first[0].index == tuple(d - 1 for d in first.shape)
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -11,24 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from math import prod
 
-from cutegen_core.evaluate.roofline import operations as ops
-from cutegen_core.evaluate.roofline import windows
-from cutegen_core.evaluate.roofline.operations import tensor
+from cutegen_core.evaluate.roofline import view_regions, windows
+from cutegen_core.evaluate.roofline.operands import by_name, number, tensor
 from cutegen_core.evaluate.roofline.regions import Box, Region, Shape, Triangle
-from cutegen_core.evaluate.roofline.structure import TRIANGLES, Zeros, permutation, sparse, zeros
+from cutegen_core.evaluate.roofline.structure import TRIANGLES, Zeros, sparse, zeros
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.operations import ROWS, Flow
 
 Demand = Mapping[str, Region]
 Push = tuple[str, Region]
-
-_SPLITS = ("chunk", "split", "split_with_sizes", "unbind", "tensor_split", "unsafe_chunk", "unsafe_split")
-_PRODUCTS = ops.words("matmul mm bmm mv dot linear addmm baddbmm addmv addbmm")
-_LHS = {"addmm": 1, "baddbmm": 1, "addmv": 1, "addbmm": 1}
-_WINDOWS = ops.words("conv1d conv2d conv3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d")
-_WHOLE = ops.words(
-    "einsum scaled_dot_product_attention conv_transpose1d conv_transpose2d conv_transpose3d cdist bilinear "
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d outer kron tensordot stack"
-)
 
 
 def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = False) -> Demand:
@@ -47,7 +39,7 @@ class _Walk:
 
     def __init__(self, graph: Graph, found: Zeros, masks: frozenset[str], generous: bool) -> None:
         self._graph, self._zeros, self._masks, self._generous = graph, found, masks, generous
-        self._nodes = ops.by_name(graph)
+        self._nodes = by_name(graph)
         self._found: dict[str, Region] = {}
 
     def run(self) -> Demand:
@@ -64,7 +56,8 @@ class _Walk:
         kind = self._zeros.get(name, "")
         if kind == "diagonal":
             shape = region.shape
-            region = Region.some(shape, min(region.count, prod(shape[:-2]) * min(shape[-2:], default=1)))
+            beside = prod(shape) - prod(shape[:-2]) * min(shape[-2:], default=1)
+            region = Region.some(shape, region.count - beside)
         else:
             region = region.within(TRIANGLES.get(kind))
         known = self._found.get(name)
@@ -74,35 +67,31 @@ class _Walk:
         return self._nodes[name].shape
 
     def _parts(self, node: Node, region: Region) -> Iterator[Push]:
-        operation = ops.name(node)
-        if operation == "getitem":
-            yield from self._item(node, region)
-        elif operation in _PRODUCTS:
-            yield from self._product(node, region)
-        elif operation in ("triu", "tril"):
-            offset = ops.number(node, 1, "diagonal", 0)
-            yield tensor(node, 0), region.within(Triangle(operation == "tril", offset))
-        elif operation in ops.GATHERS or operation == "index":
-            yield from self._gather(node, region)
-        elif operation in ops.POINTWISE or operation in ops.COPIES:
-            yield from self._pointwise(node, region)
-        elif operation in _WINDOWS:
-            yield from self._windows(node, region)
-        elif operation in _WHOLE or operation in ops.ROWS or operation in ops.REDUCTIONS:
-            yield from self._rows(node, region)
-        elif operation in _VIEWS:
+        flow = ops.traits(node).flow
+        if flow in view_regions.SHOWN:
             source = tensor(node, 0)
-            yield source, _VIEWS[operation](node, region, self._shape(source))
-        elif operation == "cat":
-            yield from self._cat(node, region)
-        elif self._generous:
+            yield source, view_regions.SHOWN[flow](node, region, self._shape(source))
+        else:
+            yield from _STEPS.get(flow, _Walk._unknown)(self, node, region)
+
+    def _nothing(self, node: Node, region: Region) -> Iterator[Push]:
+        yield from ()
+
+    def _unknown(self, node: Node, region: Region) -> Iterator[Push]:
+        """Everything for display, nothing that could be held against a kernel."""
+        if self._generous:
             yield from ((name, Region.all(self._shape(name))) for name in node.operands())
+
+    def _copy(self, node: Node, region: Region) -> Iterator[Push]:
+        source = tensor(node, ops.traits(node).at)
+        if source:
+            yield source, region.projected(self._shape(source))
 
     def _pointwise(self, node: Node, region: Region) -> Iterator[Push]:
         """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there, one
         with zeros anywhere may spare all of it."""
         names = list(node.operands())
-        if ops.name(node) in ops.SELECTIONS and not self._generous:
+        if ops.traits(node).some and not self._generous:
             yield from self._selection(node, region, names)
             return
         for position, name in enumerate(names):
@@ -124,27 +113,44 @@ class _Walk:
             elif ops.name(node) == "where" and len(names) == 3 and shape == region.shape:
                 yield name, Region.some(shape, region.count // 2)
 
+    def _channelwise(self, node: Node, region: Region) -> Iterator[Push]:
+        """Its own elements, and all of what the channels have."""
+        source, *others = dict.fromkeys(node.operands())
+        yield source, region
+        if region.full:
+            yield from ((name, Region.all(self._shape(name))) for name in others)
+
+    def _triangle(self, node: Node, region: Region) -> Iterator[Push]:
+        yield tensor(node, 0), region.within(Triangle(ops.name(node) == "tril", number(node, 1, "diagonal", 0)))
+
+    def _moved(self, node: Node, region: Region) -> Iterator[Push]:
+        """All of the operand, unless places depend on values or a negative padding cuts some of it off."""
+        padding = node.argument(1, "pad") if "pad" in ops.name(node) else ()
+        cut = isinstance(padding, tuple) and any(isinstance(p, int) and p < 0 for p in padding)
+        yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
+
     def _rows(self, node: Node, region: Region) -> Iterator[Push]:
         """All of every operand where all of the result is needed; otherwise as many elements as that many rows hold."""
+        if ops.traits(node).some:
+            yield from self._unknown(node, region)
+            return
         for name in dict.fromkeys(node.operands()):
             shape = self._shape(name)
             if region.full:
                 yield name, Region.all(shape)
-            elif ops.name(node) in ops.REDUCTIONS and name == tensor(node, 0):
-                yield name, Region.some(shape, region.count * (prod(shape) // max(1, prod(region.shape))))
-            elif ops.name(node) in ops.ROWS and name == tensor(node, 0):
-                yield name, Region.some(shape, region.count)
+            elif ops.traits(node).flow in ROWS and name == tensor(node, 0):
+                yield name, Region.some(shape, region.count * max(1, prod(shape) // max(1, prod(region.shape))))
 
     def _product(self, node: Node, region: Region) -> Iterator[Push]:
         """Rows of the left and columns of the right operand; a zero triangle that is not square hides some of them."""
-        at = _LHS.get(ops.name(node), 0)
+        at = ops.traits(node).at
         left, right = tensor(node, at), tensor(node, at + 1)
         if at:
             yield tensor(node, 0), region.projected(self._shape(tensor(node, 0)))
         bias = tensor(node, 2) if ops.name(node) == "linear" else ""
         if bias:
             yield bias, region.projected(self._shape(bias))
-        transposed = ops.name(node) == "linear"
+        transposed = ops.name(node) in ("linear", "inner")
         yield left, self._operand(region, self._shape(left), right, side=-2, last=True)
         yield right, self._operand(region, self._shape(right), left, side=-1, last=transposed)
 
@@ -171,20 +177,64 @@ class _Walk:
 
     def _gather(self, node: Node, region: Region) -> Iterator[Push]:
         operation = ops.name(node)
-        table = tensor(node, ops.GATHERS.get(operation, (0, 1))[0])
+        table = tensor(node, 0)
         indices = [n for n in node.operands() if n != table]
         for name in indices:
             yield name, Region.all(self._shape(name)) if region.full else Region.some(self._shape(name), 1)
         shape = self._shape(table)
-        dim = {"embedding": 0, "index_select": ops.number(node, 1, "dim", 0)}.get(operation)
+        dim = {"embedding": 0, "index_select": number(node, 1, "dim", 0)}.get(operation)
         unit = 1 if dim is None or not shape else prod(shape) // max(1, shape[dim])
         yield table, Region.some(shape, min(prod(shape), region.count) if self._generous else min(unit, region.count))
+
+    def _scatter(self, node: Node, region: Region) -> Iterator[Push]:
+        """The places; of what is added up all sources, of what is written over none, since all places may be the same.
+        What is written over need not be read."""
+        traits = ops.traits(node)
+        base, source = tensor(node, 0), tensor(node, traits.at)
+        if self._generous or not region.full:
+            yield from self._unknown(node, region)
+            return
+        for name in node.operands():
+            if name not in (base, source):
+                yield name, Region.all(self._shape(name))
+        added = not traits.some and node.argument(99, "include_self") is not False
+        if not traits.some:
+            yield source, Region.all(self._shape(source))
+        if added:
+            yield base, region
+        elif ops.name(node) not in ("index_put", "index_fill") and source:
+            yield base, Region.some(self._shape(base), region.count - prod(self._shape(source)))
+
+    def _segment(self, node: Node, region: Region) -> Iterator[Push]:
+        """Segments given by lengths cover everything, those by offsets need not. Bags may all hold the same row."""
+        table, *others = node.operands()
+        shape = self._shape(table)
+        bags = ops.name(node) == "embedding_bag"
+        if self._generous and bags:
+            rows = prod(self._shape(others[0]))
+            yield table, Region.some(shape, min(prod(shape), rows * shape[-1]))
+            yield from ((name, Region.all(self._shape(name))) for name in others)
+        elif self._generous or not region.full:
+            yield from self._unknown(node, region)
+        elif bags:
+            whole = not node.argument(7, "include_last_offset")
+            yield table, Region.some(shape, shape[-1] if whole else 0)
+            for position, name in enumerate(others):
+                yield name, Region.all(self._shape(name)) if whole or position == 1 else Region.none(self._shape(name))
+        else:
+            covered = node.argument(99, "lengths") is not None and not node.argument(99, "unsafe")
+            yield table, Region.all(shape) if covered else Region.none(shape)
+            yield from ((name, Region.all(self._shape(name))) for name in others)
 
     def _windows(self, node: Node, region: Region) -> Iterator[Push]:
         """Strides larger than the window skip elements."""
         source = tensor(node, 0)
-        shape, rank = self._shape(source), int(ops.name(node)[-2])
-        pooling, given = "pool" in ops.name(node), windows.windows(node, rank, self._nodes)
+        pooling = ops.traits(node).flow is Flow.POOLING
+        rank = ops.traits(node).spatial if pooling else len(self._shape(tensor(node, 1))) - 2
+        if not rank:
+            yield from self._rows(node, region)
+            return
+        shape, given = self._shape(source), windows.windows(node, rank, self._nodes)
         sides = list(zip(shape[-rank:], node.shape[-rank:], given, strict=True))
         if not pooling:
             weights, *bias = list(node.operands())[1:]
@@ -197,29 +247,43 @@ class _Walk:
         touched = [windows.touched(extent, out, *window) for extent, out, window in sides]
         yield source, Region.some(shape, prod(shape[:-rank]) * prod(touched))
 
+    def _join(self, node: Node, region: Region) -> Iterator[Push]:
+        yield from self._cat(node, region) if ops.name(node) == "cat" else self._rows(node, region)
+
     def _cat(self, node: Node, region: Region) -> Iterator[Push]:
-        dim, start = ops.number(node, 1, "dim", 0) % len(node.shape), 0
+        dim, start = number(node, 1, "dim", 0) % len(node.shape), 0
         for name in node.operands():
             shape = self._shape(name)
             yield name, region.clipped(shape, dim, start)
             start += shape[dim]
 
     def _item(self, node: Node, region: Region) -> Iterator[Push]:
-        """One of several results: part of the source of a split, the whole of anything else."""
+        """One of several results: what a split shows of its operand, the whole of anything else."""
         source = self._nodes[tensor(node, 0)]
-        index = ops.number(node, 1, "", 0)
-        if ops.name(source) not in _SPLITS:
+        index = number(node, 1, "", 0)
+        if ops.traits(source).flow is not Flow.SPLIT:
             yield source.name, region.moved(source.shape)
-            return
-        target = tensor(source, 0)
-        shape = self._shape(target)
-        if ops.name(source) == "unbind":
-            yield target, _selected(region, shape, ops.number(source, 1, "dim", 0) % len(shape), index)
-            return
-        dim = ops.number(source, 2, "dim", 0) % len(shape)
-        sizes = ops.argument(source, 1)
-        start = sum(ops.numbers(sizes, 1, 0)[:index]) if isinstance(sizes, tuple) else index * source.shape[dim]
-        yield target, region.shifted(shape, dim, start)
+        elif ops.name(source) in ("broadcast_tensors", "meshgrid"):
+            target = list(source.operands())[index]
+            shape = self._shape(target)
+            broadcast = ops.name(source) == "broadcast_tensors"
+            yield target, region.projected(shape) if broadcast else Region.some(shape, prod(shape) * region.full)
+        else:
+            target = tensor(source, 0)
+            shape = self._shape(target)
+            yield target, view_regions.split_part(source, index, region, shape)
+
+
+_STEPS: Mapping[Flow, Callable[[_Walk, Node, Region], Iterator[Push]]] = {
+    Flow.INPUT: _Walk._nothing, Flow.CREATION: _Walk._nothing, Flow.SPLIT: _Walk._nothing, Flow.ITEM: _Walk._item,
+    Flow.POINTWISE: _Walk._pointwise, Flow.CHANNELWISE: _Walk._channelwise, Flow.COPY: _Walk._copy,
+    Flow.TRIANGLE: _Walk._triangle, Flow.JOIN: _Walk._join, Flow.MOVE: _Walk._moved,
+    Flow.PRODUCT: _Walk._product, Flow.CONVOLUTION: _Walk._windows, Flow.POOLING: _Walk._windows,
+    Flow.GATHER: _Walk._gather, Flow.SCATTER: _Walk._scatter, Flow.SEGMENT: _Walk._segment,
+    Flow.CONTRACTION: _Walk._rows, Flow.ATTENTION: _Walk._rows, Flow.TRANSPOSED_CONVOLUTION: _Walk._rows,
+    Flow.EXPANSION: _Walk._rows, **dict.fromkeys(ROWS, _Walk._rows),
+}  # fmt: skip
+"""What one operation asks of its operands; the other flows are in `view_regions.SHOWN`, or unknown, as COMPOSITE is."""
 
 
 def _fits(shape: Shape, boxes: list[Box]) -> bool:
@@ -234,50 +298,3 @@ def _touches_all(region: Region) -> bool:
     rows, columns = region.shape[-2:]
     corner = region.triangle.offset
     return rows == columns and (corner >= 0 if region.triangle.lower else corner <= 0)
-
-
-def _sliced(node: Node, region: Region, shape: Shape) -> Region:
-    dim = ops.number(node, 1, "dim", 0) % len(shape)
-    start = max(0, min(shape[dim], _from_end(ops.number(node, 2, "start", 0), shape[dim])))
-    return region.shifted(shape, dim, start, ops.number(node, 4, "step", 1))
-
-
-def _from_end(index: int, extent: int) -> int:
-    return index + extent if index < 0 else index
-
-
-def _select(node: Node, region: Region, shape: Shape) -> Region:
-    dim = ops.number(node, 1, "dim", 0) % len(shape)
-    return _selected(region, shape, dim, _from_end(ops.number(node, 2, "index", 0), shape[dim]))
-
-
-def _selected(region: Region, shape: Shape, dim: int, index: int) -> Region:
-    if not region.boxes:
-        return Region.some(shape, region.count)
-    boxes = tuple((*box[:dim], (index, index + 1), *box[dim:]) for box in region.boxes)
-    return Region(shape, boxes)
-
-
-def _narrow(node: Node, region: Region, shape: Shape) -> Region:
-    return region.shifted(shape, ops.number(node, 1, "dim", 0) % len(shape), ops.number(node, 2, "start", 0))
-
-
-def _expanded(node: Node, region: Region, shape: Shape) -> Region:
-    return region.projected(shape)
-
-
-def _permuted(node: Node, region: Region, shape: Shape) -> Region:
-    order = permutation(node, shape)
-    # `order` says where the operand's dimensions go; the way back is its inverse
-    return region.permuted(tuple(order.index(k) for k in range(len(order))), shape)
-
-
-def _reshaped(node: Node, region: Region, shape: Shape) -> Region:
-    return region.moved(shape)
-
-
-_VIEWS: Mapping[str, Callable[[Node, Region, Shape], Region]] = {
-    "slice": _sliced, "select": _select, "narrow": _narrow, "expand": _expanded, "expand_as": _expanded,
-    "unsqueeze": _reshaped, "squeeze": _reshaped, "diag": _reshaped, "diag_embed": _reshaped, "diagonal": _reshaped,
-    **dict.fromkeys(ops.RESHAPES, _reshaped), **dict.fromkeys(ops.PERMUTES, _permuted),
-}  # fmt: skip

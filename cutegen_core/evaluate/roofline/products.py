@@ -25,20 +25,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from cutegen_core.evaluate.roofline import operations as ops
 from cutegen_core.evaluate.roofline.demand import Demand, demand
-from cutegen_core.evaluate.roofline.operations import tensor
+from cutegen_core.evaluate.roofline.operands import by_name, numbers, tensor
 from cutegen_core.evaluate.roofline.structure import TRIANGLES, sparse, zeros
 from cutegen_core.evaluate.roofline.windows import windows
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.operations import Flow
 
 STRASSEN = Fraction(7, 8)
 
 _SCORES = ":scores"
-_MATRIX = {"matmul": 0, "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "linear": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}
-_LINEAR_NODES = ops.LINEAR | ops.COPIES | ops.RESHAPES | ops.PERMUTES | {
-    "getitem", "chunk", "split", "unbind", "slice", "select", "narrow", "unsqueeze", "squeeze", "expand", "expand_as",
-}  # fmt: skip
+_SAME_ELEMENTS = (Flow.COPY, Flow.RESHAPE, Flow.PERMUTE)
+_CONVOLUTIONS = (Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION)
+_SUMS = frozenset((Flow.REDUCTION, Flow.SCAN, Flow.POOLING, Flow.SCATTER, Flow.SEGMENT))
+"""Flows that add elements up, where they are linear: with a product before them they may be rearranged."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Product:
 
 def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[Product, ...]:
     """All of them, in execution order; the same product written twice is there once."""
-    nodes, need, found = ops.by_name(graph), demand(graph, facts), zeros(graph, facts)
+    nodes, need, found = by_name(graph), demand(graph, facts), zeros(graph, facts)
     trivial = _trivial(graph, facts) | sparse(graph, facts)
     seen: dict[object, Product] = {}
     for node in graph.nodes:
@@ -96,26 +97,30 @@ def unavoidable(graph: Graph, facts: Mapping[str, InputFacts]) -> dict[str, int]
 
 
 def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
-    operation = ops.name(node)
-    if operation in _MATRIX:
-        at = _MATRIX[operation]
-        left, right = tensor(node, at), tensor(node, at + 1)
+    operation, traits = ops.name(node), ops.traits(node)
+    left, right = tensor(node, traits.at), tensor(node, traits.at + 1)
+    if traits.flow is Flow.PRODUCT:
         inner = nodes[left].shape[-1] if nodes[left].shape else 1
+        if operation == "addbmm":  # the batches are added up, too
+            inner *= nodes[left].shape[0]
         yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
-    elif operation in ("conv1d", "conv2d", "conv3d"):
-        left, right = tensor(node, 0), tensor(node, 1)
+    elif traits.flow is Flow.CONVOLUTION:
         inner = prod(nodes[right].shape[1:])
         yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
-    elif operation.startswith("conv_transpose"):
-        left, right = tensor(node, 0), tensor(node, 1)
+    elif traits.flow is Flow.TRANSPOSED_CONVOLUTION:
         taps = prod(nodes[right].shape[1:])
         yield _product(node, operation, nodes, left, right, 2 * prod(nodes[left].shape) * taps, nodes[left].shape[1])
-    elif operation == "scaled_dot_product_attention":
+    elif traits.flow is Flow.ATTENTION:
         yield from _attention(node, nodes)
     elif operation == "einsum":
         yield from _einsum(node, nodes)
+    elif operation == "tensordot":
+        summed = node.argument(2)
+        inner = (
+            prod(nodes[left].shape[dim] for dim in summed if isinstance(dim, int)) if isinstance(summed, tuple) else 1
+        )
+        yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
     elif operation == "cdist" and float(_float(node)) == 2.0:
-        left, right = tensor(node, 0), tensor(node, 1)
         inner = nodes[left].shape[-1]
         yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
 
@@ -130,7 +135,7 @@ def _attention(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
     query, key, value = tensor(node, 0), tensor(node, 1), tensor(node, 2)
     *outer, rows, width = nodes[query].shape
     keys, value_width = nodes[key].shape[-2], nodes[value].shape[-1]
-    causal = bool(ops.argument(node, 5, "is_causal"))
+    causal = bool(node.argument(5, "is_causal"))
     # causal: row r sees keys 0 ... r
     seen = sum(min(keys, r + 1) for r in range(rows)) if causal else rows * keys
     scores = _product(node, "attention scores", nodes, query, key, 2 * prod(outer) * seen * width, width)
@@ -150,7 +155,7 @@ def _einsum(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
 
 
 def _float(node: Node) -> float:
-    value = ops.argument(node, 2, "p")
+    value = node.argument(2, "p")
     return float(value) if isinstance(value, int | float) else 2.0
 
 
@@ -167,7 +172,7 @@ def _with_least(
     else:
         share = STRASSEN * Fraction(region.count, max(1, prod(node.shape)))
         share *= _zero_share(product, nodes, found, region.triangle is not None)
-        if product.operation.startswith("conv") and product.inner:
+        if ops.traits(node).flow in _CONVOLUTIONS and product.inner:
             share *= Fraction(_channels(product, node, nodes), product.inner)
         if _root(product.left, nodes) == _root(product.right, nodes) and region.triangle is None:
             share /= 2
@@ -197,14 +202,14 @@ def _zero_share(product: Product, nodes: Mapping[str, Node], found: Mapping[str,
 
 def _channels(product: Product, node: Node, nodes: Mapping[str, Node]) -> int:
     """Multiplications a result needs at least, times `inner` over what was counted: its input channels."""
-    if product.operation.startswith("conv_transpose"):
+    if ops.traits(node).flow is Flow.TRANSPOSED_CONVOLUTION:
         weights = nodes[product.right].shape
         rank = len(weights) - 2
         taps = prod(weights[2:])
-        strides = ops.numbers(ops.argument(node, 3, "stride"), rank, 1)
+        strides = numbers(node.argument(3, "stride"), rank, 1)
         # every input meets every tap; with a stride as wide as the window there is nothing to share
         return max(1, product.inner * min(taps, prod(strides)) // max(1, taps))
-    rank = len(node.shape) - 2
+    rank = len(nodes[product.right].shape) - 2
     taps = prod(window for window, *_ in windows(node, rank, nodes))
     return max(1, product.inner // max(1, taps))
 
@@ -213,13 +218,12 @@ def _trivial(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
     """Nodes that depend on no input that matters, and one-hot vectors: multiplying by them is choosing."""
     found: set[str] = set()
     for node in graph.nodes:
-        names = list(node.operands())
-        operation = ops.name(node)
-        if operation == "input":
+        traits = ops.traits(node)
+        if traits.flow is Flow.INPUT:
             matters = facts[node.name].matters if node.name in facts else True
             if not matters:
                 found.add(node.name)
-        elif operation in ops.CONSTANTS or (all(n in found for n in names)):
+        elif traits.flow is Flow.CREATION or traits.sparse or all(n in found for n in node.operands()):
             found.add(node.name)
     return frozenset(found)
 
@@ -227,8 +231,9 @@ def _trivial(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
 def _root(name: str, nodes: Mapping[str, Node]) -> str:
     """The tensor a view shows."""
     node = nodes[name]
-    views = ops.COPIES | ops.RESHAPES | ops.PERMUTES
-    return _root(tensor(node, 0), nodes) if ops.name(node) in views and tensor(node, 0) else name
+    traits = ops.traits(node)
+    source = tensor(node, traits.at)
+    return _root(source, nodes) if traits.flow in _SAME_ELEMENTS and source else name
 
 
 # -- groups of products joined by linear operations --------------------------------------------------------------------
@@ -245,7 +250,7 @@ def _groups(graph: Graph, found: tuple[Product, ...]) -> list[list[Product]]:
 
     places = {p.place for p in found}
     for node in graph.nodes:
-        if node.name in places or ops.name(node) in _LINEAR_NODES or ops.name(node) in ops.LINEAR_REDUCTIONS:
+        if node.name in places or ops.traits(node).linear:
             inside = node.name + _SCORES
             before_softmax = {tensor(node, 0), tensor(node, 1)} if inside in places else set()
             for name in node.operands():
@@ -275,7 +280,13 @@ def _collapsed(graph: Graph, members: set[str]) -> set[str]:
 
 def _keeps(user: Node, members: set[str], needed: Mapping[str, bool]) -> bool:
     """Whether the elements of an operand of `user` must have existed: not before linear reductions and products."""
-    operation = ops.name(user)
-    if user.name in members or operation in ops.LINEAR_REDUCTIONS:
+    traits = ops.traits(user)
+    if user.name in members or _sums(user) or traits.flow is Flow.CONTRACTION:
         return False
-    return needed[user.name] if operation in _LINEAR_NODES else True
+    return needed[user.name] if traits.linear else True
+
+
+def _sums(node: Node) -> bool:
+    """Whether it adds elements of its operand up and does nothing else."""
+    traits = ops.traits(node)
+    return ops.name(node) == "trace" or (traits.linear and traits.flow in _SUMS and not traits.some)

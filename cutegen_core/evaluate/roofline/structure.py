@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_core.evaluate.roofline import operations as ops
-from cutegen_core.evaluate.roofline.operations import tensor
+from cutegen_core.evaluate.roofline.operands import by_name, number, numbers, tensor
 from cutegen_core.evaluate.roofline.regions import Shape, Triangle
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.operations import Flow
 
 Zeros = Mapping[str, str]
 
 TRIANGLES = {"upper": Triangle(lower=False), "lower": Triangle(lower=True)}
-_KEEPS_ZEROS = ops.words("relu abs neg dropout sqrt square tanh sin sign mul div") | ops.COPIES
-_SHOWS = ops.COPIES | ops.RESHAPES | ops.PERMUTES | ops.words("unsqueeze squeeze expand expand_as slice select getitem")
+_SHOWS = ops.VIEWS | {Flow.COPY, Flow.MOVE, Flow.DIAGONAL, Flow.TRIANGLE, Flow.JOIN}
+"""Flows whose result has the zeros of their operand, wherever they may be then."""
 
 
 def zeros(graph: Graph, facts: Mapping[str, InputFacts]) -> Zeros:
     """Node -> "upper", "lower" or "diagonal", where only that part may differ from zero."""
     found: dict[str, str] = {}
-    nodes = ops.by_name(graph)
+    nodes = by_name(graph)
     for node in graph.nodes:
         kind = _nonzero_of(node, found, facts, nodes)
         if kind:
@@ -31,34 +32,43 @@ def zeros(graph: Graph, facts: Mapping[str, InputFacts]) -> Zeros:
 
 
 def sparse(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
-    """Nodes that show an input with many zeros, or truth values: what they are multiplied with may be skipped."""
+    """Nodes that are or show an input with many zeros, truth values, or zeros by their making: what they are multiplied
+    with may be skipped."""
     found: set[str] = set()
     for node in graph.nodes:
-        if ops.name(node) == "input":
+        traits = ops.traits(node)
+        if traits.flow is Flow.INPUT:
             if node.name in facts and facts[node.name].sparse:
                 found.add(node.name)
-        elif node.dtype == "bool" or (ops.name(node) in _SHOWS and tensor(node, 0) in found):
+        elif node.dtype == "bool" or traits.sparse or (traits.flow in _SHOWS and _any_shown(node, found)):
             found.add(node.name)
     return frozenset(found)
 
 
+def _any_shown(node: Node, found: set[str]) -> bool:
+    """Whether the operand that a node shows is one of these; any of them where it joins several."""
+    shown = list(node.operands())
+    return any(name in found for name in (shown if ops.traits(node).flow is Flow.JOIN else shown[:1]))
+
+
 def _nonzero_of(node: Node, found: Zeros, facts: Mapping[str, InputFacts], nodes: Mapping[str, Node]) -> str:
-    operation = ops.name(node)
-    if operation == "input":
+    operation, traits = ops.name(node), ops.traits(node)
+    if traits.flow is Flow.INPUT:
         return facts[node.name].nonzero if node.name in facts else ""
-    first = found.get(tensor(node, 0), "")
-    if operation in ("triu", "tril"):
+    source = tensor(node, traits.at)
+    first = found.get(source, "")
+    if traits.flow is Flow.TRIANGLE:
         own = "upper" if operation == "triu" else "lower"
-        exact = ops.number(node, 1, "diagonal", 0) == 0
+        exact = number(node, 1, "diagonal", 0) == 0
         return "diagonal" if first not in ("", own) and exact else own if exact else first
-    if operation in ("diag", "diag_embed") and len(nodes[tensor(node, 0)].shape) < len(node.shape):
+    if traits.flow is Flow.DIAGONAL and len(nodes[tensor(node, 0)].shape) < len(node.shape):
         return "diagonal"
-    if operation in ops.PERMUTES and _swaps_last_two(node, nodes):
+    if traits.flow is Flow.PERMUTE and _swaps_last_two(node, nodes):
         return {"upper": "lower", "lower": "upper"}.get(first, first)
     if operation in ("matmul", "mm", "bmm"):
         second = found.get(tensor(node, 1), "")
         return first if first == second else second if first == "diagonal" else first if second == "diagonal" else ""
-    if operation in _KEEPS_ZEROS and nodes[tensor(node, 0)].shape == node.shape:
+    if traits.keeps_zeros and source and nodes[source].shape == node.shape:
         second = tensor(node, 1)
         aligned = operation == "mul" and second and nodes[second].shape[-2:] == node.shape[-2:]
         return first or (found.get(second, "") if aligned else "")
@@ -77,15 +87,23 @@ def permutation(node: Node, shape: Shape) -> tuple[int, ...]:
     """Where each dimension of the operand goes; the identity for an operation that is no permutation."""
     operation, rank = ops.name(node), len(shape)
     order = list(range(rank))
-    if operation in ("t", "numpy_T", "matrix_H", "adjoint", "mT") and rank >= 2:
-        if operation == "numpy_T":
-            order.reverse()
-        else:
-            order[-1], order[-2] = order[-2], order[-1]
-    elif operation in ("transpose", "swapaxes"):
-        a, b = ops.number(node, 1, "dim0", 0) % rank, ops.number(node, 2, "dim1", 0) % rank
+    if operation == "numpy_T":
+        order.reverse()
+    elif operation in ("t", "mT", "mH", "matrix_H", "adjoint") and rank >= 2:
+        order[-1], order[-2] = order[-2], order[-1]
+    elif operation == "transpose":
+        a, b = number(node, 1, "dim0", 0) % rank, number(node, 2, "dim1", 0) % rank
         order[a], order[b] = order[b], order[a]
     elif operation == "permute":
-        sources = [d % rank for d in ops.numbers(ops.argument(node, 1, "dims"), rank, 0)]
+        sources = [d % rank for d in numbers(node.argument(1, "dims"), rank, 0)]
         order = [sources.index(k) for k in range(rank)]
+    elif operation == "movedim":
+        order = _moved(rank, *(numbers(node.argument(k), 1, 0) for k in (1, 2)))
     return tuple(order)
+
+
+def _moved(rank: int, sources: Shape, targets: Shape) -> list[int]:
+    """Where each dimension goes when `sources` are put at `targets` and the others fill up in their order."""
+    placed = {s % rank: t % rank for s, t in zip(sources, targets, strict=True)}
+    free = iter(place for place in range(rank) if place not in placed.values())
+    return [placed[dim] if dim in placed else next(free) for dim in range(rank)]

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_core.evaluate.roofline import operations as ops
-from cutegen_core.evaluate.roofline.operations import tensor
+from cutegen_core.evaluate.roofline.operands import numbers, tensor
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Node
+from cutegen_core.records.operations import Flow
 
 
 def windows(node: Node, rank: int, nodes: Mapping[str, Node]) -> tuple[tuple[int, int, int, int], ...]:
     """(window, stride, padding, dilation) along each spatial dimension of a convolution or pooling."""
-    if "pool" in ops.name(node):
-        window = ops.numbers(ops.argument(node, 1, "kernel_size"), rank, 1)
-        given = ops.argument(node, 2, "stride")
-        stride = ops.numbers(given, rank, 1) if given else window
-        padding = ops.numbers(ops.argument(node, 3, "padding"), rank, 0)
+    if ops.traits(node).flow is Flow.POOLING:
+        window = numbers(node.argument(1, "kernel_size"), rank, 1)
+        given = node.argument(2, "stride")
+        stride = numbers(given, rank, 1) if given else window
+        padding = numbers(node.argument(3, "padding"), rank, 0)
         dilated = "max" in ops.name(node)
-        dilation = ops.numbers(ops.argument(node, 4, "dilation"), rank, 1) if dilated else (1,) * rank
+        dilation = numbers(node.argument(4, "dilation"), rank, 1) if dilated else (1,) * rank
         return tuple(zip(window, stride, padding, dilation, strict=True))
     window = nodes[tensor(node, 1)].shape[-rank:]
-    stride = ops.numbers(ops.argument(node, 3, "stride"), rank, 1)
-    padding = ops.numbers(ops.argument(node, 4, "padding"), rank, 0)
-    return tuple(zip(window, stride, padding, ops.numbers(ops.argument(node, 5, "dilation"), rank, 1), strict=True))
+    stride = numbers(node.argument(3, "stride"), rank, 1)
+    padding = numbers(node.argument(4, "padding"), rank, 0)
+    return tuple(zip(window, stride, padding, numbers(node.argument(5, "dilation"), rank, 1), strict=True))
 
 
 def touched(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:

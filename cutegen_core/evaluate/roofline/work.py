@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from cutegen_core.evaluate.roofline import operations as ops
 from cutegen_core.evaluate.roofline.demand import demand
+from cutegen_core.evaluate.roofline.operands import by_name, tensor
 from cutegen_core.evaluate.roofline.products import products, unavoidable
 from cutegen_core.evaluate.roofline.regions import Triangle
 from cutegen_core.judge import problem_source
 from cutegen_core.kernel.expressions import ExpressionError, Scope, parse_expression
+from cutegen_core.records import operations as ops
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.operations import ROWS, Flow
 from cutegen_core.records.problem import ITEMSIZE, Signature
 
 PLAIN, STATED = "plain float32", "stated"
@@ -47,7 +49,7 @@ def graph_work(graph: Graph, signature: Signature) -> Work:
     flops: dict[str, int] = {}
     for product in products(graph, {}):
         flops[product.dtype] = flops.get(product.dtype, 0) + product.flops
-    nodes = ops.by_name(graph)
+    nodes = by_name(graph)
     for node in graph.nodes:
         # outside the tensor pipes, narrow floats are computed with as fp32
         kind = "float64" if node.dtype == "float64" else PLAIN
@@ -58,10 +60,9 @@ def graph_work(graph: Graph, signature: Signature) -> Work:
 def unfused_bytes(graph: Graph) -> int:
     """What moves when every node reads its operands from memory and writes its result, as eager execution does; views
     move nothing."""
-    nodes, total = ops.by_name(graph), 0
+    nodes, total = by_name(graph), 0
     for node in graph.nodes:
-        operation = ops.name(node)
-        if operation in ops.CONSTANTS or operation in _MOVES_NOTHING or operation == "input":
+        if ops.is_free(node, nodes):
             continue
         tensors = [nodes[name] for name in dict.fromkeys(node.operands())]
         total += sum(_nbytes(t) for t in (*tensors, node))
@@ -76,36 +77,39 @@ def compulsory_work(graph: Graph, signature: Signature, l2_bytes: int, facts: Ma
     """
     need = demand(graph, facts)
     read = 0
-    for tensor in signature.inputs:
-        fact = facts.get(tensor.name, InputFacts())
-        region = need.get(tensor.name)
+    for spec in signature.inputs:
+        fact = facts.get(spec.name, InputFacts())
+        region = need.get(spec.name)
         if region is not None and fact.matters:
-            read += (region.within(Triangle(lower=False)) if fact.symmetric else region).count * tensor.itemsize
+            read += (region.within(Triangle(lower=False)) if fact.symmetric else region).count * spec.itemsize
     written = max(0, sum(t.nbytes for t in signature.outputs) - l2_bytes)
     if not any(facts.get(t.name, InputFacts()).matters for t in signature.inputs):
         return Work(written)
     return Work(read + written, unavoidable(graph, facts))
 
 
-_MOVES_NOTHING = ops.RESHAPES | ops.PERMUTES | {
-    "getitem", "chunk", "split", "unbind", "slice", "select", "narrow", "unsqueeze", "squeeze", "expand", "expand_as",
-    "detach", "alias", "dropout", "diagonal",
-}  # fmt: skip
-
-
 def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
     """FLOPs of anything but a product."""
-    operation, results = ops.name(node), prod(node.shape)
+    traits, results = ops.traits(node), prod(node.shape)
     names = [n for n in node.operands() if n in nodes]
-    if operation in ops.POINTWISE:
-        return ops.pointwise_cost(node) * results if node.dtype.startswith(("float", "bfloat")) else 0
-    if operation in ops.ROWS or operation in ops.REDUCTIONS:
-        return ops.row_cost(operation) * prod(nodes[names[0]].shape) if names else 0
-    if "pool" in operation:
-        return prod(nodes[names[0]].shape) if names else 0
-    if operation in ("linear", "addmm", "baddbmm") and len(names) > 2:
+    if traits.flow in ROWS or traits.flow is Flow.POOLING:
+        return traits.cost * prod(nodes[names[0]].shape) if names else 0
+    if traits.flow is Flow.SCATTER:
+        return traits.cost * prod(nodes[tensor(node, traits.at)].shape) if traits.cost else 0
+    if traits.flow is Flow.SEGMENT:
+        return traits.cost * _summed(node, nodes)
+    if ops.name(node) in ("linear", "addmm", "baddbmm", "addmv", "addbmm") and len(names) > 2:
         return results
-    return results if operation.startswith("conv") and len(names) > 2 else 0
+    if traits.flow in (Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION):
+        return results if len(names) > 2 else 0
+    cost = 1 if ops.name(node) == "pow" and node.argument(1) in (2, 2.0) else traits.cost
+    return cost * results if node.dtype.startswith(("float", "bfloat")) else 0
+
+
+def _summed(node: Node, nodes: Mapping[str, Node]) -> int:
+    """Elements that go into segments: those of the data, or a row of the table for each index."""
+    data = nodes[tensor(node, 0)].shape
+    return prod(nodes[tensor(node, 1)].shape) * data[-1] if ops.name(node) == "embedding_bag" else prod(data)
 
 
 def _nbytes(node: Node) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cutegen_core.evaluate.roofline import operations as ops
+from cutegen_core.evaluate.roofline.operands import by_name
 from cutegen_core.evaluate.roofline.work import graph_work, unfused_bytes
 from cutegen_core.judge.reference import Reference
 from cutegen_core.problems.lint.rules import LintFinding
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Problem, WorkloadRole
 
@@ -36,6 +37,11 @@ def check_baseline(problem: Problem, reference: Reference) -> Iterator[LintFindi
         if not graph.nodes:
             yield LintFinding("untraced", f"workload {workload.name}: {graph.reason}")
             continue
+        unknown = ops.unknown(graph)
+        if unknown:
+            yield LintFinding(
+                "unknown-operation", f"workload {workload.name}: nothing is known of {', '.join(unknown)}."
+            )
         kernels, eager = _kernels(graph), unfused_bytes(graph)
         fused = graph_work(graph, reference.signature(workload)).moved_bytes
         if len(kernels) > 1 and eager >= _WASTE * fused:
@@ -61,14 +67,9 @@ def _find_library_call(kernels: tuple[str, ...]) -> str:
 
 
 def _kernels(graph: Graph) -> tuple[str, ...]:
-    """Return the operations for which eager launches a kernel, in order."""
-    free = ops.CONSTANTS | ops.RESHAPES | ops.PERMUTES | _FREE
-    return tuple(name for node in graph.nodes if (name := ops.name(node)) not in free)
-
-
-_FREE = ops.words(
-    "input getitem chunk split slice select narrow unsqueeze squeeze expand expand_as detach alias dropout"
-)
+    """Operations that eager launches a kernel for, in order."""
+    nodes = by_name(graph)
+    return tuple(ops.name(node) for node in graph.nodes if not ops.is_free(node, nodes))
 
 
 def _mib(size: int) -> str:

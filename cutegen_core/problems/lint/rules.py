@@ -198,6 +198,11 @@ RULES: Mapping[str, LintRule] = {
         "Without a graph there is no roofline, no check for impossible times and no kernel from the playbook.",
         "Avoid branches on values in forward, or state COMPULSORY bytes and FLOPs.",
     ),
+    "unknown-operation": LintRule(
+        _NOTE,
+        "Its work is not counted, so too fast kernels are not suspected, and no menu of ideas is made for it.",
+        "State COMPULSORY bytes and FLOPs; or write it with other operations.",
+    ),
     "no-float64": LintRule(
         _NOTE,
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",

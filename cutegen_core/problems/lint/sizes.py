@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from cutegen_core.evaluate.roofline import operations as ops
 from cutegen_core.evaluate.roofline.bounds import graph_bound
 from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.judge import problem_source
@@ -15,13 +14,15 @@ from cutegen_core.machine.device import Device
 from cutegen_core.problems.lint import device_numbers
 from cutegen_core.problems.lint.rules import LintFinding
 from cutegen_core.problems.read import TESTED, sizes_of, whole_numbers
+from cutegen_core.records import operations as ops
 from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
 
 LAUNCH_US = 10.0
 """A shorter kernel is timed by graph replay and consists mostly of latency: a launch costs 8 to 9 us."""
 
-_UNCOUNTED = ops.words("lstm gru rnn_tanh rnn_relu")
+_UNCOUNTED = (Flow.COMPOSITE, Flow.UNKNOWN)
 _TILE = 8
 _VARIES_FROM = 16
 _FACTORS = (2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096)
@@ -78,7 +79,7 @@ def check_benchmarks(problem: Problem, reference: Reference, device: Device) -> 
 def _least_us(reference: Reference, workload: Workload, device: Device) -> float:
     """Return the time of a perfect kernel; 0.0 if its work cannot be counted."""
     graph = reference.graph(workload)
-    if not graph.nodes or any(ops.name(node) in _UNCOUNTED for node in graph.nodes):
+    if not graph.nodes or any(ops.traits(node).flow in _UNCOUNTED for node in graph.nodes):
         return 0.0
     work = graph_work(graph, reference.signature(workload))
     return graph_bound(work, device_numbers.best_rates(device), reference.problem.allow).us

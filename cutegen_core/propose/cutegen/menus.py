@@ -1,32 +1,17 @@
-"""The menu of ideas per workload class, from `prompts/menus.toml`."""
+"""The menu of ideas for a family of problems: what of it a device can do, what was tried, when a profile is due."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
+from cutegen_core.propose.families.family import Family, MenuItem
 from cutegen_core.propose.port import Attempt
-from cutegen_core.propose.prompting.workload_class import WorkloadClass
-
-_FILE = Path(__file__).parent / "prompts" / "menus.toml"
 
 
-class MenuItem(NamedTuple):
-    """One idea. `kind` is "structure" or "parameter"; `arch` the first architecture that has what it needs."""
-
-    key: str
-    kind: str
-    text: str
-    arch: str = ""
-
-
-def menu(kind: WorkloadClass, arch: str) -> tuple[MenuItem, ...]:
-    """The ideas for a class that the architecture can carry out, in order."""
-    return tuple(item for item in _menus()[kind] if _number(item.arch) <= _number(arch))
+def menu(family: Family, arch: str) -> tuple[MenuItem, ...]:
+    """Give the ideas for a family that the architecture can carry out, in order."""
+    return tuple(item for item in family.menu if _number(item.arch) <= _number(arch))
 
 
 def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
@@ -63,12 +48,6 @@ def profile_reason(
     if len(tail) == stalled_after and not any(a.promoted for a in tail):
         return f"the last {stalled_after} steps brought nothing"
     return ""
-
-
-@cache
-def _menus() -> dict[WorkloadClass, tuple[MenuItem, ...]]:
-    data = tomllib.loads(_FILE.read_text())
-    return {WorkloadClass(name): tuple(MenuItem(**item) for item in items) for name, items in data.items()}
 
 
 def _number(arch: str) -> int:

@@ -15,22 +15,15 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
+from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.llm.budget import estimate_tokens
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, graph_notes, profile_notes
-from cutegen_core.propose.prompting.workload_class import WorkloadClass, bound, classify
 from cutegen_core.records.trial import Status
 
 FOLDER = Path(__file__).parent / "prompts"
 STALLED_AFTER = 2
 _NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
-_EXEMPLARS = {
-    WorkloadClass.ELEMENTWISE: "elementwise.cu",
-    WorkloadClass.REDUCTION: "reduction.cu",
-    WorkloadClass.SOFTMAX: "softmax.cu",
-    WorkloadClass.GEMM: "gemm.cu",
-    WorkloadClass.FUSED: "gemm.cu",
-}
 _LOCK = re.compile(
     r"^[ \t]*//[ \t]*cutegen: lock\b[^\n]*\n(.*?)(?:^[ \t]*//[ \t]*cutegen: unlock\b|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -133,7 +126,7 @@ def _render(template: str, request: ProposalRequest, exemplars: tuple[str, ...],
             problem=request.problem,
             signature=request.signature,
             graph_notes=graph_notes.describe(request.graph, request.signature),
-            bound=bound(classify(request.graph)),
+            bound=classify(request.graph).bound,
             device=request.device,
             base=request.base,
             peaks=request.peaks,
@@ -152,8 +145,8 @@ def _render(template: str, request: ProposalRequest, exemplars: tuple[str, ...],
 
 
 def _exemplars(request: ProposalRequest) -> tuple[str, ...]:
-    name = _EXEMPLARS.get(classify(request.graph))
-    return ((FOLDER / "exemplars" / name).read_text(),) if name else ()
+    exemplar = classify(request.graph).exemplar
+    return (exemplar,) if exemplar else ()
 
 
 @cache

@@ -1,16 +1,19 @@
 """Lower a traced graph of ATen operations to `Value`s, with composite operations taken apart.
 
 softmax, layer norm and their kin become reductions and pointwise arithmetic in their numerically stable form, products
-become `Product`, views become `Move`: `rules` says how. What has no rule raises NotInPlaybook with its name.
+become `Product`, views become `Move`: `rules` says how. What has no rule raises NotInPlaybook with its name; so does
+what writes to its operand, since a view of the operand would have to change with it.
 """
 
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.call import COVERED, Call, not_in_playbook
-from cutegen_core.propose.playbook.pointwise import BINARY, COMPARISONS, UNARY
+from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, compute, constant, load
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph
+from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature
 
 
@@ -21,11 +24,13 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     names = {t.name for t in signature.inputs}
     values: dict[str, Value] = {}
     for node in graph.nodes:
-        rule = node.op.removeprefix("aten.")
+        rule = ops.name(node)
         if node.op == "input" and node.name in names:
             values[node.name] = load(node.name, node.dtype, node.shape)
         elif node.op == "constant" and node.name in graph.constants:
             values[node.name] = constant(graph.constants[node.name], node.dtype)
+        elif ops.writes_operand(node):
+            raise not_in_playbook(f"'{node.op}'")
         elif rule in SEVERAL:
             values.update(SEVERAL[rule](Call(node, values)))
         elif node.op != "input":
@@ -38,11 +43,12 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
 
 def _value(rule: str, call: Call) -> Value:
     """Return the value of the node, in the node's dtype."""
-    dtype = "bool" if rule in COMPARISONS else call.node.dtype
     if rule in RULES:
         return RULES[rule](call)
     if rule in UNARY:
-        return compute(UNARY[rule], call.floating(0), dtype=dtype)
+        return compute(UNARY[rule], call.floating(0), dtype=call.node.dtype)
     if rule in BINARY:
-        return compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=dtype)
+        return compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=call.node.dtype)
+    if ops.traits(call.node).flow is Flow.COPY:
+        return compute("{0}", call.floating(0), dtype=call.node.dtype)
     raise not_in_playbook(f"'{call.node.op}'")

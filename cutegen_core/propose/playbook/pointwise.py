@@ -40,13 +40,7 @@ UNARY: Mapping[str, str] = {
     "hardswish": "{0} * min_of(max_of({0} + {T}(3), {T}(0)), {T}(6)) / {T}(6)",
     "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
     "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
-    "softsign": "{0} / ({T}(1) + abs_of({0}))",
-    "tanhshrink": "{0} - tanh{f}({0})",
     "logical_not": "!{0}",
-    "clone": "{0}",
-    "contiguous": "{0}",
-    "alias": "{0}",
-    "detach": "{0}",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }
@@ -72,7 +66,6 @@ BINARY: Mapping[str, str] = {
     "logical_and": "{0} && {1}",
     "logical_or": "{0} || {1}",
 }
-COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "logical_and", "logical_or", "logical_not"))
 
 HELPERS: Mapping[str, str] = {
     "max_of": """// The larger one; NaN when either is NaN, as in PyTorch.

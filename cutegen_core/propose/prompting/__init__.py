@@ -1,1 +1,1 @@
-"""Texts that any strategy gives to a model: evidence, graph notes, profile notes, the workload class."""
+"""Texts that any strategy gives to a model: evidence, graph notes, profile notes."""

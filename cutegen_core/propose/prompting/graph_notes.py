@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cutegen_core.propose.prompting.workload_class import classify, plain_op
+from cutegen_core.propose.families.classify import classify
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
+from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature, TensorRole
-
-_FREE = ("input", "constant", "getitem")
-_POINTWISE_INVERSES = {("exp", "log"), ("log", "exp"), ("neg", "neg"), ("t", "t"), ("sqrt", "square")}
-_IDEMPOTENT = ("relu", "abs", "clamp", "hardtanh", "floor", "ceil", "round")
 
 
 def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
@@ -22,9 +20,9 @@ def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
     if not graph.nodes:
         return f"The reference could not be traced: {graph.reason or 'no operations'}."
     steps = [
-        f"- {n.name} = {plain_op(n)}({_operands(n)}) -> {n.dtype} {list(n.shape)}"
+        f"- {n.name} = {ops.as_traced(n)}({_operands(n)}) -> {n.dtype} {list(n.shape)}"
         for n in graph.nodes
-        if n.op not in _FREE
+        if _is_step(n)
     ]
     shown = steps[:limit] + ([f"- ... and {len(steps) - limit} more"] if len(steps) > limit else [])
     notes = [f"* {note}" for note in _notes(graph, signature)]
@@ -32,7 +30,7 @@ def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
 
 
 def _notes(graph: Graph, signature: Signature) -> Iterator[str]:
-    yield f"class: {classify(graph)}"
+    yield f"class: {classify(graph).name}"
     yield from _hoistable(graph, signature)
     nodes = {node.name: node for node in graph.nodes}
     for node in graph.nodes:
@@ -46,26 +44,38 @@ def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
     fixed = {n.name for n in graph.nodes if n.op == "constant" or (n.op == "input" and n.name in parameters)}
     for node in graph.nodes:
         operands = list(node.operands())
-        if node.op not in _FREE and operands and all(name in fixed for name in operands):
+        if _is_step(node) and operands and all(name in fixed for name in operands):
             fixed.add(node.name)
-            yield f"{node.name} ({plain_op(node)}) depends on parameters only: hoist it into a small first launch"
+            yield f"{node.name} ({ops.as_traced(node)}) depends on parameters only: hoist it into a small first launch"
 
 
 def _cancelling(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
-    name = plain_op(node)
+    name, traits = ops.name(node), ops.traits(node)
     for operand in node.operands():
-        before = plain_op(nodes[operand]) if operand in nodes else ""
-        if (before, name) in _POINTWISE_INVERSES:
-            yield f"{name} of {before} ({node.name}): they cancel where both are defined"
-        if before == name and name in _IDEMPOTENT:
+        before = nodes.get(operand)
+        if before is None:
+            continue
+        if traits.undoes and traits.undoes == ops.name(before):
+            yield f"{name} of {ops.name(before)} ({node.name}): they cancel where both are defined"
+        if traits.idempotent and _repeats(node, before):
             yield f"{node.name}: {name} applied twice; once is enough"
     sizes = [nodes[o].shape for o in node.operands() if o in nodes]
-    if name in ("amax", "max", "mean", "sum", "softmax", "logsumexp") and sizes and node.shape == sizes[0]:
-        reduced_over_one = any(extent == 1 for extent in sizes[0]) and name != "softmax"
-        if reduced_over_one:
-            yield f"{node.name}: {name} over a dimension of size 1 changes nothing"
-    if name == "softmax" and sizes and sizes[0] and sizes[0][-1] == 1:
+    if traits.lone and sizes and node.shape == sizes[0] and any(extent == 1 for extent in sizes[0]):
+        yield f"{node.name}: {name} over a dimension of size 1 changes nothing"
+    dim = node.argument(1, "dim")
+    if name == "softmax" and sizes and sizes[0] and isinstance(dim, int) and sizes[0][dim] == 1:
         yield f"{node.name}: softmax over a dimension of size 1 is the constant 1"
+
+
+def _repeats(node: Node, before: Node) -> bool:
+    """Tell whether it is the same operation with the same arguments again."""
+    same = ops.name(node) == ops.name(before)
+    return same and node.args[1:] == before.args[1:] and dict(node.kwargs) == dict(before.kwargs)
+
+
+def _is_step(node: Node) -> bool:
+    """Tell whether it does something, and is not given or one of several results."""
+    return ops.traits(node).flow not in (Flow.INPUT, Flow.ITEM) and ops.name(node) != "constant"
 
 
 def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
@@ -74,9 +84,7 @@ def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
     for node in graph.nodes:
         for operand in node.operands():
             uses[operand] = uses.get(operand, 0) + 1
-    chain = [
-        n.name for n in graph.nodes if n.op not in _FREE and uses.get(n.name, 0) == 1 and n.name not in graph.outputs
-    ]
+    chain = [n.name for n in graph.nodes if _is_step(n) and uses.get(n.name, 0) == 1 and n.name not in graph.outputs]
     if len(chain) > 1:
         yield f"read exactly once, so fusable into their reader: {', '.join(chain)}"
 

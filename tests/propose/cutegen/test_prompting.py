@@ -1,7 +1,6 @@
 """Every prompt for every workload class, read the way a model reads it; and everything the prompts promise."""
 
 import re
-import tomllib
 from dataclasses import replace
 
 import pytest
@@ -14,8 +13,9 @@ from cutegen_core.problems.library import load
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.families.classify import classify
+from cutegen_core.propose.families.family import registered
 from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
-from cutegen_core.propose.prompting.workload_class import WorkloadClass, classify
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import AnsweredBy
@@ -49,6 +49,7 @@ from cutegen_core.records.trial import (
 from tests.problems.kernelbench_files import GOOD
 from tests.session.real_sessions import loop
 
+FAMILIES = {family.name: family for family in registered().families}
 EXAMPLE = (prompting.FOLDER / "example.cu").read_text()
 SCATTER = """import torch
 import torch.nn as nn
@@ -73,26 +74,26 @@ SDPA = SCATTER.replace("x, index, values):\n        return torch.scatter_add(x, 
 WRITTEN = {"scatter": SCATTER, "pool": POOL, "attention": SDPA}
 
 CLASSES = {
-    "relu": WorkloadClass.ELEMENTWISE,
-    "gelu": WorkloadClass.ELEMENTWISE,
-    "swish": WorkloadClass.ELEMENTWISE,
-    "softsign": WorkloadClass.ELEMENTWISE,
-    "silu_and_mul": WorkloadClass.ELEMENTWISE,
-    "tanh": WorkloadClass.ELEMENTWISE,
-    "softmax": WorkloadClass.SOFTMAX,
-    "logsoftmax": WorkloadClass.SOFTMAX,
-    "layernorm": WorkloadClass.REDUCTION,
-    "rmsnorm": WorkloadClass.REDUCTION,
-    "add_rmsnorm": WorkloadClass.REDUCTION,
-    "sum_reduction": WorkloadClass.REDUCTION,
-    "mean_reduction": WorkloadClass.REDUCTION,
-    "max_reduction": WorkloadClass.REDUCTION,
-    "matmul_square": WorkloadClass.GEMM,
-    "matmul_transposed_a": WorkloadClass.GEMM,
-    "matmul_both_transposed": WorkloadClass.GEMM,
-    "batched_matmul": WorkloadClass.GEMM,
-    "matvec": WorkloadClass.GEMM,
-    "matmul_bias_relu": WorkloadClass.GEMM,
+    "relu": "elementwise",
+    "gelu": "elementwise",
+    "swish": "elementwise",
+    "softsign": "elementwise",
+    "silu_and_mul": "elementwise",
+    "tanh": "elementwise",
+    "softmax": "softmax and attention",
+    "logsoftmax": "softmax and attention",
+    "layernorm": "reduction",
+    "rmsnorm": "reduction",
+    "add_rmsnorm": "reduction",
+    "sum_reduction": "reduction",
+    "mean_reduction": "reduction",
+    "max_reduction": "reduction",
+    "matmul_square": "gemm",
+    "matmul_transposed_a": "gemm",
+    "matmul_both_transposed": "gemm",
+    "batched_matmul": "gemm",
+    "matvec": "gemm",
+    "matmul_bias_relu": "gemm",
 }
 
 
@@ -106,16 +107,16 @@ def _named(fragment):
 
 
 OTHERS = {
-    "cumsum": (lambda: _named("torch.cumsum"), WorkloadClass.SCAN),
-    "embedding": (lambda: _named("nn.Embedding"), WorkloadClass.GATHER),
-    "scatter": (lambda: written("scatter", SCATTER), WorkloadClass.GATHER),
-    "conv": (lambda: _named("return self.conv(x)"), WorkloadClass.CONVOLUTION),
-    "conv_relu_bias": (lambda: _named("torch.relu(self.conv(x)) + self.bias"), WorkloadClass.CONVOLUTION),
-    "pool": (lambda: written("pool", POOL), WorkloadClass.CONVOLUTION),
-    "attention": (lambda: written("attention", SDPA), WorkloadClass.SOFTMAX),
-    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), WorkloadClass.FUSED),
-    "einsum": (lambda: _named("torch.einsum('bijl,lk->bijk'"), WorkloadClass.GEMM),
-    "untraceable": (lambda: _named("if x.sum().item() > 0"), WorkloadClass.OTHER),
+    "cumsum": (lambda: _named("torch.cumsum"), "scan"),
+    "embedding": (lambda: _named("nn.Embedding"), "gather and segment"),
+    "scatter": (lambda: written("scatter", SCATTER), "gather and segment"),
+    "conv": (lambda: _named("return self.conv(x)"), "convolution and pooling"),
+    "conv_relu_bias": (lambda: _named("torch.relu(self.conv(x)) + self.bias"), "convolution and pooling"),
+    "pool": (lambda: written("pool", POOL), "convolution and pooling"),
+    "attention": (lambda: written("attention", SDPA), "softmax and attention"),
+    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), "fused chain"),
+    "einsum": (lambda: _named("torch.einsum('bijl,lk->bijk'"), "gemm"),
+    "untraceable": (lambda: _named("if x.sum().item() > 0"), "other"),
 }
 
 
@@ -145,7 +146,7 @@ def request_for(worker, tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*CLASSES, *OTHERS])
 def test_the_class_is_found_from_the_graph(request_for, name):
-    assert classify(request_for(name).graph) is (CLASSES.get(name) or OTHERS[name][1])
+    assert classify(request_for(name).graph).name == (CLASSES.get(name) or OTHERS[name][1])
 
 
 # ---- rendering
@@ -296,45 +297,55 @@ def desk(tmp_path_factory):
         yield made
 
 
-EXEMPLARS = {
-    "elementwise": ("silu_and_mul", WorkloadClass.ELEMENTWISE),
-    "reduction": ("layernorm", WorkloadClass.REDUCTION),
-    "softmax": ("softmax", WorkloadClass.SOFTMAX),
-    "gemm": ("matmul_bias_relu", WorkloadClass.GEMM),
-}
+OWN_EXEMPLARS = {name: family for name, family in FAMILIES.items() if family.exemplar_solves}
+
+
+def test_the_families_that_always_had_an_exemplar_have_it():
+    solved = {name: family.exemplar_solves for name, family in OWN_EXEMPLARS.items()}
+    assert solved.items() >= {
+        ("elementwise", "silu_and_mul"), ("reduction", "layernorm"), ("softmax and attention", "softmax"),
+        ("gemm", "matmul_bias_relu"),
+    }  # fmt: skip
+    assert FAMILIES["fused chain"].exemplar == FAMILIES["gemm"].exemplar
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in ("softmax", "gemm") else pytest.mark.thorough) for name in EXEMPLARS],
+    [
+        pytest.param(name, marks=() if name in ("softmax and attention", "gemm") else pytest.mark.thorough)
+        for name in OWN_EXEMPLARS
+    ],
 )
 def test_each_exemplar_compiles_and_passes_here(desk, request_for, name):
-    problem, kind = EXEMPLARS[name]
+    problem, source = OWN_EXEMPLARS[name].exemplar_solves, OWN_EXEMPLARS[name].exemplar
     session = desk.start(problem, answered_by=AnsweredBy.PERSON)
     settings = desk.store.events(session)[0].event.settings
     evaluator: Evaluator = desk.tools.evaluator(session, settings)
-    source = (prompting.FOLDER / "exemplars" / f"{name}.cu").read_text()
     trial = evaluator.evaluate(Candidate(source, Author.PLAYBOOK), seed=7)
     assert trial.passed, trial.message
-    assert classify(request_for(problem).graph) is kind
+    assert classify(request_for(problem).graph).name == name
     assert source.strip() in prompting.seed(request_for(problem)).text
-    assert len(list((prompting.FOLDER / "exemplars").iterdir())) == len(EXEMPLARS)
 
 
-@pytest.mark.parametrize("kind", WorkloadClass)
+@pytest.mark.parametrize("kind", FAMILIES)
 def test_every_class_has_a_menu_of_its_own(kind):
-    items = menu(kind, "sm_120a")
+    items = menu(FAMILIES[kind], "sm_120a")
     keys = [item.key for item in items]
     assert len(items) >= 4
     assert len(keys) == len(set(keys))
     assert all(len(item.text) > 30 and item.kind in ("structure", "parameter") for item in items)
     assert [item.kind for item in items] == sorted((item.kind for item in items), reverse=True), "structure comes first"
-    data = tomllib.loads((prompting.FOLDER / "menus.toml").read_text())
-    assert set(data) == set(WorkloadClass)
+
+
+def test_every_class_that_is_found_here_is_a_family():
+    assert {*CLASSES.values(), *(kind for _, kind in OTHERS.values())} == {
+        "elementwise", "reduction", "softmax and attention", "gemm", "convolution and pooling", "scan",
+        "gather and segment", "fused chain", "other",
+    } <= set(FAMILIES)  # fmt: skip
 
 
 def test_a_menu_offers_what_the_architecture_has():
-    keys = {arch: {item.key for item in menu(WorkloadClass.GEMM, arch)} for arch in ("sm_70", "sm_80", "sm_90a")}
+    keys = {arch: {item.key for item in menu(FAMILIES["gemm"], arch)} for arch in ("sm_70", "sm_80", "sm_90a")}
     assert keys["sm_90a"] - keys["sm_80"] == {"tma-wgmma"}
     assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core"}
 
@@ -348,7 +359,7 @@ def tried(*ideas, status=Status.PASSED):
 
 
 def test_profile_text_has_three_triggers_and_no_other():
-    items = menu(WorkloadClass.ELEMENTWISE, "sm_90a")
+    items = menu(FAMILIES["elementwise"], "sm_90a")
     structural = [item.key for item in items if item.kind == "structure"]
 
     def reason(attempts, instruction=""):
@@ -420,6 +431,6 @@ def test_what_does_not_fit_is_left_out_and_named(request_for):
     assert fewer.left_out[1:3] == ("step 1 of what was tried", "step 2 of what was tried")
     assert "- step 1:" not in fewer.text
     assert "- step 21:" in fewer.text
-    assert open_items(request.attempts, menu(WorkloadClass.SOFTMAX, "sm_90a"))[0].key in fewer.text
+    assert open_items(request.attempts, menu(FAMILIES["softmax and attention"], "sm_90a"))[0].key in fewer.text
     hopeless = prompting.optimise(replace(request, context_tokens=10))
     assert "nothing more can be left out" in hopeless.left_out[-1]

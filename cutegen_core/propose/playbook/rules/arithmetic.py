@@ -94,5 +94,5 @@ RULES: Mapping[str, Rule] = {
     "hardshrink": _with_numbers("abs_of({0}) > {1} ? {0} : {T}(0)", ("lambd", 0.5)),
     "softshrink": _with_numbers("{0} > {1} ? {0} - {1} : {0} < -{1} ? {0} + {1} : {T}(0)", ("lambd", 0.5)),
     "pow": _pow, "where": _where, "dropout": _dropout,
-    "to": _to, "_to_copy": _to, "float": _to, "half": _to, "type_as": _to,
+    "to": _to, "_to_copy": _to, "type_as": _to,
 }  # fmt: skip
