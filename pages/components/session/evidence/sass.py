@@ -7,11 +7,10 @@ from itertools import groupby
 
 import streamlit as st
 
-from cutegen_core.execute.compiler import machine_code
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.records.trial import Resources
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views import Instruction, MachineCode, StepView
+from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
 from cutegen_core.views.code_text import highlight
 from pages.components.shared import charts
 from pages.components.shared.code_tables import Heat
