@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cutegen_core.records.performance import Conditions
-from cutegen_core.views.wording import counted
+from cutegen_core.records.wording import counted
 
 
 class ConditionRow(NamedTuple):

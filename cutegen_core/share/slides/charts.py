@@ -13,10 +13,10 @@ from typing import NamedTuple
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, CANDIDATE, WorkloadPerformance
 from cutegen_core.records.trial import Comparison, Status
+from cutegen_core.records.wording import lowered, micros, ratio
 from cutegen_core.share.slides import svg
 from cutegen_core.share.slides.svg import Picture
 from cutegen_core.views import SpeedRow, StepRow
-from cutegen_core.views.wording import lowered, micros, ratio
 
 LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 from markupsafe import Markup
 
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import counted
 from cutegen_core.views.code_text import diff, highlight
 from cutegen_core.views.code_text.highlight import Language, Piece
-from cutegen_core.views.wording import counted
 
 Says = Mapping[int, tuple[str, ...]]
 """What the compiler and the checker say of a line, by its 1-based number."""

@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from cutegen_core.records.performance import Profile
 from cutegen_core.records.trial import Comparison, Diagnostic, Finding, Resources, Trial, WorkloadVerdict
+from cutegen_core.records.wording import counted, lowered
 from cutegen_core.share.slides import charts
 from cutegen_core.share.slides.code import one_line
 from cutegen_core.share.slides.svg import Picture
-from cutegen_core.views.wording import counted, lowered
 
 _TOLD_METRICS = ("DRAM throughput", "SM throughput", "achieved occupancy")
 

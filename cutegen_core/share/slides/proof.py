@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cutegen_core.records.trial import Correctness, Trial, WorkloadVerdict
+from cutegen_core.records.wording import counted, micros
 from cutegen_core.views import MARK_WORDS
-from cutegen_core.views.wording import counted, micros
 
 
 def lines(trial: Trial | None, acceptance: Trial | None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import counted, lowered, micros, percent, ratio
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
 from cutegen_core.share.slides.deck import START, Deck, Stop
@@ -20,7 +21,6 @@ from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.conditions import condition_rows
-from cutegen_core.views.wording import counted, lowered, micros, percent, ratio
 
 
 class Fact(NamedTuple):

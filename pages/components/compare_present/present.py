@@ -10,11 +10,11 @@ from typing import get_args
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records.wording import lowered
 from cutegen_core.share import slides
 from cutegen_core.share.slides import Deck, Pane, Stop
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionRow, SessionView
-from cutegen_core.views.wording import lowered
 from pages.components.session.session_list import facts
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import escape_html, plain_label

@@ -9,8 +9,8 @@ import streamlit as st
 
 from cutegen_core.records.performance import Speedup, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.wording import pace, percent
 from cutegen_core.views import compare_speed
-from cutegen_core.views.wording import pace, percent
 from pages.components.session.evidence.resources import deltas
 from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import speed_charts

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 
 from cutegen_core.records.performance import BEST, CANDIDATE, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import lowered, micros, pace, percent
 from cutegen_core.views import SpeedRow, StepRow
-from cutegen_core.views.wording import lowered, micros, pace, percent
 from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 

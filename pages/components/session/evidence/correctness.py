@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.records.trial import Comparison, Correctness, Finding, Status, Trial, WorkloadVerdict
-from cutegen_core.views.wording import lowered
+from cutegen_core.records.wording import lowered
 from pages.components.shared import charts, data
 from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
 

@@ -8,8 +8,8 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.trial import Occupancy, Trial
+from cutegen_core.records.wording import dims, lowered
 from cutegen_core.views import Delta
-from cutegen_core.views.wording import dims, lowered
 from pages.components.shared import charts
 from pages.components.shared.texts import Html, heading, heard, note, table
 

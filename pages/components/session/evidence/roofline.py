@@ -8,9 +8,9 @@ import streamlit as st
 
 from cutegen_core.records.performance import BEST, CANDIDATE, Bound, WorkloadPerformance
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import micros
 from cutegen_core.views import SpeedRow, share, suspect
 from cutegen_core.views.speed import COMPULSORY, GRAPH
-from cutegen_core.views.wording import micros
 from pages.components.session.evidence import roofline_chart
 from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import data

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.wording import lowered
 from pages.components.shared import speed_charts
 from pages.components.shared.texts import Html, escape_html, heading, heard, quiet, table, tooltip
 

@@ -6,9 +6,9 @@ import streamlit as st
 
 from cutegen_core.records.performance import Conditions, Speedup, Timing, Word, WorkloadPerformance
 from cutegen_core.records.trial import Stage, StageStatus, Trial
+from cutegen_core.records.wording import NEEDS_GPU, micros, percent, ratio
 from cutegen_core.views import share, strongest, suspect
 from cutegen_core.views.conditions import condition_rows
-from cutegen_core.views.wording import NEEDS_GPU, micros, percent, ratio
 from pages.components.shared import data, marks, speed_charts
 from pages.components.shared.speed_charts import CALLED
 from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
