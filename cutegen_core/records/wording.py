@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from cutegen_core.records.performance import Speedup, Word
+from cutegen_core.records.performance import BEST, CANDIDATE, Speedup, Word
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
 _CLOSE = 1.1
+_CALLED = {CANDIDATE: "this kernel", BEST: "previous best"}
+_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def micros(us: float) -> str:
@@ -29,7 +31,18 @@ def pace(speedup: Speedup) -> str:
 
 def pace_against(speedup: Speedup) -> str:
     """Write a comparison with its baseline: "1.20x faster than eager", or "1.01x, within noise of eager"."""
-    return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {speedup.baseline}"
+    article = "the " if speedup.baseline == BEST else ""
+    return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {article}{called(speedup.baseline)}"
+
+
+def interval(speedup: Speedup) -> str:
+    """Write the 95 % interval of a speedup: "1.118 to 1.127"."""
+    return f"{speedup.low:.3f} to {speedup.high:.3f}"
+
+
+def called(contender: str) -> str:
+    """Name a contender; a baseline keeps its own name."""
+    return _CALLED.get(contender, contender)
 
 
 def _factor(value: float) -> str:
@@ -57,3 +70,16 @@ def counted(number: int, thing: str) -> str:
 def lowered(word: object) -> str:
     """Write a state: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
     return str(word).replace("_", " ").lower()
+
+
+def sized(value: float) -> str:
+    """Write a counter with four digits and the letter of its size: 12_345_678 -> "12.35 M"."""
+    for size, letter in _SIZES:
+        if abs(value) >= 10 * size:
+            return f"{value / size:.4g} {letter}"
+    return f"{value:.4g}"
+
+
+def data_size(count: int) -> str:
+    """Write a number of bytes in MB or GB."""
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
