@@ -33,12 +33,12 @@ from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.wording import counted
 from cutegen_core.wiring import executor_named
 
 

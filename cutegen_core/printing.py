@@ -6,15 +6,23 @@ import json
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from cutegen_core import views
+from cutegen_core.evaluate.evidence import plain_text
+from cutegen_core.evaluate.evidence.verdict import evidence
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
+from cutegen_core.records.evidence import Topic
 from cutegen_core.records.trial import Stage, StageResult, Trial
 from cutegen_core.trajectory.store import Store
+
+_ROWS, _NOTES = 10, 1
+_UNPRINTED = (Topic.RUNS, Topic.OCCUPANCY, Topic.CONDITIONS)
+"""Details that `--json` and the pages show."""
 
 
 class Narrator(SilentWatch):
@@ -31,21 +39,11 @@ class Narrator(SilentWatch):
 
 
 def print_trial(trial: Trial) -> None:
-    print(f"{trial.status}{': ' + trial.message if trial.message else ''}")
-    for diagnostic in trial.diagnostics[:10]:
-        print(f"  line {diagnostic.line}: {diagnostic.severity}: {diagnostic.message} ({diagnostic.tool})")
-    for kernel in trial.resources.kernels if trial.resources else ():
-        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
-        smem = kernel.smem_static_bytes
-        print(f"  {kernel.kernel}: {kernel.registers} registers, {spills} B spilled, {smem} B static shared memory")
-    for timed in trial.performance.workloads if trial.performance else ():
-        own = timed.candidate
-        print(f"  {timed.workload}: {own.median_us:.2f} us (p10 {own.p10_us:.2f}, p90 {own.p90_us:.2f}, n {own.n})")
-        for speedup in timed.speedups:
-            interval = f"{speedup.low:.3f} to {speedup.high:.3f}"
-            print(f"    {speedup.ratio:.3f}x {speedup.baseline} ({interval}): {speedup.word}")
-    if trial.marks:
-        print(f"  {', '.join(trial.marks)}")
+    """Print the verdict and what it rests on."""
+    found = evidence(trial)
+    print(found.headline)
+    sections = (section.clipped(_ROWS, _NOTES) for section in found.sections() if section.topic not in _UNPRINTED)
+    print(textwrap.indent(plain_text.text(sections), "  "))
 
 
 def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.execute.cuda import lock, nvml
 from cutegen_core.execute.nvidia import nvidia_tools, profiling
 from cutegen_core.machine.device import Device
-from cutegen_core.views.wording import counted
+from cutegen_core.records.wording import counted
 
 CPU_ONLY = "outputs are compared on the CPU: kernels are tested on the GPU, but not timed against the reference"
 _WHEELS = (("13.", "cu130"), ("12.8", "cu128"), ("12.9", "cu128"), ("12.6", "cu126"), ("12.7", "cu126"))

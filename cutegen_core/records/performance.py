@@ -12,6 +12,8 @@ from enum import StrEnum
 
 CANDIDATE, BEST, EAGER, COMPILED = "candidate", "best", "eager", "torch.compile"
 """Names of the contenders; a vendor library call has its own name, such as "torch.mm"."""
+GRAPH, COMPULSORY = "graph", "compulsory"
+"""Kinds of bounds: see `Bound.kind`."""
 
 
 class Word(StrEnum):

@@ -1,8 +1,11 @@
 """Read models for the pages and the command line: rows ready to be drawn, computed from the store alone."""
 
+from cutegen_core.evaluate.evidence.proof import MARK_WORDS
+from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, strongest, suspect, untimed_text, why_untimed
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, machine_code
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
+from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.session import (
@@ -22,16 +25,11 @@ from cutegen_core.views.session import (
     unreadable_sessions,
 )
 from cutegen_core.views.speed import (
-    MARK_WORDS,
-    Share,
     SpeedRow,
     compare_speed,
     implied_peaks,
     performance_of,
-    share,
     speed_rows,
-    strongest,
-    suspect,
     timing_of,
 )
 from cutegen_core.views.tree import START, TreeRow, step_tree
@@ -61,6 +59,7 @@ __all__ = [
     "chips",
     "compare",
     "compare_speed",
+    "doubt_text",
     "engine_line",
     "implied_peaks",
     "instruction_mix",
@@ -75,10 +74,13 @@ __all__ = [
     "session_view",
     "share",
     "speed_rows",
+    "step_evidence",
     "step_tree",
     "step_view",
     "strongest",
     "suspect",
     "timing_of",
     "unreadable_sessions",
+    "untimed_text",
+    "why_untimed",
 ]

@@ -9,34 +9,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from cutegen_core.evaluate.evidence.speed import Share, share, strongest
 from cutegen_core.records.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
-from cutegen_core.records.trial import Mark, Status, Trial
+from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.read import trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.costs import Delta
-
-GRAPH, COMPULSORY = "graph", "compulsory"
-MARK_WORDS: Mapping[Mark, str] = {
-    Mark.NOT_TIMED: "not measured: there is no GPU, or the measurement failed",
-    Mark.NOT_SANITIZED: "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
-    Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
-    Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
-    Mark.CONFIRM: "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
-}
-"""What each mark of a trial means, for the person."""
-
-
-class Share(NamedTuple):
-    """The share of a bound that a time reaches; `fraction` is above 1 if the time beats it."""
-
-    bound: Bound
-    fraction: float
-
-    @property
-    def words(self) -> str:
-        """ "78 % of the memory bound"."""
-        return f"{100 * self.fraction:.0f} % of the {self.bound.by} bound"
 
 
 class SpeedRow(NamedTuple):
@@ -58,28 +37,6 @@ class SpeedRow(NamedTuple):
     share: Share | None
     bound_us: float | None
     baseline_us: float | None
-
-
-def strongest(workload: WorkloadPerformance) -> Speedup | None:
-    """Return the comparison with the fastest baseline: the smallest ratio. The session's own best is no baseline."""
-    return min((s for s in workload.speedups if s.baseline != BEST), key=lambda s: s.ratio, default=None)
-
-
-def share(workload: WorkloadPerformance, us: float | None = None) -> Share | None:
-    """Return the share of the bound to display: the graph's, or the compulsory one if nothing else was counted.
-
-    Args:
-        us: another time than the candidate's median.
-    """
-    bound = workload.bound(GRAPH) or workload.bound(COMPULSORY)
-    took = us or workload.candidate.median_us
-    return Share(bound, bound.us / took) if bound and took else None
-
-
-def suspect(trial: Trial, workload: WorkloadPerformance) -> Bound | None:
-    """Return the compulsory bound that makes this workload's time SUSPECT, None if the time is believed."""
-    bound = workload.bound(COMPULSORY) if trial.status is Status.SUSPECT else None
-    return bound if bound and workload.candidate.median_us < bound.us else None
 
 
 def implied_peaks(bounds: tuple[Bound, ...]) -> Mapping[str, float]:

@@ -1,66 +1,13 @@
-"""Numbers, sizes, states and shared phrases as the pages, the slides and the reports write them."""
+"""Phrases that several pages share."""
 
 from __future__ import annotations
 
-from cutegen_core.records.performance import Speedup, Word
+from cutegen_core.records.wording import counted
 
-NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
 SANDBOXED = "without network access or keys"
 KEEP_MINE, USE_OTHER = "Keep my version", "Use the other version"
 ERROR_MULTIPLE = "× reference's error"
 """The heading over `error_multiple` of a tolerance."""
-_CLOSE = 1.1
-
-
-def micros(us: float) -> str:
-    """Write a time with four digits, in µs or ms."""
-    return f"{us / 1000:.4g} ms" if us >= 1000 else f"{us:.4g} µs"
-
-
-def ratio(value: float) -> str:
-    """Write a speedup: 0.0256 -> "0.026x", 1.124 -> "1.12x", 45.79 -> "45.8x"."""
-    return f"{value:.2g}x" if value < 0.1 else f"{value:.2f}x" if value < 10 else f"{value:.1f}x"
-
-
-def pace(speedup: Speedup) -> str:
-    """Write a comparison: "1.20x faster", "1.92x slower", or "1.01x, within noise"."""
-    if speedup.word is Word.SAME:
-        return f"{_factor(speedup.ratio)}, within noise"
-    if speedup.word is Word.FASTER:
-        return f"{_factor(speedup.ratio)} faster"
-    return f"{_factor(1 / speedup.ratio)} slower"
-
-
-def pace_against(speedup: Speedup) -> str:
-    """Write a comparison with its baseline: "1.20x faster than eager", or "1.01x, within noise of eager"."""
-    return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {speedup.baseline}"
-
-
-def _factor(value: float) -> str:
-    """Write a factor; one near 1 gets three decimals, so that 1.004 does not read as no change."""
-    return f"{value:.3f}x" if 1 / _CLOSE < value < _CLOSE else ratio(value)
-
-
-def percent(fraction: float) -> str:
-    """Write a small relative number, such as a noise: 0.006 -> "0.6 %"."""
-    return f"{100 * fraction:.2g} %"
-
-
-def dims(extents: tuple[int, ...]) -> str:
-    """Write a grid or a block, without trailing ones."""
-    while len(extents) > 1 and extents[-1] == 1:
-        extents = extents[:-1]
-    return " x ".join(map(str, extents))
-
-
-def counted(number: int, thing: str) -> str:
-    """Write a count: "1 step", "2 steps"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def lowered(word: object) -> str:
-    """Write a state: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
-    return str(word).replace("_", " ").lower()
 
 
 def no_step(session: str, wanted: object, steps: int) -> str:

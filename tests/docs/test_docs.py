@@ -5,6 +5,7 @@ import re
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.evaluate.sweep import MAX_COMBINATIONS
 from cutegen_core.execute.compiler import compile_server
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -25,7 +26,6 @@ from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.performance import Word
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Signature, TensorRole, TensorSpec, Values, WorkloadRole
 from cutegen_core.records.trial import Stage, Status
-from cutegen_core.views.speed import MARK_WORDS
 from tests.places import ROOT
 
 DOCS = ROOT / "docs"

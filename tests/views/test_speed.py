@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import views
+from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.records import as_json
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.event import Decided, Studied
-from cutegen_core.records.performance import BEST, Metric
+from cutegen_core.records.performance import BEST, COMPULSORY, Metric
 from cutegen_core.records.trial import Mark
 from cutegen_core.share.exports.html import document
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.speed import COMPULSORY, MARK_WORDS
 from tests.pages.gpu_stories import SASS, gpu_story, measured, profile, suspect, timed
 from tests.pages.stories import KERNEL, softmax_story
 

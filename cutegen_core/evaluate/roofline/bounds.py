@@ -17,10 +17,9 @@ from collections.abc import Mapping
 
 from cutegen_core.evaluate.roofline.work import PLAIN, STATED, Work, compulsory_work, graph_work, stated
 from cutegen_core.records.graph import Graph, InputFacts
-from cutegen_core.records.performance import BEST, CANDIDATE, Bound, Peaks, WorkloadPerformance
+from cutegen_core.records.performance import BEST, CANDIDATE, COMPULSORY, GRAPH, Bound, Peaks, WorkloadPerformance
 from cutegen_core.records.problem import Signature
 
-GRAPH, COMPULSORY = "graph", "compulsory"
 MARGIN = 0.95
 """A time below this share of the compulsory one is SUSPECT; clocks and peaks are accurate to a few per cent."""
 CONFIRM_BEYOND = 5.0

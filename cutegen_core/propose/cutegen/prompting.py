@@ -87,8 +87,7 @@ def _profile(request: ProposalRequest) -> str:
 
 def _timing(request: ProposalRequest) -> str:
     """How fast the base is, "" where nothing was timed."""
-    performance = request.base_trial.performance if request.base_trial else None
-    return profile_notes.timing_text(performance) if performance else ""
+    return profile_notes.timing_text(request.base_trial) if request.base_trial else ""
 
 
 def _failure(request: ProposalRequest) -> dict[str, str]:

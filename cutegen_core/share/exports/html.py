@@ -15,16 +15,15 @@ from typing import Any
 from markupsafe import Markup
 
 from cutegen_core import __version__
-from cutegen_core.records.trial import Comparison, Trial, WorkloadVerdict
 from cutegen_core.share import slides
-from cutegen_core.share.exports import report_speed
 from cutegen_core.share.slides import Deck, Stop, svg
 from cutegen_core.share.slides.drawing import TEMPLATES, render
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views import CallView, profile_view, session_view, step_view
+from cutegen_core.views import CallView, session_view, step_evidence, step_view
 
 _LOG_CHARACTERS = 20_000
-_FINDINGS = 20
+_ROWS, _NOTES = 20, 6
+"""Rows of each table of evidence, and notes of each row."""
 _PAGE_STYLE = (TEMPLATES / "document.css").read_text(encoding="utf-8")
 _SCRIPT = (TEMPLATES / "document.js").read_text(encoding="utf-8")
 
@@ -59,18 +58,16 @@ def _section(store: Store, deck: Deck, stop: Stop) -> dict[str, Any]:
 
 
 def _details(store: Store, deck: Deck, number: int) -> dict[str, Any]:
-    """What does not fit on the slide of a step."""
-    view = step_view(store, deck.view.id, number)
-    trial = view.trial
+    """Collect what does not fit on the slide of a step."""
+    shown = step_view(store, deck.view.id, number)
+    trial, found = shown.trial, step_evidence(store, deck.view.state, shown)
     return {
-        "step": view.step,
-        "calls": [_call(call) for call in view.calls],
+        "step": shown.step,
+        "calls": [_call(call) for call in shown.calls],
         "trial": trial,
         "log": trial.log[:_LOG_CHARACTERS] if trial else "",
         "cut": bool(trial and len(trial.log) > _LOG_CHARACTERS),
-        "evidence": _evidence(trial),
-        "speeds": report_speed.speeds(trial),
-        "profiled": report_speed.profiled(profile_view(store, deck.view.state, view.step).profile),
+        "sections": [section.clipped(_ROWS, _NOTES) for section in found.sections()] if found else [],
     }
 
 
@@ -79,32 +76,6 @@ def _call(call: CallView) -> dict[str, Any]:
     tokens = f"{answer.prompt_tokens} + {answer.completion_tokens} tokens" if answer and answer.prompt_tokens else ""
     words = [str(call.role), call.model, tokens, answer.error if answer else "the answer was lost"]
     return {"title": ", ".join(w for w in words if w), "prompt": call.prompt, "reply": call.reply or ""}
-
-
-def _evidence(trial: Trial | None) -> list[str]:
-    """What the failing run saw, one line each."""
-    failure = trial.correctness.first_failure if trial and trial.correctness else None
-    if failure is None:
-        return []
-    return [_run(failure), *(_comparison(c) for c in failure.comparisons if c.wrong), *_findings(failure)]
-
-
-def _run(verdict: WorkloadVerdict) -> str:
-    order = f", thread order {verdict.order}" if verdict.order else ""
-    return f"workload {verdict.workload} ({verdict.mode}), seed {verdict.seed}{order}: {verdict.message}"
-
-
-def _comparison(comparison: Comparison) -> str:
-    first = "; ".join(f"{m.index}: got {m.got:.6g}, want {m.want:.6g}" for m in comparison.first[:5])
-    pattern = f" {comparison.pattern}." if comparison.pattern else ""
-    return (
-        f"{comparison.output} {comparison.shape}: {comparison.wrong} of {comparison.total} elements wrong, "
-        f"largest error {comparison.max_abs_error:.3g}.{pattern} {first}"
-    )
-
-
-def _findings(verdict: WorkloadVerdict) -> list[str]:
-    return [f"{f.kind}: {f.message}{f' (line {f.line})' if f.line else ''}" for f in verdict.findings[:_FINDINGS]]
 
 
 def _policy(style: str, script: str) -> str:

@@ -6,7 +6,7 @@
 """
 
 from cutegen_core.share.slides.deck import RESULT, START, Deck, Stop, deck
-from cutegen_core.share.slides.drawing import STYLE, Pane, draw
+from cutegen_core.share.slides.drawing import STYLE, SlidePane, draw
 from cutegen_core.share.slides.slides import slide
 
-__all__ = ["RESULT", "START", "STYLE", "Deck", "Pane", "Stop", "deck", "draw", "slide"]
+__all__ = ["RESULT", "START", "STYLE", "Deck", "SlidePane", "Stop", "deck", "draw", "slide"]

@@ -11,19 +11,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.performance import BEST, CANDIDATE, WorkloadPerformance
+from cutegen_core.records.performance import CANDIDATE, WorkloadPerformance
 from cutegen_core.records.trial import Comparison, Status
+from cutegen_core.records.wording import called, lowered, micros, pace
 from cutegen_core.share.slides import svg
 from cutegen_core.share.slides.svg import Picture
 from cutegen_core.views import SpeedRow, StepRow
-from cutegen_core.views.wording import lowered, micros, ratio
 
 LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""
 _WIDTH, _HEIGHT = 520, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 226
 _MOST_TICKS, _MANY_DECADES, _MANY_POINTS = 14, 4, 24
-_NAMES = {CANDIDATE: "this kernel", BEST: "best before"}
 
 
 class _Point(NamedTuple):
@@ -178,12 +177,12 @@ def contenders(workload: WorkloadPerformance, *, believed: bool) -> Picture:
     for row, timing in enumerate(workload.timings):
         y = 6 + row * row_height
         own = timing.contender == CANDIDATE
-        name = _NAMES.get(timing.contender, timing.contender)
+        name = called(timing.contender)
         low, middle, high = (
             left + (right - left) * us / longest for us in (timing.p10_us, timing.median_us, timing.p90_us)
         )
         speedup = workload.speedup(timing.contender) if believed else None
-        words = f"{ratio(speedup.ratio)} {speedup.word}" if speedup else ""
+        words = pace(speedup) if speedup else ""
         body += [
             svg.text(left - 8, y + 14, name, "ch-own" if own else "ch-name", "end"),
             svg.rect(left, y, middle - left, 19, "ch-bar-own" if own else "ch-bar"),

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 from markupsafe import Markup
 
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import counted
 from cutegen_core.views.code_text import diff, highlight
 from cutegen_core.views.code_text.highlight import Language, Piece
-from cutegen_core.views.wording import counted
 
 Says = Mapping[int, tuple[str, ...]]
 """What the compiler and the checker say of a line, by its 1-based number."""
 CONTEXTS = (12, 9, 6, 4, 2)
-"""Equal lines around a change: as many as leave it in large type."""
+"""Unchanged lines around a change: as many as leave it in large type."""
 LARGE_ROWS, MOST_ROWS = 28, 36
 _FITS = (("huge", 72, 22), ("large", 86, 28), ("middle", 102, 36))
 """Type, characters in a row and rows that fit into the picture; what fits nowhere is set small and scrolls."""
@@ -102,7 +102,7 @@ def _drawn(rows: Sequence[diff.Row], before: str, after: str, says: Says, anew: 
                       for row in run if row.left is not None]  # fmt: skip
         for row in run:
             if row.kind == "gap":
-                found.append(CodeRow("gap", None, f"⋯ {counted(row.hidden, 'equal line')}"))
+                found.append(CodeRow("gap", None, f"⋯ {counted(row.hidden, 'unchanged line')}"))
             elif row.right is not None:
                 words = () if anew else row.words.new
                 found += _line(row.right, _at(new, row.right), words, is_changed, says)

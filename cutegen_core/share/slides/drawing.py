@@ -13,7 +13,7 @@ from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.share.slides import svg
 from cutegen_core.share.slides.slides import OpeningSlide, ResultSlide, Slide, StepSlide
 
-Pane = Literal["change", "kernel", "speed"]
+SlidePane = Literal["change", "kernel", "speed"]
 """What is drawn large."""
 
 
@@ -33,7 +33,7 @@ STYLE = (TEMPLATES / "slides.css").read_text(encoding="utf-8")
 """The look of the slides; a document with inline pictures also needs `svg.STYLE`."""
 
 
-def draw(slide: Slide, *, pane: Pane | None, pictures: Literal["inline", "image"]) -> Markup:
+def draw(slide: Slide, *, pane: SlidePane | None, pictures: Literal["inline", "image"]) -> Markup:
     """HTML of one slide.
 
     Args:

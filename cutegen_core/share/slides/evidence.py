@@ -1,4 +1,4 @@
-"""The one piece of evidence of a step that mattered: of a failed one the finding, of a passed one profile or cost."""
+"""Choose the piece of a step's evidence that a slide has room for: the cause of a failure, else profile or cost."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from cutegen_core.records.evidence import Evidence, Remark, Section, Tone, Topic
 from cutegen_core.records.performance import Profile
-from cutegen_core.records.trial import Comparison, Diagnostic, Finding, Resources, Trial, WorkloadVerdict
+from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import lowered
 from cutegen_core.share.slides import charts
 from cutegen_core.share.slides.code import one_line
 from cutegen_core.share.slides.svg import Picture
-from cutegen_core.views.wording import counted, lowered
 
 _TOLD_METRICS = ("DRAM throughput", "SM throughput", "achieved occupancy")
 
 
-class Evidence(NamedTuple):
-    """One finding.
+class KeyEvidence(NamedTuple):
+    """What a slide shows of the evidence.
 
     Attributes:
         kind: "failed" or "passed".
-        code: the line of the kernel it is about.
+        code: the line of the kernel that it is about.
     """
 
     kind: str
@@ -31,93 +32,72 @@ class Evidence(NamedTuple):
     picture: Picture | None = None
 
 
-def evidence(trial: Trial | None, source: str, profile: Profile | None, before: Resources | None) -> Evidence | None:
-    """What one would show of a trial if one could show one thing only; None before there is a trial.
+def key_evidence(
+    found: Evidence | None, trial: Trial | None, profile: Profile | None, source: str
+) -> KeyEvidence | None:
+    """Return what one would show of a trial that can show one thing only; None before there is a trial.
 
     Args:
         profile: of this kernel, asked for or taken in the trial.
-        before: what the kernel this one was made from costs.
     """
-    if trial is None:
+    if found is None or trial is None:
         return None
     if not trial.passed:
-        return _of_failure(trial, source)
+        return _of_failure(found, trial, source)
     if profile is not None and profile.kernels:
-        return _of_profile(profile, source)
-    return _of_cost(trial.resources, before) if trial.resources else None
+        return _of_profile(found, profile, source)
+    return _of_cost(found, trial)
 
 
-# ---- why it failed
+def _of_failure(found: Evidence, trial: Trial, source: str) -> KeyEvidence:
+    """Show the most telling section: its first remark as the title, then what adds to it, then the run."""
+    section = next((s for s in found.cause if s.topic is not Topic.RUN), None)
+    run = tuple(s.remarks[0].text for s in found.cause if s.topic is Topic.RUN)
+    if section is None:
+        return KeyEvidence("failed", found.message or lowered(found.status), run)
+    first = next((r for r in section.remarks if r.tone is Tone.BAD and section.topic is Topic.DIAGNOSTICS),
+                 section.remarks[0])  # fmt: skip
+    picture = _where_wrong(trial) if section.topic is Topic.OUTPUT else None
+    lines = (*_more(section, first), *run)
+    return KeyEvidence("failed", first.text, lines, one_line(source, first.at), picture)
 
 
-def _of_failure(trial: Trial, source: str) -> Evidence:
+def _more(section: Section, first: Remark) -> tuple[str, ...]:
+    """Return the next sentence and the first row; where the title is a row, how many more rows there are."""
+    if first.cells:
+        others = len(section.rows) - 1
+        return (f"and {others} more",) if others else ()
+    sentences = [remark.text for remark in section.sentences if remark is not first]
+    return (*sentences[:1], *(row.text for row in section.rows[:1]))
+
+
+def _where_wrong(trial: Trial) -> Picture | None:
     failed = trial.correctness.first_failure if trial.correctness else None
-    if failed and failed.findings:
-        return _of_finding(failed, failed.findings[0], source)
     wrong = next((c for c in failed.comparisons if c.wrong), None) if failed else None
-    if failed and wrong:
-        return _of_wrong(failed, wrong)
-    errors = [d for d in trial.diagnostics if d.severity == "error"] or list(trial.diagnostics)
-    if errors:
-        return _of_diagnostic(errors[0], len(errors), source)
-    return Evidence("failed", trial.message or lowered(trial.status))
+    return charts.wrong_where(wrong) if wrong else None
 
 
-def _of_finding(run: WorkloadVerdict, finding: Finding, source: str) -> Evidence:
-    where = [
-        f"line {finding.line}" if finding.line else "",
-        finding.variable and f"on {finding.variable}",
-    ]
-    who = [f"{name} {at}" for name, at in (("block", finding.block), ("thread", finding.thread)) if at]
-    lines = (", ".join(filter(None, where)), ", ".join(who), _run(run))
-    return Evidence("failed", f"{lowered(finding.kind)}: {finding.message}", tuple(filter(None, lines)),
-                    one_line(source, finding.line))  # fmt: skip
+def _of_profile(found: Evidence, profile: Profile, source: str) -> KeyEvidence:
+    """Show the launch that takes longest: a few metrics and its hottest line."""
+    durations = [metric.value if (metric := k.metric("duration")) else 0.0 for k in profile.kernels]
+    section = found.sections(Topic.PROFILE)[durations.index(max(durations))]
+    told = [s.text for name in _TOLD_METRICS for s in section.sentences if s.text.startswith(f"{name} ")]
+    title = f"Profile: {', '.join(told)}"
+    if not section.rows:
+        return KeyEvidence("passed", title, (profile.tool,))
+    hottest = section.rows[0]
+    return KeyEvidence("passed", title, (hottest.text,), one_line(source, hottest.at))
 
 
-def _of_wrong(run: WorkloadVerdict, wrong: Comparison) -> Evidence:
-    first = wrong.first[0] if wrong.first else None
-    where = f"first at {list(first.index)}: got {first.got:.6g}, want {first.want:.6g}" if first else ""
-    count = f"{wrong.wrong:,} of {wrong.total:,} elements of {wrong.output} are wrong"
-    title = f"{wrong.pattern}" if wrong.pattern else count
-    lines = (count if wrong.pattern else "", where, _run(run))
-    return Evidence("failed", title, tuple(filter(None, lines)), None, charts.wrong_where(wrong))
-
-
-def _of_diagnostic(found: Diagnostic, count: int, source: str) -> Evidence:
-    place = f"line {found.line}, said by {found.tool}" if found.line else f"said by {found.tool}"
-    more = f"and {counted(count - 1, 'more message')}" if count > 1 else ""
-    return Evidence("failed", found.message, tuple(filter(None, (place, more))), one_line(source, found.line))
-
-
-def _run(run: WorkloadVerdict) -> str:
-    order = f", thread order {run.order}" if run.order else ""
-    return f"workload {run.workload}, {run.mode}, seed {run.seed}{order}"
-
-
-# ---- what it costs
-
-
-def _of_profile(profile: Profile, source: str) -> Evidence:
-    kernel = max(profile.kernels, key=lambda k: m.value if (m := k.metric("duration")) else 0.0)
-    told = [f"{name} {m.value:.0f} {m.unit}" for name in _TOLD_METRICS if (m := kernel.metric(name))]
-    total = sum(line.samples for line in kernel.lines)
-    hottest = max(kernel.lines, key=lambda line: line.samples, default=None)
-    if hottest is None or not total:
-        return Evidence("passed", f"Profile: {', '.join(told)}", (profile.tool,))
-    waits = f", waiting for {hottest.stall}" if hottest.stall else ""
-    hot = f"line {hottest.line} holds {100 * hottest.samples / total:.0f} % of the samples{waits}"
-    return Evidence("passed", f"Profile: {', '.join(told)}", (hot,), one_line(source, hottest.line))
-
-
-def _of_cost(resources: Resources, before: Resources | None) -> Evidence:
-    registers = max((k.registers for k in resources.kernels), default=0)
-    was = max((k.registers for k in before.kernels), default=0) if before else 0
-    words = f"{registers} registers a thread{f' (was {was})' if was and was != registers else ''}"
-    spills = f"{resources.spill_bytes} B spilled" if resources.spill_bytes else "nothing spilled"
-    rows = [row for row in resources.occupancy if row.waves] or list(resources.occupancy)
-    largest = max(rows, key=lambda row: row.waves, default=None)
-    if largest is None:
-        return Evidence("passed", f"{words}, {spills}", (resources.arch,))
-    launch = f"{counted(largest.smem_bytes, 'byte')} of shared memory a block, {largest.waves:.2g} waves"
-    occupancy = f"occupancy {100 * largest.occupancy:.0f} %, limited by {largest.limiter}"
-    return Evidence("passed", f"{words}, {spills}", (occupancy, f"{launch} ({largest.workload})"))
+def _of_cost(found: Evidence, trial: Trial) -> KeyEvidence | None:
+    """Show the kernel with the most registers, and the launch with the most waves."""
+    resources = trial.resources
+    if resources is None or not resources.kernels:
+        return None
+    registers = [kernel.registers for kernel in resources.kernels]
+    kernel = found.sections(Topic.RESOURCES)[0].rows[registers.index(max(registers))]
+    if not resources.occupancy:
+        return KeyEvidence("passed", kernel.text, (resources.arch,))
+    waves = [row.waves for row in resources.occupancy]
+    launch = found.sections(Topic.OCCUPANCY)[0].rows[waves.index(max(waves))]
+    return KeyEvidence("passed", kernel.text, (launch.text,))

@@ -6,21 +6,21 @@ import time
 from typing import NamedTuple
 
 from cutegen_core import views
+from cutegen_core.evaluate.evidence import speed
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.performance import BEST, WorkloadPerformance
+from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import NEEDS_GPU, counted, interval, lowered, micros, pace, pace_against, ratio
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
 from cutegen_core.share.slides.deck import START, Deck, Stop
-from cutegen_core.share.slides.evidence import Evidence, evidence
+from cutegen_core.share.slides.evidence import KeyEvidence, key_evidence
 from cutegen_core.share.slides.step_words import author, became
 from cutegen_core.share.slides.svg import Picture
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.conditions import condition_rows
-from cutegen_core.views.wording import counted, lowered, micros, percent, ratio
 
 
 class Fact(NamedTuple):
@@ -30,27 +30,27 @@ class Fact(NamedTuple):
     text: str
 
 
-class Beside(NamedTuple):
-    """One comparison, with its word and its interval: "1.12x", "FASTER", "than torch.compile", "95 % interval ..."."""
+class SpeedComparison(NamedTuple):
+    """One comparison: "1.12x faster", "than torch.compile", "speedup 1.122x, 95 % interval ...", and its word."""
 
-    ratio: str
-    word: str
+    pace: str
     against: str
     interval: str
+    word: Word
 
 
-class Measured(NamedTuple):
+class MeasuredSpeed(NamedTuple):
     """How fast a kernel is.
 
     Attributes:
-        took: "" where nothing was timed; then `note` says why.
+        took: "" where nothing was measured; then `note` says why.
         doubt: why the time is no result, "" where it is believed.
         share: of the bound, "" where nothing was counted.
     """
 
     took: str
     note: str
-    beside: tuple[Beside, ...] = ()
+    comparisons: tuple[SpeedComparison, ...] = ()
     share: str = ""
     doubt: str = ""
     bars: Picture | None = None
@@ -79,8 +79,8 @@ class StepSlide(NamedTuple):
     message: str
     change: Code | None
     kernel: Code | None
-    measured: Measured
-    evidence: Evidence | None
+    measured: MeasuredSpeed
+    evidence: KeyEvidence | None
     said: tuple[Fact, ...]
     progress: Picture | None
 
@@ -91,7 +91,7 @@ class ResultSlide(NamedTuple):
     stop: Stop
     title: str
     subtitle: str
-    measured: Measured
+    measured: MeasuredSpeed
     beside_first: str
     proof: tuple[str, ...]
     kernel: Code | None
@@ -114,14 +114,16 @@ def slide(store: Store, deck: Deck, stop: Stop) -> Slide:
 def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
     state, problem = deck.view.state, deck.view.problem
     settings = state.settings
-    where = "on a GPU" if settings.executor == "gpu" else "on the CPU emulator, which proves kernels and times nothing"
+    where = (
+        "on a GPU" if settings.executor == "gpu" else "on the CPU emulator, which tests kernels but cannot time them"
+    )
     proposer = f"{settings.answered_by}: {settings.model}" if settings.model else settings.answered_by
     with_kernel = sum(1 for s in deck.stops if s.number)
     facts = [
         Fact("runs", f"{where}{f': {settings.device_name}' if settings.device_name else ''}"),
         Fact("compiled for", settings.arch),
         Fact("proposed by", proposer),
-        Fact("right means", _tolerance(problem)),
+        Fact("tolerance", _tolerance(problem)),
         Fact("workloads", ", ".join(w.name for w in problem.workloads)),
         Fact("steps", _steps(len(state.steps), with_kernel)),
         Fact("begun", time.strftime("%d %b %Y, %H:%M UTC", time.gmtime(state.created_at))),
@@ -151,9 +153,9 @@ def _conditions(store: Store, state: State) -> list[Fact]:
     """Under which circumstances the first timed step was measured."""
     measured = (views.performance_of(store, step) for step in state.steps)
     workload = next((p.first for p in measured if p and p.first), None)
-    names = {"SM clock": "clocks", "between samples": "between samples", "other programs on the GPU": "other programs"}
-    rows = condition_rows(workload.conditions) if workload else ()
-    return [Fact(names[row.name], row.text) for row in rows if row.name in names]
+    rows = speed.condition_remarks(workload.conditions) if workload else ()
+    shown = {"SM clock": "clocks", "between samples": "between samples", "other programs on the GPU": "other programs"}
+    return [Fact(shown[name], text) for name, text in (row.cells for row in rows) if name in shown]
 
 
 # ---- a step
@@ -163,7 +165,6 @@ def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepS
     step, trial, state = shown.step, shown.trial, view.state
     says = code.said_of_lines(trial)
     profile = views.profile_view(store, state, step).profile
-    before = views.base_trial(store, state, step)
     return StepSlide(
         stop,
         step.idea or step.instruction or ("no idea was written down" if step.outcome else "being proposed"),
@@ -173,7 +174,7 @@ def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepS
         _change(state, shown, says),
         code.whole(shown.source, "The whole kernel", says=says) if shown.source else None,
         measured(trial, state),
-        evidence(trial, shown.source, profile, before.resources if before else None),
+        key_evidence(views.step_evidence(store, state, shown), trial, profile, shown.source),
         _said(step),
         charts.progress(view.steps, views.speed_rows(store, state), stop.number),
     )
@@ -204,30 +205,34 @@ def _said(step: Step) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def measured(trial: Trial | None, state: State) -> Measured:
-    """The time on the first workload with what it rests on; without one, why there is none."""
+def measured(trial: Trial | None, state: State) -> MeasuredSpeed:
+    """Describe the time on the first workload; without one, say why there is none."""
     workload = trial.performance.first if trial and trial.performance else None
     if trial is None or workload is None:
-        emulated = "not timed: the emulator proves kernels, timing needs a GPU"
-        return Measured("", emulated if state.settings.executor != "gpu" else "not timed" if trial else "")
-    impossible = views.suspect(trial, workload)
-    doubt = f"no result: the work takes {micros(impossible.us)} at the least" if impossible else ""
-    reached = views.share(workload)
-    noise = f"A/A noise ±{percent(workload.aa_noise)}, {workload.candidate.n} samples, workload {workload.workload}"
-    return Measured(
-        micros(workload.candidate.median_us), noise, () if doubt else _beside(workload),
-        reached.words if reached and not doubt else "", doubt, charts.contenders(workload, believed=not doubt),
+        return MeasuredSpeed("", _unmeasured(trial, state))
+    doubt = speed.doubt_text(trial, workload)
+    took = micros(workload.candidate.median_us)
+    note = f"{speed.took_text(workload).removeprefix(took).lstrip(', ')}, workload {workload.workload}"
+    return MeasuredSpeed(
+        took, note, () if doubt else _comparisons(workload), "" if doubt else speed.reached_text(workload), doubt,
+        charts.contenders(workload, believed=not doubt),
     )  # fmt: skip
 
 
-def _beside(workload: WorkloadPerformance) -> tuple[Beside, ...]:
-    """The strongest baseline, and the best kernel of that moment."""
-    strongest, best = views.strongest(workload), workload.speedup(BEST)
-    named = [(s, name) for s, name in ((strongest, strongest and strongest.baseline), (best, "the best before")) if s]
+def _unmeasured(trial: Trial | None, state: State) -> str:
+    emulated = state.settings.executor != "gpu"
+    if trial is None:
+        return f"not measured (timing {NEEDS_GPU})" if emulated else ""
+    return speed.untimed_text(trial) if emulated or trial.passed else "not measured"
+
+
+def _comparisons(workload: WorkloadPerformance) -> tuple[SpeedComparison, ...]:
+    """Compare with the strongest baseline, and with the best kernel of that moment."""
+    found = [s for s in (speed.strongest(workload), workload.speedup(BEST)) if s]
     return tuple(
-        Beside(ratio(s.ratio), s.word, f"{'as' if s.word == 'SAME' else 'than'} {name}",
-               f"95 % interval {s.low:.4g} to {s.high:.4g}")
-        for s, name in named
+        SpeedComparison(pace(s), pace_against(s).removeprefix(pace(s)).strip(),
+                        f"95 % interval of the speedup {interval(s)}", s.word)
+        for s in found
     )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome, SessionSettings
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory.state import Step
-from cutegen_core.views.wording import lowered
 
 
 def mark(step: Step) -> str:

@@ -8,9 +8,9 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import micros
 from cutegen_core.views import Delta
 from cutegen_core.views.code_text import diff
-from cutegen_core.views.wording import micros
 from pages.components.compare_present import versus
 from pages.components.compare_present.sides import Side
 from pages.components.session.evidence.resources import change, number

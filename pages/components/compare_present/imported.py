@@ -15,10 +15,10 @@ from cutegen_core import views
 from cutegen_core.records.errors import CutegenError, UsageError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
-from cutegen_core.views.wording import counted
 from pages.components import ASSETS
 from pages.components.access import access
 from pages.components.problems.listing import place_of

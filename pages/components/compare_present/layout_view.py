@@ -11,8 +11,8 @@ import streamlit as st
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.machine import device
 from cutegen_core.records.errors import UsageError
+from cutegen_core.records.wording import counted
 from cutegen_core.views.layouts import LayoutTable, Partition, Pattern, Picture, bank, conflicts, evaluate
-from cutegen_core.views.wording import counted
 from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden
 
 MOST_ROWS, MOST_COLS = 64, 64

@@ -10,16 +10,16 @@ from typing import get_args
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records.wording import lowered
 from cutegen_core.share import slides
-from cutegen_core.share.slides import Deck, Pane, Stop
+from cutegen_core.share.slides import Deck, SlidePane, Stop
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionRow, SessionView
-from cutegen_core.views.wording import lowered
 from pages.components.session.session_list import facts
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import escape_html, plain_label
 
-PANES: tuple[Pane, ...] = get_args(Pane)
+PANES: tuple[SlidePane, ...] = get_args(SlidePane)
 INTERVALS_S = (3, 5, 8, 12, 20)
 USUAL_INTERVAL_S = 8
 TICK_S = 0.5
@@ -40,7 +40,7 @@ def _style() -> None:
     st.html(Path(__file__).with_name("present.css"))
 
 
-def render_slide(store: Store, deck: Deck, stop: Stop, pane: Pane) -> None:
+def render_slide(store: Store, deck: Deck, stop: Stop, pane: SlidePane) -> None:
     """Draw one stop at the size of the window."""
     _style()
     st.html(f"<style>{slides.STYLE}</style>")
@@ -88,7 +88,7 @@ def _move(deck: Deck, by: int) -> None:
 # ---- below the slide
 
 
-def render_controls(deck: Deck, at: int, pane: Pane) -> None:
+def render_controls(deck: Deck, at: int, pane: SlidePane) -> None:
     """Draw a button for every shortcut, the stops, and the link back to the session."""
     with st.bottom:
         keys, stops, panes, rest = st.columns([5.3, 7.6, 3.1, 2.1], vertical_alignment="center", gap="small")

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records.wording import lowered, micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepRow, StepView
-from cutegen_core.views.wording import lowered, micros
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import note, quiet, show_hidden
 

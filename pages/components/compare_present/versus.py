@@ -9,10 +9,9 @@ import streamlit as st
 
 from cutegen_core.records.performance import Speedup, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status, Trial
-from cutegen_core.views import compare_speed
-from cutegen_core.views.wording import pace, percent
+from cutegen_core.records.wording import pace, percent
+from cutegen_core.views import compare_speed, why_untimed
 from pages.components.session.evidence.resources import deltas
-from pages.components.session.evidence.untimed import why_untimed
 from pages.components.shared import speed_charts
 from pages.components.shared.texts import Html, escape_html, heard, quiet
 
@@ -82,7 +81,7 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
 
 def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:
     """Say why neither was timed."""
-    one, other = why_untimed(a), why_untimed(b)
+    one, other = (why_untimed(trial) if trial else "not tried yet" for trial in (a, b))
     why = one if one == other else f"{names[0]}: {one}; {names[1]}: {other}"
     return f"Neither was timed: {why}."
 

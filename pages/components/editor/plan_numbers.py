@@ -12,9 +12,9 @@ from cutegen_core.machine import device
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Occupancy, Trial
+from cutegen_core.records.wording import dims
 from cutegen_core.views import SessionView
 from cutegen_core.views.plan_preview import PlannedLaunch, PlannedWorkload, preview
-from cutegen_core.views.wording import dims
 from pages.components.editor.shapes import shapes
 from pages.components.shared.texts import Html, escape_html, heading, quiet, table
 

@@ -10,7 +10,7 @@ import streamlit as st
 from cutegen_core.problems import library, saved
 from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.errors import ProblemError, UsageError
-from cutegen_core.views.wording import counted
+from cutegen_core.records.wording import counted
 from pages.components.access import access
 
 

@@ -19,7 +19,7 @@ from cutegen_core.problems.lint import linting
 from cutegen_core.problems.lint.rules import NO_FINDINGS, LintFinding, Severity
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload
-from cutegen_core.views.wording import counted
+from cutegen_core.records.wording import counted
 from pages.components.access import access
 from pages.components.shared import ui_state
 from pages.components.shared.texts import chip, escape_html, heading, note, plain_label, quiet

@@ -8,9 +8,9 @@ import streamlit as st
 
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.wording import lowered
 from pages.components.shared import ui_state
 from pages.components.shared.texts import Html, escape_html, heading, note, quiet, table, tooltip
 

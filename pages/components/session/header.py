@@ -7,9 +7,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.wording import lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
-from cutegen_core.views.wording import lowered, micros, pace, percent, ratio
 from pages.components.session.export_menu import render_export
 from pages.components.session.keys import render_keys
 from pages.components.shared import ui_state

@@ -14,9 +14,9 @@ from cutegen_core.kernel import hunks
 from cutegen_core.kernel.hunks import Hunk
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.event import SessionState
+from cutegen_core.records.wording import counted
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.wording import counted
 from pages.components.session import ablation
 from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.texts import quiet

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from cutegen_core.records.wording import counted, lowered
 from cutegen_core.views import SessionRow
-from cutegen_core.views.wording import counted, lowered
 from pages.components.shared import places
 from pages.components.shared.texts import plain_label, quiet, when
 

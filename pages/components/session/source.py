@@ -10,9 +10,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import dims, lowered, micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.wording import dims, lowered, micros
 from pages.components.session import hunk_view
 from pages.components.session.evidence import profile_pane
 from pages.components.shared import address, code_tables, marks, places, ui_state

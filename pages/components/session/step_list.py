@@ -17,8 +17,8 @@ from cutegen_core import views
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import lowered, micros, pace_against, ratio
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
-from cutegen_core.views.wording import lowered, micros, pace_against, ratio
 from pages.components.shared import ui_state
 from pages.components.shared.texts import show_hidden
 

@@ -7,9 +7,9 @@ from typing import Literal
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records.wording import NEEDS_GPU, counted
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
-from cutegen_core.views.wording import NEEDS_GPU, counted
 from pages.components.session import hunk_view
 from pages.components.session.branch_marks import mark_branches
 from pages.components.session.step_list import AUTHORS, Actions, render_step_list

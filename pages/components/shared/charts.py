@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from cutegen_core.records.trial import Comparison, Status
+from cutegen_core.records.wording import lowered
 from cutegen_core.views import MixRow, StepRow
-from cutegen_core.views.wording import lowered
 from pages.components.shared.texts import in_chart
 
 GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"

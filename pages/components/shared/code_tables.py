@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cutegen_core.kernel.hunks import Hunk
+from cutegen_core.records.wording import counted
 from cutegen_core.views.code_text import diff, highlight
 from cutegen_core.views.code_text.highlight import Language
-from cutegen_core.views.wording import counted
 from pages.components.shared.texts import escape_html, tooltip
 
 Messages = Mapping[int, tuple[str, ...]]

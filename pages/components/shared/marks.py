@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_core.records.trial import Mark, Trial
+from cutegen_core.records.wording import lowered
 from cutegen_core.views import MARK_WORDS
-from cutegen_core.views.wording import lowered
 from pages.components.shared.texts import chip, quiet
 
 _SHAPES = {Mark.UNSTABLE: "▲", Mark.CONFIRM: "◆"}

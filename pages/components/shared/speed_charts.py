@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from cutegen_core.records.performance import BEST, CANDIDATE, Timing, WorkloadPerformance
+from cutegen_core.records.performance import CANDIDATE, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import called, lowered, micros, pace, percent
 from cutegen_core.views import SpeedRow, StepRow
-from cutegen_core.views.wording import lowered, micros, pace, percent
 from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
 STEPS_PX = 220
 LOG_FROM = 8.0
 """Use a logarithmic axis where the slowest time is more than this many times the fastest."""
-
-
-CALLED = {CANDIDATE: "this kernel", BEST: "best so far"}
-"""The names of contenders on the page; a baseline keeps its own."""
 
 
 def contenders(workload: WorkloadPerformance, *, believed: bool) -> Figure:
@@ -71,7 +67,7 @@ def beside(one: Timing, other: Timing) -> Figure:
 def _label(workload: WorkloadPerformance, timing: Timing, believed: bool) -> str:
     speedup = workload.speedup(timing.contender) if believed else None
     below = f"<br><b>{pace(speedup)}</b>" if speedup else ""
-    return in_chart(CALLED.get(timing.contender, timing.contender)) + below
+    return in_chart(called(timing.contender)) + below
 
 
 def _strip(timing: Timing, row: int, color: str) -> go.Scatter:

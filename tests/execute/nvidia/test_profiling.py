@@ -314,7 +314,7 @@ def test_a_profile_is_short_and_quotes_the_lines():
     profile = Profile("Nsight Compute 2025.3.1.0", "large", kernels)
     note = profile_notes.text(profile, SOURCE)
     assert note == profile_notes.text(profile, SOURCE)
-    assert note.startswith("Nsight Compute 2025.3.1.0, workload large")
+    assert "by Nsight Compute 2025.3.1.0 on workload large: " in note.splitlines()[0]
     assert "used of a 32-byte load 4 byte" in note
     assert "| out[row * width + column] = x[row * width + column] * 2.0f;" in note
     assert len(note) < 9000

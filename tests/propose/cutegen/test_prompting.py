@@ -413,7 +413,8 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     peaks = Peaks("H200", 4.3e12, 4.3e12, {"fp32": 51e12}, "a copy", 0.0)
     request = replace(request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, peaks=peaks)
     text = prompting.optimise(request).text
-    assert "benchmark: 42 us (A/A noise 0.4%); 2.00x eager (FASTER); 80% of the memory bound" in text
+    assert "benchmark: 42 µs, A/A noise ±0.4 %, 60 samples; 80 % of the memory bound (33.6 µs for 1.05 MB)" in text
+    assert "; 2.00x faster than eager\n" in text
     assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
 
 

@@ -1,4 +1,4 @@
-"""The profile pane: the profiler's chosen metrics beside the parent's, its advice, and the lines that cost most."""
+"""The profile pane: the profiler's metrics against the parent's, its advice, and the lines that cost most."""
 
 from __future__ import annotations
 
@@ -6,36 +6,49 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from cutegen_core import views
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
+from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
-from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
+from cutegen_core.records.wording import sized
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import ProfileDelta, SessionView, StepView, profile_deltas
 from cutegen_core.views.code_text import highlight
+from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import ui_state
 from pages.components.shared.code_tables import Heat
 from pages.components.shared.texts import Html, escape_html, heading, note, quiet, show_hidden, table
 
 HOTTEST = 12
-_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def render_profile(view: SessionView, shown: StepView, found: ProfileView, parent: Profile | None) -> None:
-    """The profile, or the way to one."""
+def render_profile(given: PaneInput) -> None:
+    """Draw the profile against the parent's; without one, say why, or offer to take one."""
+    view, shown = given.view, given.tried
+    found = views.profile_view(given.store, view.state, shown.step)
     if found.message:
         note("warning", found.message)
     if found.profile is None:
-        _none_yet(view, shown)
+        _render_missing(view, shown)
         return
-    profile = found.profile
+    profile, parent = found.profile, _parents_profile(given.store, view, shown)
     quiet(
         f"{profile.tool}, workload {profile.workload}{'' if parent else '; the parent has no profile to compare with'}"
     )
     index = _choose(shown, profile)
-    _kernel(shown, profile.kernels[index], profile_deltas(parent, profile, index))
+    section = given.evidence.sections(Topic.PROFILE)[index]
+    _render_launch(shown, section, profile.kernels[index], profile_deltas(parent, profile, index))
     _ask(view, shown, "Profile again")
 
 
+def _parents_profile(store: Store, view: SessionView, shown: StepView) -> Profile | None:
+    parent = shown.step.parent or shown.step.base
+    step = view.state.step_of(parent) if parent and parent != shown.step.candidate else None
+    return views.profile_view(store, view.state, step).profile if step else None
+
+
 def _choose(shown: StepView, profile: Profile) -> int:
-    """The launch to look at; a plan may launch one kernel several times."""
+    """Draw the choice of a launch and return its number; a plan may launch one kernel several times."""
     if len(profile.kernels) == 1:
         return 0
     return st.selectbox(
@@ -45,7 +58,7 @@ def _choose(shown: StepView, profile: Profile) -> int:
 
 
 def heat(profile: Profile | None) -> Mapping[int, Heat]:
-    """Samples by line over all kernels, for the gutter of the source."""
+    """Count the samples by line over all kernels, for the gutter of the source."""
     costs = [line for kernel in profile.kernels for line in kernel.lines] if profile else []
     total = sum(cost.samples for cost in costs)
     by_line: dict[int, list[LineCost]] = {}
@@ -61,7 +74,7 @@ def _heat(costs: Sequence[LineCost], total: int) -> Heat:
     return Heat(samples / total, f"{samples} of {total} warp samples{waiting}")
 
 
-def _none_yet(view: SessionView, shown: StepView) -> None:
+def _render_missing(view: SessionView, shown: StepView) -> None:
     if view.state.settings.executor != "gpu":
         note("info", "No profile: profiling needs a GPU.")
     elif not shown.step.passed:
@@ -85,20 +98,21 @@ def _ask(view: SessionView, shown: StepView, label: str) -> None:
         )  # fmt: skip
 
 
-def _kernel(shown: StepView, kernel: KernelProfile, rows: Sequence[ProfileDelta]) -> None:
+def _render_launch(shown: StepView, section: Section, kernel: KernelProfile, rows: Sequence[ProfileDelta]) -> None:
+    """Draw the metrics against the parent's, the lines that cost most, and the profiler's advice."""
     heading(kernel.kernel, is_code=True)
     body: list[tuple[object, ...]] = [
-        (f"{row.name}, {row.unit}" if row.unit else row.name, "-" if row.before is None else _sized(row.before),
-         _sized(row.value), _change(row))
+        (f"{row.name}, {row.unit}" if row.unit else row.name, "-" if row.before is None else sized(row.before),
+         sized(row.value), _change(row))
         for row in rows
     ]  # fmt: skip
     st.html(table(("metric", "parent", "this", "change"), body))
     if kernel.lines:
         heading("Hottest lines")
         st.html(_hottest(shown.source, kernel.lines))
-    if kernel.advice:
-        heading("The profiler's advice")
-        st.html("".join(f'<div class="cg-advice">→ {escape_html(text)}</div>' for text in kernel.advice))
+    advice = [remark.text for remark in section.sentences if remark.tone is Tone.ASIDE]
+    heading("The profiler's advice")
+    st.html("".join(f'<div class="cg-advice">→ {escape_html(text)}</div>' for text in advice))
 
 
 def _hottest(source: str, lines: Sequence[LineCost]) -> str:
@@ -121,11 +135,4 @@ def _change(row: ProfileDelta) -> str:
         return "="
     shape = "▲ +" if change > 0 else "▼ −"
     relative = f" ({100 * change / abs(row.before):+.2g} %)" if row.before and row.unit != "%" else ""
-    return f"{shape}{_sized(abs(change))}{relative}"
-
-
-def _sized(value: float) -> str:
-    for size, letter in _SIZES:
-        if abs(value) >= 10 * size and size >= 1e3:
-            return f"{value / size:.4g} {letter}"
-    return f"{value:.4g}"
+    return f"{shape}{sized(abs(change))}{relative}"

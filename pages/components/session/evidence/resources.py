@@ -1,4 +1,4 @@
-"""The resources pane: registers, spills, shared memory, occupancy, instruction mix; the change to the base."""
+"""The resources pane: registers, spills, shared memory, occupancy, instructions, and how each changed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.records.trial import Occupancy, Trial
+from cutegen_core.records.evidence import Topic
+from cutegen_core.records.wording import lowered
 from cutegen_core.views import Delta
-from cutegen_core.views.wording import dims, lowered
+from pages.components.session.evidence.pane import PaneInput
+from pages.components.session.evidence.sections import render_section
 from pages.components.shared import charts
 from pages.components.shared.texts import Html, heading, heard, note, table
 
 MEASURED = ("µs", "GB/s", "TFLOP/s")
-"""Units whose change is also told relatively."""
+"""Units whose change is also written in per cent."""
 
 
-def render_resources(trial: Trial, base: Trial | None) -> None:
-    """What the compiler spent; `base` is the trial of the kernel this one was made from."""
+def render_resources(given: PaneInput) -> None:
+    """Draw what the compiler spent, against the kernel that this one was made from."""
+    trial, base = given.trial, views.base_trial(given.store, given.view.state, given.tried.step)
     resources = trial.resources
     if resources is None:
         note("warning", f"Not compiled: {trial.message or lowered(trial.status)}")
@@ -26,8 +29,8 @@ def render_resources(trial: Trial, base: Trial | None) -> None:
     heading(f"Compiled for {resources.arch}")
     numbers = [d for d in views.compare(base, trial) if "SASS" not in d.name and not d.name.startswith("occupancy")]
     st.html(deltas(numbers, "base", "this"))
-    heading("Occupancy, theoretical")
-    st.html(occupancy_table(resources.occupancy))
+    for section in given.evidence.sections(Topic.OCCUPANCY):
+        render_section(section)
     heading("Instruction mix")
     mixes = {"this": dict(views.instruction_mix(trial))}
     if base and base.resources:
@@ -37,7 +40,7 @@ def render_resources(trial: Trial, base: Trial | None) -> None:
 
 
 def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
-    """HTML of a comparison, with the change and its direction in words and shapes."""
+    """Write a comparison as an HTML table, with each change and its direction."""
     body: list[tuple[object, ...]] = []
     for row in rows:
         name = f"{row.name}, {row.unit}" if row.unit and row.unit not in row.name else row.name
@@ -46,7 +49,7 @@ def deltas(rows: Sequence[Delta], left: str, right: str) -> str:
 
 
 def change(row: Delta) -> Html:
-    """The change of one line, with its direction as a shape."""
+    """Write the change of one number, its direction as a shape."""
     if row.left is None or row.right is None:
         return Html("")
     by = float(row.right - row.left)
@@ -60,20 +63,7 @@ def change(row: Delta) -> Html:
 
 
 def number(value: float | None) -> str:
-    """A number as the comparisons write it."""
+    """Write a number of a comparison."""
     if value is None:
         return "-"
     return f"{value:g}" if float(value).is_integer() else f"{value:.4g}"
-
-
-def occupancy_table(rows: Sequence[Occupancy]) -> str:
-    """HTML: every workload's launches, and what limits them."""
-    several = len({row.kernel for row in rows}) > 1
-    body: list[tuple[object, ...]] = [
-        (
-            f"{row.workload}, {row.kernel}" if several else row.workload, dims(row.grid), dims(row.block),
-            row.smem_bytes, row.blocks_per_sm, f"{100 * row.occupancy:.0f} %", f"{row.waves:.2f}", row.limiter,
-        )
-        for row in rows
-    ]  # fmt: skip
-    return table(("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by"), body)

@@ -6,26 +6,28 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from cutegen_core.records.performance import BEST, CANDIDATE, Bound, WorkloadPerformance
+from cutegen_core import views
+from cutegen_core.records.performance import BEST, CANDIDATE, COMPULSORY, GRAPH, Bound, WorkloadPerformance
 from cutegen_core.records.trial import Trial
+from cutegen_core.records.wording import called, micros
 from cutegen_core.views import SpeedRow, share, suspect
-from cutegen_core.views.speed import COMPULSORY, GRAPH
-from cutegen_core.views.wording import micros
 from pages.components.session.evidence import roofline_chart
-from pages.components.session.evidence.untimed import why_untimed
+from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import data
 from pages.components.shared.charts import BLUE, GREEN, GREY
-from pages.components.shared.speed_charts import CALLED
 from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table
 
 _SYMBOLS = ("square", "triangle-up", "diamond", "pentagon", "hexagon")
 
 
-def render_roofline(trial: Trial, earlier: Sequence[SpeedRow]) -> None:
-    """Bounds and points of every timed workload; `earlier` steps are joined to a path on the first one."""
+def render_roofline(given: PaneInput) -> None:
+    """Draw bounds and points of every timed workload, with a path of the earlier steps on the first one."""
+    trial = given.trial
     if trial.performance is None or not trial.performance.workloads:
-        note("info", f"No roofline, since this kernel was not timed: {why_untimed(trial)}.")
+        note("info", f"No roofline: the time was {views.untimed_text(trial)}.")
         return
+    rows = views.speed_rows(given.store, given.view.state)
+    earlier = [row for row in rows if row.step < given.tried.step.number]
     for number, workload in enumerate(trial.performance.workloads):
         heading(f"Workload {workload.workload}")
         if not workload.bounds:
@@ -52,9 +54,9 @@ def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
         st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took} of at least '
             f"{micros(bound.us)}</div>")  # fmt: skip
     if beaten := suspect(trial, workload):
-        note("error", f"SUSPECT: {took} is less than the {micros(beaten.us)} that even the work which no algorithm can "
-             f"avoid takes at the measured peaks ({_counted(beaten)}). Such a kernel does not do the work: a part is "
-             "skipped, kept from an earlier run, or the count is wrong. It is never shown as a result.")  # fmt: skip
+        note("error", f"{views.doubt_text(trial, workload)} ({_counted(beaten)} at the measured peaks). Such a kernel "
+             "does not do the work: a part is skipped, kept from an earlier run, or the count is wrong. It is never "
+             "shown as a result.")  # fmt: skip
     elif reached.fraction > 1:
         quiet("It does less than the reference as written, and not less than what cannot be avoided.")
 
@@ -66,7 +68,7 @@ def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
         quiet("Nothing is computed or nothing is moved, so there is no intensity to draw: the table tells all.")
         return
     points = [
-        roofline_chart.Point(CALLED.get(t.contender, t.contender), t.median_us,
+        roofline_chart.Point(called(t.contender), t.median_us,
                              BLUE if t.contender == CANDIDATE else GREEN if t.contender == BEST else GREY,
                              "circle" if t.contender == CANDIDATE else _SYMBOLS[i % len(_SYMBOLS)])
         for i, t in reversed(list(enumerate(workload.timings)))
@@ -85,7 +87,7 @@ def _shares(workload: WorkloadPerformance) -> str:
         if reached:
             percent = 100 * reached.fraction
             bar = f'<span class="cg-bar" style="--share:{min(100.0, percent):.0f}%">{percent:.0f} %</span>'
-            rows.append((CALLED.get(timing.contender, timing.contender), Html(bar), micros(timing.median_us)))
+            rows.append((called(timing.contender), Html(bar), micros(timing.median_us)))
     return table(("", "share of the bound", "median"), rows, numbers_from=2)
 
 

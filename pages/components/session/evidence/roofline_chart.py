@@ -9,8 +9,8 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from cutegen_core.records.performance import Bound
+from cutegen_core.records.wording import micros
 from cutegen_core.views import SpeedRow, implied_peaks
-from cutegen_core.views.wording import micros
 from pages.components.shared.charts import AMBER, GREY, RED, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 

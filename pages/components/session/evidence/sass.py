@@ -1,4 +1,4 @@
-"""The SASS pane: the machine code of one kernel beside the lines of the kernel file it comes from."""
+"""The SASS pane: the machine code of one kernel, with the lines of the kernel file that it comes from."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import groupby
 
 import streamlit as st
 
-from cutegen_core.execute.compiler import machine_code
+from cutegen_core import views
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.records.trial import Resources
-from cutegen_core.trajectory.store import Store
-from cutegen_core.views import Instruction, MachineCode, StepView
+from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
 from cutegen_core.views.code_text import highlight
+from pages.components.session.evidence.pane import PaneInput
+from pages.components.session.evidence.profile_pane import heat
 from pages.components.shared import charts
 from pages.components.shared.code_tables import Heat
 from pages.components.shared.texts import escape_html, heading, heard, note, quiet
@@ -20,8 +20,10 @@ from pages.components.shared.texts import escape_html, heading, heard, note, qui
 SHOWN = 3000
 
 
-def render_sass(store: Store, shown: StepView, resources: Resources | None, heat: Mapping[int, Heat]) -> None:
-    """Choice of the kernel and search, then the instructions; `heat` is the profiler's samples by source line."""
+def render_sass(given: PaneInput) -> None:
+    """Draw the choice of the kernel and the search, then the instructions with the profiler's samples."""
+    store, shown, resources = given.store, given.tried, given.trial.resources
+    samples = heat(views.profile_view(store, given.view.state, shown.step).profile)
     if resources is None or not resources.sass:
         note("info", "No machine code: this kernel was not compiled, or its code was not kept.")
         return
@@ -43,7 +45,7 @@ def render_sass(store: Store, shown: StepView, resources: Resources | None, heat
     if len(found) > SHOWN:
         quiet(f"The first {SHOWN} of {len(found)} rows; search to see the others.")
     with st.container(key="sass-pane"):
-        st.html(_html(found[:SHOWN], shown.source, heat, by_line=grouped))
+        st.html(_html(found[:SHOWN], shown.source, samples, by_line=grouped))
     quiet("Counts are static: an instruction in a loop counts once. A grey place is the header the line came through.")
 
 
@@ -68,8 +70,8 @@ def _matches(row: Instruction, word: str) -> bool:
     return bool(row.address) and word.upper() in row.text.upper()
 
 
-def _html(rows: Sequence[Instruction], source: str, heat: Mapping[int, Heat], *, by_line: bool) -> str:
-    """The instructions; before each run of one source line that line, as the compiler saw it."""
+def _html(rows: Sequence[Instruction], source: str, samples: Mapping[int, Heat], *, by_line: bool) -> str:
+    """Write the instructions as HTML; before each run of one source line, that line."""
     code = highlight.lines(source)
     texts = highlight.lines("\n".join(row.text for row in rows), "sass")
     pairs = list(zip(rows, texts, strict=False))
@@ -78,7 +80,7 @@ def _html(rows: Sequence[Instruction], source: str, heat: Mapping[int, Heat], *,
     html: list[str] = []
     for line, group in groupby(pairs, key=lambda pair: pair[0].line):
         run = list(group)
-        html.append(_source_row(line, code, len(run) if by_line else 0, heat.get(line)))
+        html.append(_source_row(line, code, len(run) if by_line else 0, samples.get(line)))
         html += _instructions(run)
     return f'<table class="cg-code" tabindex="0" aria-label="machine code">{"".join(html)}</table>'
 

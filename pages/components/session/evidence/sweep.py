@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from cutegen_core.records.trial import Status
-from cutegen_core.trajectory.store import Store
-from cutegen_core.views.wording import lowered
+from cutegen_core.records.wording import lowered
+from cutegen_core.views import StepView
+from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import speed_charts
 from pages.components.shared.texts import Html, escape_html, heading, heard, quiet, table, tooltip
 
-if TYPE_CHECKING:  # it knows the evaluator, which takes a while to load
+if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
     from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 
 _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
 
 
-def render_sweep(store: Store, sweep: str) -> None:
-    """`sweep` is the key of the stored table."""
+def is_swept(shown: StepView) -> bool:
+    """Say whether the step's kernel was chosen by a sweep."""
+    return bool(shown.step.sweep)
+
+
+def render_sweep(given: PaneInput) -> None:
+    """Draw the chart and the table of the combinations."""
     from cutegen_core.evaluate.sweep import SweepTable
 
-    found = store.record(SweepTable, sweep)
+    found = given.store.record(SweepTable, given.shown.step.sweep)
     passed = sum(row.status is Status.PASSED for row in found.rows)
     heading(f"Sweep · {passed} of {len(found.rows)} combinations passed")
     if any(row.latency_ms is not None for row in found.rows):
@@ -34,7 +40,7 @@ def render_sweep(store: Store, sweep: str) -> None:
 
 
 def _table(found: SweepTable) -> str:
-    """Columns that say nothing here, of spills or times, are left out."""
+    """Write the table as HTML, without columns that are empty here."""
     names = list(found.rows[0].params) if found.rows else []
     timed = any(row.latency_ms is not None for row in found.rows)
     spilled = any(row.spill_bytes for row in found.rows)

@@ -1,0 +1,66 @@
+"""Word what a kernel costs: registers, spills, shared memory, instructions, occupancy."""
+
+from __future__ import annotations
+
+from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.records.trial import KernelResources, Occupancy, Resources
+from cutegen_core.records.wording import dims
+
+_INSTRUCTIONS = 12
+
+
+def resources(found: Resources | None, before: Resources | None = None) -> tuple[Section, ...]:
+    """List what the compiler spent on each kernel.
+
+    Args:
+        before: of the kernel that this one was made from; its registers are named where they differ.
+    """
+    if found is None:
+        return ()
+    remarks = tuple(_kernel(kernel, _same(kernel, found, before)) for kernel in found.kernels)
+    columns = ("kernel", "registers", "spilled, B", "static shared memory, B")
+    return (Section(Topic.RESOURCES, f"Resources on {found.arch}", remarks, columns=columns),)
+
+
+def _same(kernel: KernelResources, found: Resources, before: Resources | None) -> KernelResources | None:
+    """Return the kernel's counterpart: the one of its name, or the only one where each file has only one."""
+    if before is None:
+        return None
+    alone = before.kernels[0] if len(before.kernels) == len(found.kernels) == 1 else None
+    return next((k for k in before.kernels if k.kernel == kernel.kernel), alone)
+
+
+def _kernel(kernel: KernelResources, before: KernelResources | None) -> Remark:
+    spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
+    was = f" (was {before.registers})" if before and before.registers != kernel.registers else ""
+    mix = sorted(kernel.instruction_mix.items(), key=lambda item: -item[1])[:_INSTRUCTIONS]
+    instructions = ", ".join(f"{name} {count}" for name, count in mix)
+    return Remark(
+        f"{kernel.kernel}: {kernel.registers} registers a thread{was}, {spilled} B spilled, "
+        f"{kernel.smem_static_bytes} B static shared memory",
+        Tone.DOUBTFUL if spilled else Tone.PLAIN,
+        cells=(kernel.kernel, str(kernel.registers), str(spilled), str(kernel.smem_static_bytes)),
+        notes=(kernel.signature, *((f"SASS instructions: {instructions}",) if instructions else ())),
+    )
+
+
+def occupancy(found: Resources | None) -> tuple[Section, ...]:
+    """List the theoretical occupancy of every launch of every workload, and what limits it."""
+    if found is None or not found.occupancy:
+        return ()
+    several = len({row.kernel for row in found.occupancy}) > 1
+    remarks = tuple(_launch(row, several) for row in found.occupancy)
+    columns = ("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by")
+    return (Section(Topic.OCCUPANCY, "Occupancy, theoretical", remarks, columns=columns),)
+
+
+def _launch(row: Occupancy, several: bool) -> Remark:
+    share = f"{100 * row.occupancy:.0f} %"
+    return Remark(
+        f"{row.workload}, {row.kernel}: occupancy {share}, limited by {row.limiter}; "
+        f"{row.blocks_per_sm} blocks per SM, {row.waves:.2f} waves",
+        cells=(
+            f"{row.workload}, {row.kernel}" if several else row.workload, dims(row.grid), dims(row.block),
+            str(row.smem_bytes), str(row.blocks_per_sm), share, f"{row.waves:.2f}", row.limiter,
+        ),
+    )  # fmt: skip

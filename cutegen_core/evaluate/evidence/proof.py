@@ -1,0 +1,88 @@
+"""Word why a kernel counts as right: every run, what it was compared with, and the reservations about the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cutegen_core.evaluate.evidence.failure import mode_text, order_text, run_text
+from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.records.trial import Correctness, Mark, Status, Trial, WorkloadVerdict
+from cutegen_core.records.wording import counted, lowered
+
+MARK_WORDS: Mapping[Mark, str] = {
+    Mark.NOT_TIMED: "there is no GPU, or the measurement failed",
+    Mark.NOT_SANITIZED: "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
+    Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
+    Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
+    Mark.CONFIRM: "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
+}
+"""What each mark of a trial means."""
+SERIOUS = (Mark.UNSTABLE, Mark.CONFIRM)
+"""Marks that a person should act on."""
+
+
+def proof(trial: Trial) -> tuple[Section, ...]:
+    """Say how a kernel that passed was proven; return nothing for one that failed."""
+    if not trial.passed or trial.correctness is None:
+        return ()
+    return (Section(Topic.PROOF, "How it was proven", tuple(_proven(trial.correctness))),)
+
+
+def _proven(correctness: Correctness) -> Iterable[Remark]:
+    runs, on_gpu = correctness.verdicts, correctness.executor == "gpu"
+    compared = [comparison for run in runs for comparison in run.comparisons]
+    declared = "the reference at its declared precision (it cannot run in float64)"
+    against = declared if any(c.no_float64 for c in compared) else "a float64 reference"
+    where = "on the GPU" if on_gpu else "on the emulator"
+    workloads = counted(len({run.workload for run in runs}), "workload")
+    yield Remark(f"Right in all {counted(len(runs), 'run')} on {workloads} {where}, against {against}", Tone.GOOD)
+    orders = {run.order for run in runs if run.mode == "plain" and run.order}
+    if len(orders) > 1:
+        yield Remark(f"The same bits under {counted(len(orders), 'thread order')}", Tone.GOOD)
+    checked = {run.workload for run in runs if run.mode == "checked"}
+    if checked:
+        who = "compute-sanitizer" if on_gpu else "Instrumented runs"
+        yield Remark(f"{who} on {counted(len(checked), 'workload')}: no bad access, race or barrier", Tone.GOOD)
+    yield from _largest_error(runs)
+
+
+def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
+    compared = [(comparison, run) for run in runs for comparison in run.comparisons]
+    if compared:
+        closest, run = max(compared, key=lambda pair: pair[0].error_ratio)
+        yield Remark(f"Largest error {100 * closest.error_ratio:.2g} % of what is allowed (workload {run.workload})")
+        largest = max(comparison.total for comparison, _ in compared)
+        yield Remark(f"Up to {counted(largest, 'element')} compared in one run, none wrong")
+
+
+def marks(trial: Trial) -> tuple[Section, ...]:
+    """Explain the marks of a trial."""
+    remarks = tuple(Remark(mark_text(mark), Tone.DOUBTFUL if mark in SERIOUS else Tone.ASIDE) for mark in trial.marks)
+    return (Section(Topic.MARKS, "Marks", remarks),) if remarks else ()
+
+
+def mark_text(mark: Mark) -> str:
+    """Name a mark and what it means: "unstable: its median moved by ..."."""
+    return f"{lowered(mark)}: {MARK_WORDS[mark]}"
+
+
+def runs(trial: Trial) -> tuple[Section, ...]:
+    """List every run with its verdict."""
+    if trial.correctness is None:
+        return ()
+    columns = ("verdict", "workload", "run", "error / allowed", "seed", "s")
+    remarks = tuple(_run(run) for run in trial.correctness.verdicts)
+    return (Section(Topic.RUNS, "Every run", remarks, columns=columns, numbers_from=3),)
+
+
+def _run(run: WorkloadVerdict) -> Remark:
+    passed = run.status is Status.PASSED
+    ratio = max((c.error_ratio for c in run.comparisons), default=None)
+    error = "" if ratio is None else f"{ratio:.3g}"
+    told = f", error / allowed {error}" if error else ""
+    how = f"{mode_text(run)}{order_text(run)}"
+    return Remark(
+        f"{run_text(run)}: {lowered(run.status)}{told}, {run.seconds:.2f} s",
+        Tone.GOOD if passed else Tone.BAD,
+        cells=(lowered(run.status), run.workload, how, error, str(run.seed), f"{run.seconds:.2f}"),
+    )

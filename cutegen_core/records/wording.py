@@ -1,0 +1,85 @@
+"""Numbers, sizes and states as every text of the workbench writes them: evidence, pages, slides, prompts, terminal."""
+
+from __future__ import annotations
+
+from cutegen_core.records.performance import BEST, CANDIDATE, Speedup, Word
+
+NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
+_CLOSE = 1.1
+_CALLED = {CANDIDATE: "this kernel", BEST: "previous best"}
+_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def micros(us: float) -> str:
+    """Write a time with four digits, in µs or ms."""
+    return f"{us / 1000:.4g} ms" if us >= 1000 else f"{us:.4g} µs"
+
+
+def ratio(value: float) -> str:
+    """Write a speedup: 0.0256 -> "0.026x", 1.124 -> "1.12x", 45.79 -> "45.8x"."""
+    return f"{value:.2g}x" if value < 0.1 else f"{value:.2f}x" if value < 10 else f"{value:.1f}x"
+
+
+def pace(speedup: Speedup) -> str:
+    """Write a comparison: "1.20x faster", "1.92x slower", or "1.01x, within noise"."""
+    if speedup.word is Word.SAME:
+        return f"{_factor(speedup.ratio)}, within noise"
+    if speedup.word is Word.FASTER:
+        return f"{_factor(speedup.ratio)} faster"
+    return f"{_factor(1 / speedup.ratio)} slower"
+
+
+def pace_against(speedup: Speedup) -> str:
+    """Write a comparison with its baseline: "1.20x faster than eager", or "1.01x, within noise of eager"."""
+    article = "the " if speedup.baseline == BEST else ""
+    return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {article}{called(speedup.baseline)}"
+
+
+def interval(speedup: Speedup) -> str:
+    """Write the 95 % interval of a speedup: "1.118 to 1.127"."""
+    return f"{speedup.low:.3f} to {speedup.high:.3f}"
+
+
+def called(contender: str) -> str:
+    """Name a contender; a baseline keeps its own name."""
+    return _CALLED.get(contender, contender)
+
+
+def _factor(value: float) -> str:
+    """Write a factor; one near 1 gets three decimals, so that 1.004 does not read as no change."""
+    return f"{value:.3f}x" if 1 / _CLOSE < value < _CLOSE else ratio(value)
+
+
+def percent(fraction: float) -> str:
+    """Write a small relative number, such as a noise: 0.006 -> "0.6 %"."""
+    return f"{100 * fraction:.2g} %"
+
+
+def dims(extents: tuple[int, ...]) -> str:
+    """Write a grid or a block, without trailing ones."""
+    while len(extents) > 1 and extents[-1] == 1:
+        extents = extents[:-1]
+    return " x ".join(map(str, extents))
+
+
+def counted(number: int, thing: str) -> str:
+    """Write a count: "1 step", "2 steps"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def lowered(word: object) -> str:
+    """Write a state: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
+    return str(word).replace("_", " ").lower()
+
+
+def sized(value: float) -> str:
+    """Write a counter with four digits and the letter of its size: 12_345_678 -> "12.35 M"."""
+    for size, letter in _SIZES:
+        if abs(value) >= 10 * size:
+            return f"{value / size:.4g} {letter}"
+    return f"{value:.4g}"
+
+
+def data_size(count: int) -> str:
+    """Write a number of bytes in MB or GB."""
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
