@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests import kept
+from tests.shared_tools import SHARED, SharedTools
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 _kept = kept.folder()
@@ -53,6 +55,14 @@ def pytest_unconfigure() -> None:
 def workspace_home() -> Path:
     """The workspace every process of this worker uses."""
     return _home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
+    """The tools of this process. A reference's files may lie in any folder that pytest makes."""
+    SHARED.folder = tmp_path_factory.getbasetemp()
+    yield SHARED
+    SHARED.close()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
