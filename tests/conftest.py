@@ -76,4 +76,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
     items.sort(key=lambda item: rank.get(files[item.path], len(rank)))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(files[item.path]))
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(files[item.path]))

@@ -7,14 +7,17 @@ each. What is compiled, executed and compared is as real as with tools of a test
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
+from cutegen_core.records.event import SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools, _Judges
@@ -37,12 +40,16 @@ class SharedTools:
             self._compilers[arch] = Compiler(arch)
         return self._compilers[arch]
 
-    def reference(self, problem: Problem, scratch: Path | None = None) -> Reference:
-        """A reference in the worker that all share; its scratch folder lies below `folder`."""
+    def worker(self) -> Worker:
+        """The torch worker; files of references lie below `folder`."""
         if self._worker is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._worker = start_worker(self.folder)
-        return Reference(problem, scratch or Path(tempfile.mkdtemp(dir=self.folder)), worker=self._worker)
+        return self._worker
+
+    def reference(self, problem: Problem, scratch: Path | None = None) -> Reference:
+        """A reference in the worker that all share."""
+        return Reference(problem, scratch or Path(tempfile.mkdtemp(dir=self.folder)), worker=self.worker())
 
     def close(self) -> None:
         for compiler in self._compilers.values():
@@ -59,9 +66,14 @@ SHARED = SharedTools()
 class ToolsOfTests(Tools):
     """The tools of a store's sessions, with the workers that all tests of this process share."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, run_timeout_s: float | None = None) -> None:
         super().__init__(store)
         self._executors["cpu"] = SHARED.executor
+        self._run_timeout_s = run_timeout_s
+
+    def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
+        made = super().evaluator(owner, settings)
+        return replace(made, run_timeout_s=self._run_timeout_s) if self._run_timeout_s else made
 
     def _compiler(self, arch: str) -> Compiler:
         return SHARED.compiler(arch)

@@ -23,9 +23,9 @@ from tests.shared_tools import ToolsOfTests
 class Loop:
     """A workspace of its own; `go` does what the engine does for one session."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, run_timeout_s: float | None = None) -> None:
         self.store = Store(folder / "store.db")
-        self.tools = ToolsOfTests(self.store)
+        self.tools = ToolsOfTests(self.store, run_timeout_s)
 
     def start(self, problem: str | Problem = "relu", **options: object) -> str:
         found = library.load(problem) if isinstance(problem, str) else problem
@@ -57,8 +57,11 @@ class Loop:
 
 
 @contextmanager
-def loop(folder: Path) -> Iterator[Loop]:
-    made = Loop(folder)
+def loop(folder: Path, *, run_timeout_s: float | None = None) -> Iterator[Loop]:
+    """Args:
+    run_timeout_s: the limit of one run, for kernels that never end; the evaluator's own when None.
+    """
+    made = Loop(folder, run_timeout_s=run_timeout_s)
     try:
         yield made
     finally:
