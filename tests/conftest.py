@@ -1,37 +1,80 @@
-"""A workspace for the test run, nothing of the user's is touched; processes of one run share what is built once.
+"""Give a test run a workspace of its own, so that nothing of the user's is touched, and put its tests in order.
 
-With `-n 2` each worker of pytest-xdist has a workspace of its own below the run's, and the run's cache by a link.
+With `-n 2` each worker of pytest-xdist has a workspace below the run's, and the run's caches by a link; what is kept
+between runs is in `tests/kept.py`.
 """
+
+from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests import kept
+from tests.shared_tools import SHARED, SharedTools
+
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-_OWN = tempfile.TemporaryDirectory(prefix="cutegen-tests-") if "CUTEGEN_HOME" not in os.environ else None
-if _OWN is not None:
-    os.environ["CUTEGEN_HOME"] = _OWN.name
+_kept = kept.folder()
+_run = ExitStack()
 if _WORKER:
-    _run = Path(os.environ["CUTEGEN_HOME"])
-    _home = _run / _WORKER
-    _home.mkdir(parents=True, exist_ok=True)
-    (_run / "cache").mkdir(exist_ok=True)
-    if not (_home / "cache").exists():
-        (_home / "cache").symlink_to(_run / "cache")
-    os.environ["CUTEGEN_HOME"] = str(_home)
+    _home = Path(os.environ["CUTEGEN_HOME"]) / _WORKER
+    _home.mkdir()
+    (_home / "cache").symlink_to(_home.parent / "cache")
+else:
+    _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
+os.environ["CUTEGEN_HOME"] = str(_home)
+
+LONGEST_FIRST = ()
+"""Files that take long, the longest first, so that both workers end at the same time."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("workbench")
+    group.addoption("--thorough", action="store_true", help="run the tests marked thorough, too: docs/testing.md")
+    group.addoption("--fresh", action="store_true", help="use no build of an earlier run, and keep none")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _WORKER:
+        return
+    if config.getoption("--fresh"):
+        (_home / "cache").mkdir()
+    else:
+        _run.enter_context(kept.linked(_kept, _home / "cache"))
+
+
+def pytest_unconfigure() -> None:
+    _run.close()
 
 
 @pytest.fixture(scope="session")
 def workspace_home() -> Path:
     """The workspace every process of this worker uses."""
-    return Path(os.environ["CUTEGEN_HOME"])
+    return _home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
+    """The tools of this process. A reference's files may lie in any folder that pytest makes."""
+    SHARED.folder = tmp_path_factory.getbasetemp()
+    yield SHARED
+    SHARED.close()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker has all that drives a browser: two would wait for each other. Else a file stays together."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is thorough unless that is asked for, keep a file on one worker, and begin with the longest."""
+    if not config.getoption("--thorough") and "thorough" not in config.getoption("markexpr"):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    files = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
+    items.sort(key=lambda item: rank.get(files[item.path], len(rank)))
     for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group("browser" if folder == "browser" else str(item.path)))
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(files[item.path]))

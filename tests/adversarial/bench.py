@@ -30,6 +30,7 @@ from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.trial import Trial
 from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
+from tests.shared_tools import SharedTools
 
 SHORT_LIMITS = Limits(seconds=2.5, memory_bytes=1 << 30, log_bytes=100 << 10)
 """For files that exist to run into a limit: the rule is the same, the waiting shorter."""
@@ -72,16 +73,18 @@ class Bench:
     Args:
         executor: "cpu" or "gpu".
         cubins: folder of compiled kernels; None compiles where it runs.
+        shared: the compile server and the torch worker of this process's tests; by default it starts its own.
     """
 
-    def __init__(self, executor: str, cubins: Path | None = None) -> None:
+    def __init__(self, executor: str, cubins: Path | None = None, shared: SharedTools | None = None) -> None:
         self.executor: Executor = GpuExecutor() if executor == "gpu" else CpuExecutor()
         self.device: Device = choose_device(None) if executor == "gpu" else choose_device(ARCH)
-        self.compiler = Compiler(self.device.arch)
+        self._shared = shared
+        self.compiler = shared.compiler(ARCH) if shared else Compiler(self.device.arch)
         self._compiler = Cubins(self.compiler, cubins) if cubins else self.compiler
         self._limits = self.compiler.limits
-        self.scratch = Path(tempfile.mkdtemp(prefix="cutegen-adversarial-"))
-        self.worker = start_worker(self.scratch)
+        self.scratch = Path(tempfile.mkdtemp(prefix="cutegen-adversarial-", dir=shared.folder if shared else None))
+        self.worker = shared.worker() if shared else start_worker(self.scratch)
         self._references: dict[str, Reference] = {}
         self._timed: tuple[str, Timer] | None = None
 
@@ -127,8 +130,10 @@ class Bench:
         self._end_timer()
         if isinstance(self.executor, GpuExecutor):
             self.executor.close()
-        self.worker.close()
-        self.compiler.close()
+        self.compiler.limits = self._limits
+        if self._shared is None:
+            self.worker.close()
+            self.compiler.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def __enter__(self) -> Bench:

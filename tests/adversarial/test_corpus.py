@@ -1,6 +1,6 @@
 """The corpus on the emulator: no hostile kernel passes, no honest one is blocked, and each verdict says why.
 
-Two processes try everything once, by the same command a GPU is tried with (`run`); each case is then one test.
+The cases are two groups, so that two workers of pytest-xdist try half of them each.
 """
 
 from __future__ import annotations
@@ -9,52 +9,60 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cutegen_core.records.trial import Status
+from tests.adversarial.bench import Bench
+from tests.adversarial.case import evidence, judged
 from tests.adversarial.corpus import CORPUS, applying, named
-from tests.adversarial.run import Row
+from tests.places import ROOT
+from tests.shared_tools import SharedTools
 
-PROCESSES = 2
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="session")
-def rows(tmp_path_factory: pytest.TempPathFactory, workspace_home: Path) -> dict[str, Row]:
-    folder = tmp_path_factory.mktemp("adversarial")
-    files = [folder / f"{part}.json" for part in range(PROCESSES)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.adversarial.run", "--shard", f"{part}/{PROCESSES}", "--results", file],
-            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for part, file in enumerate(files)
-    ]  # fmt: skip
-    said = [process.communicate()[0] for process in running]
-    for process, text in zip(running, said, strict=True):
-        assert process.returncode in (0, 1), text[-4000:]
-    return {name: row for file in files for name, row in json.loads(file.read_text())["rows"].items()}
+CASES = [
+    pytest.param(case.name, marks=pytest.mark.xdist_group(f"corpus {number % 2}"))
+    for number, case in enumerate(applying("cpu"))
+]
 
 
-@pytest.mark.parametrize("name", [case.name for case in applying("cpu")])
-def test_the_verdict_and_its_evidence(rows: dict[str, Row], name: str) -> None:
-    row = rows[name]
-    assert not row["wrong"], f"{named(name).story}: {row['status']}: {row['wrong']}\n{row['evidence']}"
+@pytest.fixture(scope="module")
+def bench(shared: SharedTools) -> Iterator[Bench]:
+    with Bench("cpu", shared=shared) as made:
+        yield made
 
 
-def test_no_hostile_kernel_passed_and_no_honest_one_was_blocked(rows: dict[str, Row]) -> None:
-    passed = {name for name, row in rows.items() if row["status"] == Status.PASSED}
-    hostile = {case.name for case in applying("cpu") if case.hostile}
-    honest = {case.name for case in applying("cpu") if not case.hostile}
-    assert (len(hostile) >= 45, len(honest) >= 22) == (True, True)
-    assert not passed & hostile
-    assert not {name for name in honest - passed if rows[name]["status"] != Status.UNSUPPORTED}
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_and_its_evidence(bench: Bench, name: str) -> None:
+    case = named(name)
+    trial = bench.evaluate(case)
+    wrong = judged(case, trial)
+    assert not wrong, f"{case.story}: {trial.status}: {wrong}\n{evidence(trial)}"
+    assert (trial.status is Status.PASSED) <= (not case.hostile), "a hostile kernel passed"
+    assert case.hostile or trial.status in (Status.PASSED, Status.UNSUPPORTED), "an honest kernel was blocked"
+
+
+def test_there_are_enough_kernels_of_both_kinds() -> None:
+    hostile = [case for case in applying("cpu") if case.hostile]
+    assert len(hostile) >= 45
+    assert len(applying("cpu")) - len(hostile) >= 22
 
 
 def test_every_case_has_a_name_of_its_own_and_attacks_something() -> None:
     assert len({case.name for case in CORPUS}) == len(CORPUS)
     assert all(case.emulator or case.gpu for case in CORPUS)
     assert all(case.story for case in CORPUS)
+
+
+def test_the_command_that_a_gpu_is_tried_with_writes_rows_and_counts(tmp_path: Path) -> None:
+    """Run twice: what has its row is passed over. Both kernels are refused before any compiler sees them."""
+    file, asked = tmp_path / "rows.json", ("a constructor", "incbin at file scope")
+    command = [sys.executable, "-m", "tests.adversarial.run", "--results", str(file), "--only"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for names in (asked[:1], asked):
+        subprocess.run([*command, *names], cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+        found = json.loads(file.read_text())
+        assert set(found["rows"]) == set(names)
+    assert (found["hostile"], found["hostile_given_passed"], found["not_as_expected"]) == (2, 0, [])
+    assert [row["status"] for row in found["rows"].values()] == [Status.REJECTED, Status.REJECTED]

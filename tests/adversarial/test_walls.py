@@ -76,7 +76,13 @@ def test_it_is_the_filter_that_stops_them(answers: Mapping[bool, Mapping[str, st
     assert answers[True][call] == "done"
 
 
-@pytest.fixture(scope="module", params=list(SandboxLevel))
+LEVELS = [
+    pytest.param(level, marks=pytest.mark.thorough if level is SandboxLevel.SECCOMP else ()) for level in SandboxLevel
+]
+"""The strongest and the weakest always; `tests/machine/test_sandbox.py` tries the Python side at each."""
+
+
+@pytest.fixture(scope="module", params=LEVELS)
 def level(request: pytest.FixtureRequest) -> Iterator[SandboxLevel]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(MAX_LEVEL_VARIABLE, raising=False)

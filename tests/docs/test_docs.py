@@ -8,8 +8,6 @@ from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.evaluate.sweep import MAX_COMBINATIONS
 from cutegen_core.execute.compiler import compile_server
-from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import FUNCTIONS, MAX_TEXT
 from cutegen_core.kernel.kernel_file import MAX_BYTES, parse
@@ -67,10 +65,8 @@ def said(text):
 
 
 @pytest.fixture(scope="module")
-def compiled():
-    compiler = Compiler(HOPPER.arch)
-    yield compiler.compile
-    compiler.close()
+def compiled(shared):
+    return shared.compiler(HOPPER.arch).compile
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +85,16 @@ def test_the_small_kernel_is_that_of_the_readme_and_compiles(compiled):
     assert not check_arguments(kernel.plan(SIGNATURE, HOPPER), compiled(kernel).kernels)
 
 
-def test_the_full_kernel_fits_every_workload_of_the_full_problem(loaded, compiled, tmp_path):
+def test_the_full_kernel_fits_every_workload_of_the_full_problem(loaded, compiled, shared):
     kernel, problem = parse(FULL), loaded["rms_rows"]
     assert not screen(kernel)
     resources = compiled(kernel).kernels
     launched = {}
-    with Reference(problem, tmp_path) as reference:
-        for workload in problem.workloads:
-            plan = kernel.plan(reference.signature(workload), HOPPER, workload=workload.name)
-            assert not check_arguments(plan, resources)
-            launched |= {launch.line: workload.name for launch in plan.launches if workload.role in read.TESTED}
+    reference = shared.reference(problem)
+    for workload in problem.workloads:
+        plan = kernel.plan(reference.signature(workload), HOPPER, workload=workload.name)
+        assert not check_arguments(plan, resources)
+        launched |= {launch.line: workload.name for launch in plan.launches if workload.role in read.TESTED}
     assert set(launched) == {launch.line for launch in kernel.launches}
 
 

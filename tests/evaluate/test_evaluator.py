@@ -5,9 +5,6 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.executors.cpu import CpuExecutor
-from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
@@ -36,12 +33,12 @@ OWN = Workload("own", WorkloadRole.BENCHMARK, {"size": 5000})
 
 
 @pytest.fixture(scope="module")
-def evaluator(tmp_path_factory):
+def evaluator(shared):
     problem = Problem("single", "single", SINGLE, "here", (SMALL, LARGE, OWN))
-    compiler = Compiler("sm_90a")
-    with Reference(problem, tmp_path_factory.mktemp("single")) as reference:
-        yield Evaluator(problem, reference, CpuExecutor(), compiler, choose_device("sm_90a"), keep=lambda _: "kept")
-    compiler.close()
+    reference = shared.reference(problem)
+    return Evaluator(
+        problem, reference, shared.executor, shared.compiler(), choose_device("sm_90a"), keep=lambda _: "kept"
+    )  # fmt: skip
 
 
 def two_launches(source):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.problems.library import catalogue, load
 from cutegen_core.records.problem import Values, WorkloadRole
 from tests.problems.judging import assert_judged
@@ -17,16 +16,9 @@ NAMES = [problem.name for problem in catalogue()]
 DTYPES = {"float32": np.float32, "float16": np.float16}
 
 
-@pytest.fixture(scope="module")
-def worker(tmp_path_factory):
-    shared = start_worker(tmp_path_factory.getbasetemp())
-    yield shared
-    shared.close()
-
-
 @pytest.fixture
-def reference(request, worker, tmp_path):
-    return Reference(load(request.param), tmp_path, worker=worker)
+def reference(request, shared, tmp_path):
+    return shared.reference(load(request.param), tmp_path)
 
 
 def added_up(terms, axis):

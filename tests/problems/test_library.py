@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
-from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
+from cutegen_core.judge.reference import ReferenceLimits
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
@@ -39,13 +39,6 @@ def loader(folder):
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory):
-    shared = start_worker(tmp_path_factory.getbasetemp(), forks=True)
-    yield shared
-    shared.close()
-
-
-@pytest.fixture(scope="module")
 def loaded(loader, folder):
     known = {}
 
@@ -58,8 +51,8 @@ def loaded(loader, folder):
 
 
 @pytest.fixture
-def reference(loaded, worker, tmp_path):
-    return lambda name: Reference(loaded(name), tmp_path / name, worker=worker)
+def reference(loaded, shared, tmp_path):
+    return lambda name: shared.reference(loaded(name), tmp_path / name)
 
 
 # -- any KernelBench file ----------------------------------------------------------------------------------------------
@@ -181,10 +174,10 @@ def test_the_graph_stays_at_the_level_of_the_reference(reference):
     assert traced.reason
 
 
-def test_the_same_seed_gives_the_same_values_and_another_seed_others(loaded, worker, tmp_path):
+def test_the_same_seed_gives_the_same_values_and_another_seed_others(loaded, shared, tmp_path):
     problem = loaded("gemm_batch_norm_buffers")
     workload = problem.workloads[0]
-    first, second = (Reference(problem, tmp_path / n, worker=worker) for n in ("a", "b"))
+    first, second = (shared.reference(problem, tmp_path / n) for n in ("a", "b"))
     files = [
         {spec.name: path.read_bytes() for spec, path in r.write_inputs(workload, seed).items()}
         for r, seed in ((first, 3), (second, 3), (second, 4))
@@ -195,9 +188,9 @@ def test_the_same_seed_gives_the_same_values_and_another_seed_others(loaded, wor
 
 
 @pytest.mark.parametrize("drawn", [v for v in Values if v is not Values.GIVEN])
-def test_adversarial_values_look_like_their_name(drawn, loaded, worker, tmp_path):
+def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path):
     problem = loaded("softmax_3d")
-    reference = Reference(problem, tmp_path, worker=worker)
+    reference = shared.reference(problem, tmp_path)
     workload = replace(problem.workloads[0], name=drawn.value, values=drawn)
     ((_, path),) = reference.write_inputs(workload, 1).items()
     x = np.fromfile(path, dtype=np.float32).reshape(reference.signature(workload).inputs[0].shape)
@@ -211,11 +204,11 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, worker, tmp_path
     assert looks[drawn]
 
 
-def test_a_file_whose_values_change_under_the_same_seed_is_refused(worker, tmp_path):
+def test_a_file_whose_values_change_under_the_same_seed_is_refused(shared, tmp_path):
     draw = "torch.rand(batch_size, dim)"
     source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
     workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
-    reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
+    reference = shared.reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path)
     reference.write_inputs(workload, 1)
     (spec,) = reference.signature(workload).outputs
     out = tmp_path / "out.bin"

@@ -27,7 +27,7 @@ SHIPPED = ROOT / "assets" / "recordings" / "softmax-emulator.jsonl.gz"
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    with loop(tmp_path_factory.mktemp("replay"), one_reference=True) as made:
+    with loop(tmp_path_factory.mktemp("replay")) as made:
         yield made
 
 

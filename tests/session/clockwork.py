@@ -82,7 +82,7 @@ class TimedLoop(Loop):
     """A loop on a scripted clock."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, one_reference=True)
+        super().__init__(folder)
         self.executor = Timed()
         self.clock = Clock(self.executor)
         self.uuid = "GPU-one"

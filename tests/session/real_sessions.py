@@ -16,16 +16,16 @@ from cutegen_core.session import start
 from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import Tools, ToolsOfSession
+from cutegen_core.wiring import ToolsOfSession
+from tests.shared_tools import ToolsOfTests
 
 
 class Loop:
     """A workspace of its own; `go` does what the engine does for one session."""
 
-    def __init__(self, folder: Path, *, one_reference: bool = False) -> None:
+    def __init__(self, folder: Path, *, run_timeout_s: float | None = None) -> None:
         self.store = Store(folder / "store.db")
-        self.tools = Tools(self.store)
-        self._one_reference = one_reference
+        self.tools = ToolsOfTests(self.store, run_timeout_s)
 
     def start(self, problem: str | Problem = "relu", **options: object) -> str:
         found = library.load(problem) if isinstance(problem, str) else problem
@@ -35,8 +35,7 @@ class Loop:
         return Session(self.store, session, self.bench(session)).run()
 
     def bench(self, session: str) -> ToolsOfSession:
-        """Its tools. Sessions of one problem, run one after the other, may share a reference worker (3 s of torch)."""
-        return self.tools.of_session("one" if self._one_reference else session)
+        return self.tools.of_session(session)
 
     def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
         """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""
@@ -58,8 +57,11 @@ class Loop:
 
 
 @contextmanager
-def loop(folder: Path, *, one_reference: bool = False) -> Iterator[Loop]:
-    made = Loop(folder, one_reference=one_reference)
+def loop(folder: Path, *, run_timeout_s: float | None = None) -> Iterator[Loop]:
+    """Args:
+    run_timeout_s: the limit of one run, for kernels that never end; the evaluator's own when None.
+    """
+    made = Loop(folder, run_timeout_s=run_timeout_s)
     try:
         yield made
     finally:

@@ -35,7 +35,7 @@ RESULT = "result(i) = in(i) > 0.0f ? in(i) : 0.0f;"
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    with loop(tmp_path_factory.mktemp("defects"), one_reference=True) as made:
+    with loop(tmp_path_factory.mktemp("defects")) as made:
         yield made
 
 

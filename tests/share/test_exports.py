@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from cutegen_core.judge import problem_source
-from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.expressions import ExpressionError, Scope, parse_expression
 from cutegen_core.machine import toolchain
@@ -76,14 +75,14 @@ KERNELS = {"relu": "relu.cu", "rmsnorm": "rmsnorm_two_pass.cu"}
 
 
 @pytest.fixture(scope="module", params=["relu", "rmsnorm"])
-def case(request, tmp_path_factory):
+def case(request, shared):
     """A bundle, and the contract of every small workload."""
     problem = library.load(request.param)
     text = (DATA / KERNELS[request.param]).read_text()
     names = kernel_file.parse(text).kernel_names()
     resources = tuple(KernelResources(n, s, 32, 0, 0, 0, 0) for n, s in zip(names, TYPES[request.param], strict=True))
-    with Reference(problem, tmp_path_factory.mktemp("reference")) as reference:
-        signatures = {w.name: reference.signature(w) for w in problem.workloads}
+    reference = shared.reference(problem)
+    signatures = {w.name: reference.signature(w) for w in problem.workloads}
     benchmark = signatures["benchmark"]
     made = bundle.build(problem, text, "sm_90a", "c" * 64, "a test", kernels=resources, signature=benchmark)
     return made, signatures

@@ -9,6 +9,7 @@ from cutegen_core.machine import device
 from cutegen_core.records.errors import UsageError
 from cutegen_core.views.layouts import LayoutTable, Partition, Pattern, bank, conflicts, evaluate, find
 from tests.places import KERNELS
+from tests.shared_tools import SharedTools
 
 H100 = device.KNOWN["sm_90a"]
 ROWS_OF_64_HALVES = LayoutTable(8, 64, tuple(i * 64 + j for j in range(64) for i in range(8)))
@@ -17,8 +18,8 @@ PADDED = LayoutTable(32, 32, tuple(i * 33 + j for j in range(32) for i in range(
 
 
 @pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
+def executor(shared: SharedTools) -> CpuExecutor:
+    return shared.executor
 
 
 def test_a_kernels_layouts_are_found_with_what_they_need() -> None:

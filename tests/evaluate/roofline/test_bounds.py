@@ -5,7 +5,6 @@ import pytest
 from cutegen_core.evaluate.roofline import bounds
 from cutegen_core.evaluate.roofline.regions import Region, Triangle
 from cutegen_core.evaluate.roofline.work import compulsory_work, graph_work, stated, unfused_bytes
-from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process import tracing, worker
 from cutegen_core.judge.reference_process.input_facts import input_facts
 from cutegen_core.problems import library
@@ -364,10 +363,9 @@ def test_far_beyond_the_strongest_baseline_a_person_must_look():
     assert bounds.reason_to_confirm(performance(10.0, source, best=900.0)) == ""
 
 
-def test_the_reference_answers_for_its_own_inputs(tmp_path):
+def test_the_reference_answers_for_its_own_inputs(shared):
     problem = next(p for p in library.catalogue() if p.name == "matmul_bias_relu")
-    with Reference(problem, tmp_path) as reference:
-        facts = reference.input_facts()
+    facts = shared.reference(problem).input_facts()
     assert set(facts) == {"x", "linear_weight", "linear_bias"}
     assert all(f.matters and not f.nonzero and not f.symmetric for f in facts.values())
 

@@ -9,11 +9,12 @@ import pytest
 
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from tests.execute.emulator.emulated import Harness
+from tests.shared_tools import SharedTools
 
 
 @pytest.fixture(scope="session")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
+def executor(shared: SharedTools) -> CpuExecutor:
+    return shared.executor
 
 
 @pytest.fixture

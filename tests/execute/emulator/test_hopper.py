@@ -23,8 +23,8 @@ BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checke
 
 
 @pytest.fixture(scope="module")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
-    return Harness(CpuExecutor(), tmp_path_factory.mktemp("hopper"))
+def harness(executor: CpuExecutor, tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    return Harness(executor, tmp_path_factory.mktemp("hopper"))
 
 
 def rounded(array: np.ndarray) -> np.ndarray:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from tests.shared_tools import SharedTools
 
 SOURCE = """
 import torch
@@ -24,18 +24,18 @@ def get_inputs():
 """
 
 
-def test_a_reference_that_converts_has_an_error_of_its_own(tmp_path: Path):
+def test_a_reference_that_converts_has_an_error_of_its_own(shared: SharedTools, tmp_path: Path):
     """Otherwise a product summed in another order, as tensor cores do, would be held against four units in the last
     place."""
     problem = Problem("product", "product", SOURCE, "here", (Workload("small", WorkloadRole.EMULATOR),))
     workload = problem.workloads[0]
-    with Reference(problem, tmp_path) as reference:
-        files = reference.write_inputs(workload, 7)
-        a, b = (np.frombuffer(path.read_bytes(), np.float16).reshape(spec.shape) for spec, path in files.items())
-        backwards = (a[:, ::-1].astype(np.float32) @ b[:, ::-1].astype(np.float32).T).astype(np.float32)
-        output = tmp_path / "out"
-        output.write_bytes(backwards.tobytes())
-        (found,) = reference.compare(workload, 7, {reference.signature(workload).outputs[0]: output})
+    reference = shared.reference(problem, tmp_path)
+    files = reference.write_inputs(workload, 7)
+    a, b = (np.frombuffer(path.read_bytes(), np.float16).reshape(spec.shape) for spec, path in files.items())
+    backwards = (a[:, ::-1].astype(np.float32) @ b[:, ::-1].astype(np.float32).T).astype(np.float32)
+    output = tmp_path / "out"
+    output.write_bytes(backwards.tobytes())
+    (found,) = reference.compare(workload, 7, {reference.signature(workload).outputs[0]: output})
     assert found.wrong == 0
     assert found.reference_error > 0
     assert found.error_ratio < 0.2

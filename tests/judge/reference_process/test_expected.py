@@ -5,7 +5,6 @@ import torch
 
 from cutegen_core.judge.gpu.answers import Answers, JudgedOutput
 from cutegen_core.judge.gpu.sets import BufferSet
-from cutegen_core.judge.reference import Reference, ReferenceLimits
 from cutegen_core.judge.reference_process import values
 from cutegen_core.judge.reference_process.expected import expect
 from cutegen_core.judge.reference_process.live import instantiate, out_of_memory
@@ -47,18 +46,18 @@ def test_memory_that_ran_out_says_nothing_about_float64(when, fails):
 
 
 @pytest.fixture
-def judged(tmp_path):
+def judged(shared, tmp_path):
     """What the worker says of the reference's own answer, with and without an error in it."""
 
     def judge(text):
         problem = Problem("p", "p", text, "here", (Workload("small", WorkloadRole.EMULATOR),))
         (workload,) = problem.workloads
-        with Reference(problem, tmp_path, ReferenceLimits(seconds=60.0)) as reference:
-            live = values.instantiate_drawn(text, "here", Values.GIVEN, 3)
-            reference.write_inputs(workload, 3)
-            values.write_raw(torch.relu(live.tensors["x"]), tmp_path / "out")
-            (output,) = reference.signature(workload).outputs
-            return reference.compare(workload, 3, {output: tmp_path / "out"})
+        reference = shared.reference(problem, tmp_path)
+        live = values.instantiate_drawn(text, "here", Values.GIVEN, 3)
+        reference.write_inputs(workload, 3)
+        values.write_raw(torch.relu(live.tensors["x"]), tmp_path / "out")
+        (output,) = reference.signature(workload).outputs
+        return reference.compare(workload, 3, {output: tmp_path / "out"})
 
     return judge
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
@@ -121,14 +120,7 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory):
-    shared = start_worker(tmp_path_factory.getbasetemp())
-    yield shared
-    shared.close()
-
-
-@pytest.fixture(scope="module")
-def request_for(worker, tmp_path_factory):
+def request_for(shared):
     """A request to propose the first kernel of a problem; nothing is made up but what the caller changes."""
     known = {}
 
@@ -136,7 +128,7 @@ def request_for(worker, tmp_path_factory):
         if name not in known:
             problem = OTHERS[name][0]() if name in OTHERS else load(name)
             workload = (problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads)[-1]
-            reference = Reference(problem, tmp_path_factory.getbasetemp() / name, worker=worker)
+            reference = shared.reference(problem)
             signature, graph = reference.signature(workload), reference.graph(workload)
             known[name] = ProposalRequest(problem, signature, graph, choose_device("sm_90a"), None)
         return known[name]

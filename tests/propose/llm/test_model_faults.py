@@ -43,7 +43,7 @@ LIMITS = {
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    with loop(tmp_path_factory.mktemp("faults"), one_reference=True) as made:
+    with loop(tmp_path_factory.mktemp("faults")) as made:
         yield made
 
 

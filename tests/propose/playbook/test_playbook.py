@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Execution
-from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.screening import screen
@@ -23,20 +20,9 @@ from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
+from tests.shared_tools import SharedTools
 
 DEVICE = choose_device("sm_90a")
-
-
-@pytest.fixture(scope="module")
-def executor() -> CpuExecutor:
-    return CpuExecutor()
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    compiler = Compiler("sm_90a")
-    yield compiler
-    compiler.close()
 
 
 def problem(
@@ -108,33 +94,31 @@ COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middl
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
 )
-def test_every_variant_is_right_on_awkward_shapes(
-    case: str, executor: CpuExecutor, compiler: Compiler, tmp_path: Path
-) -> None:
+def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools, tmp_path: Path) -> None:
     """The kernels are written from the benchmark workload and must hold for another one, run instrumented."""
     own, awkward = CASES[case].workloads
-    with Reference(CASES[case], tmp_path) as reference:
-        variants = propose(reference.graph(own), reference.signature(own), "case")
-        signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
-        for variant in variants:
-            kernel = kernel_file.parse(variant.source)
-            assert screen(kernel) == ()
-            assert cute_features(variant.source)["Tensor"] > 0
-            built = executor.build(kernel, {}, not_asked, checked=True)
-            assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
-            outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
-            for spec, path in outputs.items():
-                path.write_bytes(bytes(spec.nbytes))
-            plan = kernel.plan(signature, DEVICE, workload=awkward.name)
-            with executor.open(built) as execute:
-                ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
-            assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
-            assert [c.wrong for c in reference.compare(awkward, 1, outputs)] == [0], variant.name
-            if case in COMPILED:
-                compiled = compiler.compile(kernel)
-                assert compiled.status is Status.PASSED, f"{variant.name}: {compiled.log}"
-                assert check_arguments(plan, compiled.kernels) == ()
-                assert all(k.spill_store_bytes <= 16 for k in compiled.kernels)
+    reference, executor = shared.reference(CASES[case], tmp_path), shared.executor
+    variants = propose(reference.graph(own), reference.signature(own), "case")
+    signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
+    for variant in variants:
+        kernel = kernel_file.parse(variant.source)
+        assert screen(kernel) == ()
+        assert cute_features(variant.source)["Tensor"] > 0
+        built = executor.build(kernel, {}, not_asked, checked=True)
+        assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
+        outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
+        for spec, path in outputs.items():
+            path.write_bytes(bytes(spec.nbytes))
+        plan = kernel.plan(signature, DEVICE, workload=awkward.name)
+        with executor.open(built) as execute:
+            ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+        assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
+        assert [c.wrong for c in reference.compare(awkward, 1, outputs)] == [0], variant.name
+        if case in COMPILED:
+            compiled = shared.compiler().compile(kernel)
+            assert compiled.status is Status.PASSED, f"{variant.name}: {compiled.log}"
+            assert check_arguments(plan, compiled.kernels) == ()
+            assert all(k.spill_store_bytes <= 16 for k in compiled.kernels)
 
 
 def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: Operand) -> tuple[Graph, Signature]:
