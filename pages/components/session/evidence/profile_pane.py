@@ -10,8 +10,8 @@ from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
 from cutegen_core.views import ProfileDelta, ProfileView, SessionView, StepView, profile_deltas
 from cutegen_core.views.code_text import highlight
+from cutegen_core.views.wording import NEEDS_GPU
 from pages.components.shared import ui_state
-from pages.components.shared.charts import NEEDS_GPU
 from pages.components.shared.code_tables import Heat
 from pages.components.shared.texts import Html, escaped, heading, note, quiet, table, visible
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_core.records.trial import Stage, Trial
-from pages.components.shared.charts import NEEDS_GPU
+from cutegen_core.views.wording import NEEDS_GPU
 
 
 def why_untimed(trial: Trial | None) -> str:
