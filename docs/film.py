@@ -1,4 +1,4 @@
-"""An animated picture of a page: frames with a caption below, each taken only when the page shows what it is about."""
+"""Film a page as an animated picture: frames with captions, each taken only when the page shows what it is about."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Film:
         self, caption: str, *shows: Locator, at: Locator | None = None, key: str = "", seconds: float = 2.5,
         rests: bool = True,
     ) -> None:  # fmt: skip
-        """One frame of a page that shows these; `at` gets the ring, `rests` waits until all is drawn."""
+        """Take a frame once the page shows these; `at` gets the ring, `rests` waits until everything is drawn."""
         for needed in (*shows, *([at] if at else [])):
             expect(needed.first).to_be_visible(timeout=TRIAL_MS)
         if rests:
@@ -51,7 +51,7 @@ class Film:
         return sum(self._durations_ms) / 1000
 
     def write(self, target: Path) -> None:
-        """As an animated WebP without loss, which GitHub shows like any picture."""
+        """Write the film as an animated lossless WebP, which GitHub shows like any picture."""
         shown, total = 0, sum(self._durations_ms)
         drawn = []
         for (picture, caption, key), duration in zip(self._frames, self._durations_ms, strict=True):

@@ -1,4 +1,4 @@
-"""Which pictures there are: where each is taken, and what it answers at a glance."""
+"""List the pictures: where each is taken, and which question it answers at a glance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Picture(NamedTuple):
 
     Attributes:
         address: within the application, with the names of sessions (`shown_sessions.Shown`) in braces.
-        answers: one sentence on what is seen at a glance.
-        plots: charts it waits for.
-        first: what is done on the page before it is taken.
+        answers: the question that it answers at a glance.
+        plots: the number of charts to wait for.
+        first: called on the page before it is taken.
     """
 
     name: str
@@ -32,14 +32,14 @@ class Picture(NamedTuple):
 
 
 def edit(page: Page) -> None:
-    """The editor at the kernel's end. A draft is kept with the session, so it is open in every later tab."""
+    """Open the editor at the kernel's end. The session keeps the draft, so the editor is open in every later tab."""
     if not editor_of(page).count():
         open_editor(page)
     editor_of(page).press("Control+End")
 
 
 def lint(page: Page) -> None:
-    """The problem is looked at, once for both themes."""
+    """Lint the problem, once for both themes."""
     found = page.get_by_role("heading", name=re.compile("^Lint: .* for "))
     if not found.count():
         page.get_by_role("button", name="Lint the problem").click()
@@ -89,7 +89,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "session-timing",
             f"{TIMED}&pane=timing",
-            "Is it faster, and how sure is that? Every sample, beside eager and torch.compile, on an H200.",
+            "Is it faster, and how sure is that? Every sample, with eager and torch.compile, on an H200.",
             plots=1,
         ),
         Picture(
@@ -119,7 +119,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "session-memory",
             "/session?id={repair}&pane=memory",
-            "What is the model told besides the task? Standing instructions, and what became of each attempt.",
+            "What else is the model told? Standing instructions, and the outcome of each attempt.",
         ),
     ),
     "Compare": (
@@ -137,8 +137,8 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         ),
     ),
     "Present": (
-        Picture("present", "/present?id={timed}&step=5", "What happened in this step? For a room, by arrow keys."),
-        Picture("present-result", "/present?id={timed}&step=result", "What came of it, and what does that rest on?"),
+        Picture("present", "/present?id={timed}&step=5", "What happened in this step? For an audience, by arrow keys."),
+        Picture("present-result", "/present?id={timed}&step=result", "What is the result, and what does it rest on?"),
     ),
     "Layouts": (
         Picture("layouts", "/layouts", "Where do the banks conflict? Any CuTe layout, drawn as CuTe evaluates it."),
@@ -148,12 +148,14 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "problems",
             "/problems?name=softmax",
-            "What is asked, at which sizes, how exactly? Would a wrong kernel pass?",
+            "What is the task, at which sizes, how exactly? Would a wrong kernel pass?",
             first=lint,
         ),
         Picture(
-            "problems-edit", "/problems?name=softmax&edit=1", "What if other sizes count? Form and text say the same."
+            "problems-edit",
+            "/problems?name=softmax&edit=1",
+            "What if other sizes matter? A form and the text, always in step.",
         ),
     ),
-    "Setup": (Picture("setup", "/setup", "What works on this machine, and how do I mend what does not?"),),
+    "Setup": (Picture("setup", "/setup", "What works on this machine, and how do I fix what does not?"),),
 }

@@ -1,8 +1,8 @@
-"""Makes the pictures of every page, dark and light, and `docs/pages.md` that shows them: `python -m docs.screenshots`.
+"""Make the pictures of every page, dark and light, and `docs/pages.md` that shows them: `python -m docs.screenshots`.
 
-1. Sessions are made, or opened, in a workspace that is thrown away (`shown_sessions`).
-2. The served application is photographed (`pictures` says where); each picture becomes a PNG of at most 256 colours.
-3. The page that shows them side by side is written from the same list.
+1. Make or open sessions in a temporary workspace (`shown_sessions`).
+2. Photograph the served application (`pictures` says where); each picture becomes a PNG of at most 256 colours.
+3. Write the page that shows them side by side from the same list.
 
 Needs Chromium; fails when a picture is larger than 300 KB. The tour on top of that page is made by `docs.tour`.
 """
@@ -38,7 +38,7 @@ folders => {
       walker.currentNode.data = walker.currentNode.data.replaceAll(here, usual);
 }
 """
-"""Folders of the machine that takes the pictures are shown where they usually are."""
+"""Shows the folders of the machine that takes the pictures at their usual places."""
 
 
 def main() -> int:
@@ -86,7 +86,7 @@ def take(page: Page, picture: Picture, target: Path) -> None:
 
 
 def page_lines() -> Iterator[str]:
-    """The page that shows all pictures."""
+    """Write the lines of the page that shows all pictures."""
     yield "# The pages in pictures"
     yield ""
     yield (

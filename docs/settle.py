@@ -1,4 +1,4 @@
-"""When a page is drawn and stays as it is, so that a picture can be taken."""
+"""Wait until a page is drawn and stays as it is, so that a picture can be taken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 PATIENCE_MS = 60_000
 QUIET_MS = 700
-"""So long nothing may change before a picture is taken; the page looks for news every half second."""
+"""Nothing may change for so long before a picture is taken; the page polls every half second."""
 _QUIET = """
 ([quiet, patience]) => new Promise((resolve, reject) => {
   const begin = performance.now();
@@ -25,6 +25,6 @@ _QUIET = """
 
 
 def settle(page: Page) -> None:
-    """Waits until the page is drawn and stays as it is."""
+    """Wait until the page is drawn and stays as it is."""
     page.wait_for_selector(".cg-heading, .cg-title, .pr-slide", timeout=PATIENCE_MS)
     page.evaluate(_QUIET, [QUIET_MS, PATIENCE_MS])

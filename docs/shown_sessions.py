@@ -1,7 +1,7 @@
-"""The sessions that are photographed. Every one really runs, or was recorded where it ran.
+"""Make the sessions to photograph. Each really runs, or was recorded where it ran.
 
 1. The playbook refines a softmax; a person breaks it twice by hand.
-2. A language model, played by a server with written replies, refines one too; its first kernel does not compile.
+2. A language model, played by a server with written replies, refines another; its first kernel does not compile.
 3. The playbook tiles a matrix product, which has layouts to draw.
 4. The session recorded on an H200 is opened.
 """
@@ -39,7 +39,7 @@ REPLIES = (
 
 
 class Shown(NamedTuple):
-    """Sessions by what they show; `repair` has a diagnosis and a repair, `prompt` waits to be sent."""
+    """Sessions by what they show; `repair` has a diagnosis and a repair, `prompt` has a prompt to review."""
 
     playbook: str
     repair: str
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 
 
 class Desk:
-    """A person at the workbench: decides, and the engine's own loop carries it out."""
+    """A person at the workbench: decides, and the engine's own loop carries the decisions out."""
 
     def __init__(self, store: Store, tools: Tools, problem: str = "softmax", **options: object) -> None:
         self._store, self._tools = store, tools
@@ -68,7 +68,7 @@ class Desk:
         return self.state
 
     def edit(self, old: str, new: str) -> State:
-        """The best kernel with a change by hand, tried."""
+        """Try the best kernel with a change by hand."""
         source = self._store.text(self.state.best or "")
         before, found, after = source.rpartition(old)
         assert found, f"{old!r} is not in the kernel any more"
@@ -79,7 +79,7 @@ class Desk:
 
 
 def make() -> Shown:
-    """All of them, in the workspace."""
+    """Make all of them in the workspace."""
     store = Store()
     tools = Tools(store)
     try:
@@ -93,7 +93,7 @@ def make() -> Shown:
 
 
 def playbook_session(store: Store, tools: Tools) -> str:
-    """Two kernels of the playbook; by hand, a barrier taken out, then a bound that is right for short rows only."""
+    """Make two kernels with the playbook, then edit: remove a barrier, and use a bound that fits short rows only."""
     desk = Desk(store, tools, answered_by=AnsweredBy.PLAYBOOK)
     desk.approve(4)
     desk.edit("partial[threadIdx.x / 32] = value;\n  __syncthreads();\n", "partial[threadIdx.x / 32] = value;\n")
@@ -103,7 +103,7 @@ def playbook_session(store: Store, tools: Tools) -> str:
 
 
 def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
-    """One whose repair waits for its verdict, one whose first prompt waits to be sent."""
+    """Make a session whose repair waits for review, and one whose first prompt does."""
     with ModelServer(*(reply(text, size=200) for text in REPLIES)) as model:
         settings = ModelSettings("local", model.base_url, "scripted", context_tokens=200_000)
         model_settings.write(Models((settings,)))
@@ -115,7 +115,7 @@ def model_sessions(store: Store, tools: Tools) -> tuple[str, str]:
 
 
 def product_session(store: Store, tools: Tools) -> str:
-    """Its second kernel waits at its diff."""
+    """Make a session whose second kernel waits at the diff gate."""
     desk = Desk(store, tools, "matmul_square", answered_by=AnsweredBy.PLAYBOOK)
     desk.approve(2)
     return desk.id

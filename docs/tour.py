@@ -1,7 +1,7 @@
-"""Makes `assets/tour.webp`, a session from start to accepted in a minute: `python -m docs.tour`.
+"""Make `assets/tour.webp`, a session from start to accepted in a minute: `python -m docs.tour`.
 
-The served application is driven by keyboard and mouse, through a session that really runs on the emulator and one
-recorded on an H200. No frame is taken before the page shows what its caption says; where it does not, the script fails.
+It drives the served application by keyboard and mouse, through a session that really runs on the emulator and one
+recorded on an H200. It takes a frame only when the page shows what the caption says, and fails where it does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WISH = "512 threads"
 
 
 class Tour:
-    """The way through the application; every method is a chapter."""
+    """The way through the application, a method per chapter."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url, self.film = page, url, Film(page)
@@ -44,16 +44,16 @@ class Tour:
     def start(self) -> None:
         shot, start = self.film.take, self.page.get_by_role("button", name="Start", exact=True)
         self.page.goto(self.url)
-        shot("A PyTorch softmax is to become a CuTe kernel", self._text("System check"), seconds=3)
+        shot("The goal: a PyTorch softmax as a CuTe kernel", self._text("System check"), seconds=3)
         self.page.get_by_role("button", name="using a plan").click()
-        shot("The playbook writes; plans, changes and verdicts wait for me", at=start)
+        shot("The playbook writes; I review plans, changes and verdicts", at=start)
         start.click()
 
     def first_kernel(self) -> None:
         shot = self.film.take
-        shot("Step 1: the plan waits", at=self._text("Review the plan"))
+        shot("Step 1: I review the plan", at=self._text("Review the plan"))
         self._key("Approve the plan", "a")
-        shot("The kernel waits, before anything is compiled", at=self._text("Review, then compile"), key="A")
+        shot("I review the kernel before it is compiled", at=self._text("Review, then compile"), key="A")
         self._key("Approve the diff", "a")
         running = stop_of(self.page, "TEST").filter(has_text="running")
         shot("Compiled by NVRTC, tested on the CPU emulator", at=running, key="A", seconds=2, rests=False)
@@ -80,7 +80,10 @@ class Tour:
         open_editor(self.page)
         replace_text(self.page, edited(text_of(self.page)))
         shot(
-            "By hand: a loop unrolled, and a bound I believe in", at=self.page.locator(".cg-editor"), key="E", seconds=3
+            "By hand: an unrolled loop, and a bound I think is right",
+            at=self.page.locator(".cg-editor"),
+            key="E",
+            seconds=3,
         )
         editor_of(self.page).press("Control+Enter")
         wrong = self.page.locator(".cg-note.cg-error", has_text="incorrect numerical")
@@ -94,29 +97,29 @@ class Tour:
         expect(button_of(self.page, "✓ kept · hunk 2")).to_be_visible()
         self.page.keyboard.press("2")
         dropped = button_of(self.page, "✗ dropped · hunk 2")
-        shot("Mended hunk by hunk: the unrolling stays, the bound goes", at=dropped, key="K  2", seconds=3)
+        shot("Fixed hunk by hunk: the unrolling stays, the bound goes", at=dropped, key="K  2", seconds=3)
         self._key("Keep 1 of 2 hunks", "k")
         passed = stop_of(self.page, "TEST").filter(has_text="passed")
-        shot("What is kept is a kernel of its own, and right", self._text("Right in all"), at=passed, key="K")
+        shot("The kept hunks make a new kernel, and it is right", self._text("Right in all"), at=passed, key="K")
         self._key("Promote", "a")
 
     def redirect(self) -> None:
         shot, line = self.film.take, self.page.get_by_placeholder(LINE)
         expect(self._text("Review the plan")).to_be_visible(timeout=TRIAL_MS)
         line.fill(WISH)
-        shot("The next plan is not what I want, so I say what is", at=line)
+        shot("The next plan is not what I want, so I redirect", at=line)
         line.press("Enter")
         asked = title_of(self.page).filter(has_text=f"instruction: “{WISH}”")
         self._key("Approve the plan", "a", see=asked)
         shot("The change I asked for", self._text("Review, then compile"), at=asked, key="A")
         self._key("Approve the diff", "a")
         passed = stop_of(self.page, "TEST").filter(has_text="passed")
-        shot("Right again; the verdict waits for me, too", passed, at=button_of(self.page, "Promote"), key="A")
+        shot("Right again; I review the verdict, too", passed, at=button_of(self.page, "Promote"), key="A")
         self._key("Promote", "a")
 
     def accept(self) -> None:
         shot = self.film.take
-        shot("The playbook has nothing left; I accept the best", at=self._text("The proposer needs an instruction"))
+        shot("The playbook has no more ideas; I accept the best", at=self._text("The proposer needs an instruction"))
         self._key("Accept", "f")
         accepted = state_of(self.page).filter(has_text="accepted")
         shot("Tested once more with fresh inputs: accepted", at=accepted, key="F", seconds=3)
@@ -140,14 +143,14 @@ class Tour:
         page.get_by_role("link", name="Present").click()
         page.get_by_role("button", name="imported from").click()
         title = page.locator(".pr-slide .pr-head h2")
-        shot("Told to a room: Present, by arrow keys", at=title.filter(has_text="Softmax"))
+        shot("Present shows a session to others, by arrow keys", at=title.filter(has_text="Softmax"))
         for number in (1, 2, 3):
             page.keyboard.press("ArrowRight")
             expect(title).to_contain_text(f"Step {number}")
         shot("Each step: the idea, the change, the verdict", at=title, key="Right")
         page.keyboard.press("End")
         shot(
-            "And what came of it, proven again with fresh inputs",
+            "And the result, tested again with fresh inputs",
             at=title.filter(has_text="Result"),
             key="End",
             seconds=4,
@@ -157,7 +160,7 @@ class Tour:
         return self.page.get_by_text(text)
 
     def _key(self, label: str, key: str, see: Locator | None = None) -> None:
-        """The decision by its key, once its button can be pressed."""
+        """Decide by key, once the button can be pressed."""
         if see is not None:
             expect(see).to_be_visible(timeout=TRIAL_MS)
         expect(button_of(self.page, label)).to_be_enabled(timeout=TRIAL_MS)
@@ -165,7 +168,7 @@ class Tour:
 
 
 def edited(text: str) -> str:
-    """The second loop over a row unrolled, the third one cut short."""
+    """Unroll the second loop over a row, and cut the third one short."""
     maximum, total, quotient, rest = text.split(LOOP)
     return f"{maximum}{LOOP}{total}{UNROLL}{LOOP}{quotient}{TOO_SHORT}{rest}"
 
