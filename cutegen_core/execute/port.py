@@ -82,7 +82,7 @@ Execute = Callable[[Execution], Executed]
 """Runs once, in a sandboxed process that serves one trial and has never seen an expected answer."""
 
 
-class Machine(Protocol):
+class CompiledCode(Protocol):
     """What an executor needs of the compiler's result: `compiler.compilation.CompileResult` is one."""
 
     @property
@@ -92,7 +92,7 @@ class Machine(Protocol):
     def lowered(self) -> Mapping[str, str] | None: ...
 
 
-Compiled = Callable[[], Machine]
+WaitForCode = Callable[[], CompiledCode]
 
 
 class Executor(Protocol):
@@ -101,7 +101,7 @@ class Executor(Protocol):
     name: str
     measures_speed: bool
     """Whether what it runs on says anything about speed."""
-    ordered: bool
+    has_thread_orders: bool
     """Whether it has thread orders to choose from."""
     checks_every_trial: bool
     """Whether memory errors and races are looked for in every trial, or only in thorough ones since it takes long."""
@@ -109,7 +109,7 @@ class Executor(Protocol):
     """Whether they can be looked for on this machine at all; where not, trials are marked NOT_SANITIZED."""
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: WaitForCode, *, checked: bool
     ) -> Built:
         """Builds for this executor; a candidate that does not build is a value, not an exception.
 

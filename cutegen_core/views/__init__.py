@@ -1,6 +1,6 @@
 """Read models for the pages and the command line: rows ready to be drawn, computed from the store alone."""
 
-from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, machine_code
+from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
@@ -64,9 +64,9 @@ __all__ = [
     "engine_line",
     "implied_peaks",
     "instruction_mix",
-    "machine_code",
     "mix_rows",
     "outcome_step",
+    "parse_machine_code",
     "performance_of",
     "profile_deltas",
     "profile_view",

@@ -49,7 +49,7 @@ _ADDRESS_SPACE_SLACK_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Limits:
+class CompileLimits:
     """What one candidate may use.
 
     Attributes:
@@ -67,7 +67,7 @@ def include_dirs() -> tuple[Path, ...]:
     return (PRELUDE, PRELUDE / "std", *toolchain.find_include_dirs())
 
 
-def options(arch: str) -> tuple[str, ...]:
+def compile_options(arch: str) -> tuple[str, ...]:
     """The compiler options of every candidate; a precompiled header is valid with exactly these only."""
     return (
         "-std=c++17", f"-arch={arch}", "-default-device", "-lineinfo", "-Xptxas=-v", "-pch-messages=false",
@@ -83,7 +83,7 @@ class Server:
         self._folder = folder / str(os.getpid())
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
-        self._options = options(arch)
+        self._options = compile_options(arch)
         self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
 
@@ -92,15 +92,17 @@ class Server:
             self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch)
         if request["op"] == "warm":
             return {"nvrtc": self._nvrtc.version()}
-        return self._compile(request["program"], request["names"], Limits(**request["limits"]))
+        return self._compile(request["program"], request["names"], CompileLimits(**request["limits"]))
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _compile(self, program: str, names: Sequence[str], limits: Limits) -> Message:
+    def _compile(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
         started = time.monotonic()
         base_bytes = _resident_bytes(os.getpid())
-        temporary = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_roomy(limits, self._folder)))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_choose_heap_folder(limits, self._folder))
+        )
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -117,10 +119,12 @@ class Server:
         seconds, peak_bytes = time.monotonic() - started, usage.ru_maxrss * 1024 - base_bytes
         spent: Message = {"seconds": seconds, "peak_bytes": max(0, peak_bytes)}
         if not limit and answer:
-            return spent | _decoded(answer)
-        return spent | _ended_badly(limit, os.waitstatus_to_exitcode(status))
+            return spent | _decode_answer(answer)
+        return spent | _describe_failure(limit, os.waitstatus_to_exitcode(status))
 
-    def _be_the_fork(self, program: str, names: Sequence[str], limits: Limits, writing: int, temporary: Path) -> None:
+    def _be_the_fork(
+        self, program: str, names: Sequence[str], limits: CompileLimits, writing: int, temporary: Path
+    ) -> None:
         """Never returns."""
         try:
             os.setpgid(0, 0)
@@ -138,7 +142,7 @@ class Server:
             sys.stderr.flush()
             os._exit(1)
 
-    def _policy(self, limits: Limits, temporary: Path) -> Policy:
+    def _policy(self, limits: CompileLimits, temporary: Path) -> Policy:
         return Policy(
             read=(PRELUDE, *toolchain.find_include_dirs(), self._pch),
             write=(temporary,),
@@ -148,7 +152,7 @@ class Server:
         )
 
 
-def _send(fd: int, done: nvrtc.Compiled, level: SandboxLevel, log_bytes: int) -> None:
+def _send(fd: int, done: nvrtc.NvrtcResult, level: SandboxLevel, log_bytes: int) -> None:
     log = done.log.encode()
     head: dict[str, Any] = {
         "code": done.code,
@@ -161,13 +165,13 @@ def _send(fd: int, done: nvrtc.Compiled, level: SandboxLevel, log_bytes: int) ->
         pipe.write(json.dumps(head).encode() + b"\n" + done.cubin)
 
 
-def _decoded(answer: bytes) -> Message:
+def _decode_answer(answer: bytes) -> Message:
     head, _, cubin = answer.partition(b"\n")
     fields: Message = json.loads(head)
     return fields | {"limit": "", "cubin": base64.b64encode(cubin).decode()}
 
 
-def _ended_badly(limit: str, exit_code: int) -> Message:
+def _describe_failure(limit: str, exit_code: int) -> Message:
     if not limit and -exit_code == signal.SIGXCPU:
         limit = "time"
     if not limit and -exit_code == signal.SIGKILL:
@@ -206,14 +210,14 @@ def _close_all_but(kept: int) -> None:
 
 
 def _resident_bytes(pid: int) -> int:
-    return _statm(pid, 1)
+    return _read_statm(pid, 1)
 
 
 def _address_space_bytes() -> int:
-    return _statm(os.getpid(), 0)
+    return _read_statm(os.getpid(), 0)
 
 
-def _roomy(limits: Limits, folder: Path) -> Path:
+def _choose_heap_folder(limits: CompileLimits, folder: Path) -> Path:
     """Where a compiler's heap may grow to its limit: in memory where that much is free, else on the disk.
 
     A process that fills a file on a disk with gigabytes can be killed only when they have been written.
@@ -222,7 +226,7 @@ def _roomy(limits: Limits, folder: Path) -> Path:
     return _SHARED_MEMORY if there and shutil.disk_usage(_SHARED_MEMORY).free > limits.memory_bytes else folder
 
 
-def _statm(pid: int, field: int) -> int:
+def _read_statm(pid: int, field: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -86,22 +86,22 @@ def disassemble(cubin: bytes) -> str:
         raise WorkerLimitError(f"the machine code is too large: disassembling {size} ran past its {done.limit} limit.")
     if done.returncode != 0:
         raise MachineError(f"nvdisasm could not disassemble the cubin: {done.output[-300:].strip()}")
-    return _shortened(done.output)
+    return _shorten_places(done.output)
 
 
-def by_kernel(sass: str) -> Mapping[str, str]:
+def split_kernels(sass: str) -> Mapping[str, str]:
     """Mangled kernel name -> its part of the SASS text."""
-    return dict(_sections(sass))
+    return dict(_split_sections(sass))
 
 
-def instruction_mix(sass: str) -> Mapping[str, int]:
+def count_instructions(sass: str) -> Mapping[str, int]:
     """Kind of instruction -> static count, most frequent first; padding NOPs are left out."""
     sass = _CONSTANT_MOVE.sub("MOV", sass)
-    counts = Counter(category(opcode) for opcode in _INSTRUCTION.findall(sass) if not opcode.startswith("NOP"))
+    counts = Counter(categorise(opcode) for opcode in _INSTRUCTION.findall(sass) if not opcode.startswith("NOP"))
     return dict(counts.most_common())
 
 
-def category(opcode: str) -> str:
+def categorise(opcode: str) -> str:
     """The kind an instruction is counted under: "LDG.E.128.CONSTANT" -> "global load 128-bit"."""
     name = opcode.split(".")[0]
     if name in _SIZED:
@@ -114,20 +114,20 @@ def category(opcode: str) -> str:
     return next((kind for prefix, kind in _PREFIXES if prefix.match(name)), "other")
 
 
-def _sections(sass: str) -> Iterator[tuple[str, str]]:
+def _split_sections(sass: str) -> Iterator[tuple[str, str]]:
     starts = list(_SECTION.finditer(sass))
     for match, after in zip(starts, [*starts[1:], None], strict=True):
         yield match[1].strip('"'), sass[match.start() : after.start() if after else len(sass)]
 
 
-def _shortened(sass: str) -> str:
+def _shorten_places(sass: str) -> str:
     for folder in sorted(toolchain.find_include_dirs(), key=lambda f: -len(str(f))):
         sass = sass.replace(f'"{folder}/', '"')
     sass = re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
-    return _PLACES.sub(_place, sass)
+    return _PLACES.sub(_format_place, sass)
 
 
-def _place(chain: re.Match[str]) -> str:
+def _format_place(chain: re.Match[str]) -> str:
     """One line for a chain of inlined places: the innermost, and the innermost one of the candidate itself."""
     places = _PLACE.findall(chain[0])
     file, line = places[0]

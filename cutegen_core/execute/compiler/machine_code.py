@@ -40,7 +40,7 @@ class MachineCode(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def machine_code(sass: str) -> tuple[MachineCode, ...]:
+def parse_machine_code(sass: str) -> tuple[MachineCode, ...]:
     """The kernels of a disassembly in its order; the padding behind a kernel's end is left out."""
     kernels: list[tuple[str, list[Instruction]]] = []
     line, header = 0, ""
@@ -49,27 +49,27 @@ def machine_code(sass: str) -> tuple[MachineCode, ...]:
             kernels.append((section[1].strip('"'), []))
             line, header = 0, ""
         elif place := _PLACE.search(text):
-            line, header = _read(place)
+            line, header = _read_place(place)
         elif kernels:
-            kernels[-1][1].extend(_row(text, line, header))
-    return tuple(MachineCode(name, tuple(_without_padding(rows))) for name, rows in kernels if rows)
+            kernels[-1][1].extend(_read_row(text, line, header))
+    return tuple(MachineCode(name, tuple(_strip_padding(rows))) for name, rows in kernels if rows)
 
 
-def _read(place: re.Match[str]) -> tuple[int, str]:
+def _read_place(place: re.Match[str]) -> tuple[int, str]:
     file, line, inlined_at = place.groups()
     if file == OWN_FILE:
         return int(line), ""
     return int(inlined_at or 0), f"{file}:{line}"
 
 
-def _row(text: str, line: int, header: str) -> Iterator[Instruction]:
+def _read_row(text: str, line: int, header: str) -> Iterator[Instruction]:
     if found := _INSTRUCTION.match(text):
         yield Instruction(found[1], found[2], line, header)
     elif (label := _LABEL.match(text)) and label[1].startswith(".L_"):
         yield Instruction("", f"{label[1]}:", line)
 
 
-def _without_padding(rows: list[Instruction]) -> list[Instruction]:
+def _strip_padding(rows: list[Instruction]) -> list[Instruction]:
     while rows and (not rows[-1].address or rows[-1].text.startswith("NOP")):
         rows.pop()
     return rows

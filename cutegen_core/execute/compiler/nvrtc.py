@@ -18,7 +18,7 @@ SUCCESS, OUT_OF_MEMORY, COMPILATION = 0, 1, 6
 
 
 @dataclass(frozen=True)
-class Compiled:
+class NvrtcResult:
     """One program through the compiler.
 
     Attributes:
@@ -49,7 +49,7 @@ class Nvrtc:
         """Room for precompiled headers; must come before the first compile."""
         self._call("nvrtcSetPCHHeapSize", ctypes.c_size_t(size_bytes))
 
-    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> Compiled:
+    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> NvrtcResult:
         """Compiles one program to a cubin. A faulty program is a value; MachineError when NVRTC itself misbehaves."""
         with self._program(source, name) as program:
             for expression in names:
@@ -59,9 +59,9 @@ class Nvrtc:
             code = self._library.nvrtcCompileProgram(program, len(encoded), array)
             log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             if code != SUCCESS:
-                return Compiled(code, log, b"", {})
+                return NvrtcResult(code, log, b"", {})
             lowered = {expression: self._lowered(program, expression) for expression in names}
-            return Compiled(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
+            return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
 
     def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path) -> None:
         """Precompiles headers into `pch`, valid in this process and its forks, with the same options only."""

@@ -24,7 +24,7 @@ _REGISTERS_PER_BLOCK = 65536
 _THREADS_PER_BLOCK = 1024
 
 
-def occupancy(launch: Launch, resources: KernelResources, device: Device, workload: str) -> Occupancy:
+def compute_occupancy(launch: Launch, resources: KernelResources, device: Device, workload: str) -> Occupancy:
     """Occupancy of one launch; of several equal limits "threads" is named first, since it is the full SM.
 
     `blocks_per_sm` is 0 where not even one block fits; `limiter` then says why.

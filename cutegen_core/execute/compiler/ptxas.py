@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Usage(NamedTuple):
+class KernelUsage(NamedTuple):
     """One entry function. All but `registers` in bytes."""
 
     registers: int = 0
@@ -24,14 +24,14 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SMEM = re.compile(r"(\d+) bytes smem")
 
 
-def usages(log: str) -> Mapping[str, Usage]:
+def parse_usages(log: str) -> Mapping[str, KernelUsage]:
     """Mangled name of every entry function in the log -> what it uses."""
-    found: dict[str, Usage] = {}
+    found: dict[str, KernelUsage] = {}
     entry = function = ""
     for line in log.splitlines():
         if match := _ENTRY.search(line):
             entry = match[1]
-            found[entry] = Usage()
+            found[entry] = KernelUsage()
         elif match := _FUNCTION.search(line):
             function = match[1].rstrip("'\"").lstrip("'\"")
         elif (match := _FRAME.search(line)) and function in found:

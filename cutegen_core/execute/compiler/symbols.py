@@ -10,7 +10,7 @@ from elftools.elf.sections import SymbolTableSection
 HEAP = frozenset({"malloc", "free"})
 
 
-def external(cubin: bytes) -> frozenset[str]:
+def find_external(cubin: bytes) -> frozenset[str]:
     """Names of the functions a cubin calls and does not hold."""
     table = ELFFile(io.BytesIO(cubin)).get_section_by_name(".symtab")
     symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()

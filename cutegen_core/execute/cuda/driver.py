@@ -41,7 +41,7 @@ class Unfinished(Exception):  # noqa: N818 - an outcome, not a fault
 
 
 @dataclass(frozen=True)
-class Gpu:
+class CudaDevice:
     """The device a process works on.
 
     Attributes:
@@ -67,11 +67,11 @@ def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:  # n
     """
     code, *results = function(*arguments)
     if code != cuda.CUresult.CUDA_SUCCESS:
-        raise _error(code, function.__name__)
+        raise _make_error(code, function.__name__)
     return results[0] if len(results) == 1 else tuple(results) or None
 
 
-def start(ordinal: int = 0) -> Gpu:
+def start(ordinal: int = 0) -> CudaDevice:
     """Initialises the driver and makes the device's primary context current in this thread.
 
     Raises:
@@ -85,7 +85,7 @@ def start(ordinal: int = 0) -> Gpu:
     call(cuda.cuCtxSetCurrent, call(cuda.cuDevicePrimaryCtxRetain, device))
     version = call(cuda.cuDriverGetVersion)
     attribute = cuda.CUdevice_attribute
-    return Gpu(
+    return CudaDevice(
         handle=int(device),
         name=call(cuda.cuDeviceGetName, 256, device).split(b"\0", 1)[0].decode(),
         uuid=f"GPU-{uuid.UUID(bytes=bytes(call(cuda.cuDeviceGetUuid, device).bytes))}",
@@ -101,7 +101,7 @@ def create_stream() -> int:
     return int(call(cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
 
-def finish(stream: int, deadline: float) -> None:
+def wait_until_idle(stream: int, deadline: float) -> None:
     """Waits for everything on a stream, by asking, so that an endless kernel does not hold this process.
 
     Args:
@@ -112,7 +112,7 @@ def finish(stream: int, deadline: float) -> None:
         DriverError: something on the stream failed.
     """
     started = time.monotonic()
-    while not finished(stream):
+    while not is_idle(stream):
         now = time.monotonic()
         if now > deadline:
             raise Unfinished
@@ -120,13 +120,13 @@ def finish(stream: int, deadline: float) -> None:
             time.sleep(_NAP_S)
 
 
-def finished(stream: int) -> bool:
+def is_idle(stream: int) -> bool:
     """Whether nothing is left to do on a stream; DriverError when something on it failed."""
     (code,) = cuda.cuStreamQuery(stream)
     if code == cuda.CUresult.CUDA_ERROR_NOT_READY:
         return False
     if code != cuda.CUresult.CUDA_SUCCESS:
-        raise _error(code, "cuStreamQuery")
+        raise _make_error(code, "cuStreamQuery")
     return True
 
 
@@ -156,6 +156,6 @@ def free_memory_bytes() -> int:
     return free
 
 
-def _error(code: Any, name: str) -> DriverError:  # noqa: ANN401 - CUresult
+def _make_error(code: Any, name: str) -> DriverError:  # noqa: ANN401 - CUresult
     text = cuda.cuGetErrorString(code)[1] or b"no description"
     return DriverError(code.name if hasattr(code, "name") else str(code), name, text.decode())

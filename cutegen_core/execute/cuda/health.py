@@ -70,7 +70,7 @@ def _probe() -> Health:
         buffer.fill(byte)
         if driver.copy_out(buffer.address, buffer.nbytes) != bytes([byte]) * _PROBE_BYTES:
             raise MachineError("memory does not hold what was written")
-    if buffer.damage():
+    if buffer.find_damage():
         raise MachineError("memory next to what was written has changed")
     buffer.free()
     return Health(gpu.uuid, gpu.name, gpu.driver, driver.free_memory_bytes())

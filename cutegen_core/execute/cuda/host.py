@@ -22,8 +22,8 @@ from cutegen_core.execute.cuda.driver import DriverError
 from cutegen_core.execute.cuda.layout import Shared
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
-from cutegen_core.execute.cuda.runner_process import Answer, RunnerProcess
-from cutegen_core.execute.cuda.wire import end_with
+from cutegen_core.execute.cuda.runner_process import RunnerAnswer, RunnerProcess
+from cutegen_core.execute.cuda.wire import exit_when_closed
 from cutegen_core.machine.worker import Message, serve
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Finding, Status
@@ -51,7 +51,7 @@ class Host:
                 case "close":
                     self._close(request["trial"])
                 case "prepare":
-                    self._standby.ready()
+                    self._standby.wait_until_ready()
                     return {"sandbox": self._standby.sandbox}
             return {}
         except MachineError as error:
@@ -70,15 +70,15 @@ class Host:
         """The prewarmed runner; the next one starts while this one works."""
         runner, self._standby = self._standby, RunnerProcess(self._uuid)
         try:
-            runner.ready()
+            runner.wait_until_ready()
             return runner
         except MachineError:  # somebody ended it while it waited; its successor tells whether there is more to it
             runner.close()
             runner, self._standby = self._standby, RunnerProcess(self._uuid)
-            runner.ready()
+            runner.wait_until_ready()
             return runner
 
-    def _serving(self, trial: int) -> RunnerProcess:
+    def _find_runner(self, trial: int) -> RunnerProcess:
         """The trial's runner; after a fault, another."""
         runner = self._trials[trial]
         if not runner.alive:
@@ -93,34 +93,34 @@ class Host:
                 tensors = _Tensors(cleanup, request["inputs"], request["outputs"])
             except DriverError as error:
                 raise MachineError(f"there is not enough free GPU memory for the test's tensors: {error}") from error
-            answer = self._run(self._serving(request["trial"]), cubin, program, tensors, request)
+            answer = self._run(self._find_runner(request["trial"]), cubin, program, tensors, request)
             if answer.findings and answer.findings[0].kind == _TOLD_APART:
                 answer = self._blame_input(answer, cubin, program, tensors, request)
             if answer.passed:
                 answer = tensors.inspect() or answer
             if answer.passed:
-                tensors.bring_back()
+                tensors.write_outputs()
         return {"status": answer.status, "message": answer.message, "findings": [asdict(f) for f in answer.findings]}
 
     def _run(
         self, runner: RunnerProcess, cubin: bytes, program: Program, tensors: _Tensors, request: Message,
         *, inputs_writable: bool = False,
-    ) -> Answer:  # fmt: skip
-        with tensors.shared() as shared:
+    ) -> RunnerAnswer:  # fmt: skip
+        with tensors.share() as shared:
             loaded = runner.load(cubin, program, [shared], inputs_writable=inputs_writable)
         if not loaded.passed:
             return loaded
         return runner.run(poison=request["poison"], timeout_s=request["timeout_s"])
 
     def _blame_input(
-        self, answer: Answer, cubin: bytes, program: Program, tensors: _Tensors, request: Message
-    ) -> Answer:
+        self, answer: RunnerAnswer, cubin: bytes, program: Program, tensors: _Tensors, request: Message
+    ) -> RunnerAnswer:
         runner = self._take()
         try:
             self._run(runner, cubin, program, tensors, request, inputs_writable=True)
         finally:
             runner.close()
-        name = tensors.changed_input()
+        name = tensors.find_changed_input()
         if not name:
             return answer
         message = f"the kernel writes to its input {name}; inputs are read-only: write to an output or to scratch"
@@ -142,7 +142,7 @@ class _Tensors:
                 driver.copy_in(buffer.address, path.read_bytes())
 
     @contextmanager
-    def shared(self) -> Iterator[list[Shared]]:
+    def share(self) -> Iterator[list[Shared]]:
         """All of them as one buffer set; the descriptors live as long as the block."""
         shared = [b.share(name, output=name in self._outputs) for name, b in self._buffers.items()]
         try:
@@ -151,33 +151,37 @@ class _Tensors:
             for each in shared:
                 os.close(each.fd)
 
-    def inspect(self) -> Answer | None:
+    def inspect(self) -> RunnerAnswer | None:
         """A verdict when something was written that must not be."""
         for name, buffer in self._buffers.items():
-            if damage := buffer.damage():
-                message = damage.sentence(name)
-                return Answer(Status.MEMORY_ERROR, message, (Finding("out-of-bounds", message, variable=name),))
-        if name := self.changed_input():
-            return Answer(Status.INPUT_MODIFIED, f"the kernel has changed its input {name}")
+            if damage := buffer.find_damage():
+                message = damage.describe(name)
+                return RunnerAnswer(Status.MEMORY_ERROR, message, (Finding("out-of-bounds", message, variable=name),))
+        if name := self.find_changed_input():
+            return RunnerAnswer(Status.INPUT_MODIFIED, f"the kernel has changed its input {name}")
         return None
 
-    def changed_input(self) -> str:
+    def find_changed_input(self) -> str:
         """The first input that is not what its file says, "" when all are."""
-        return next((n for n in self._files if n not in self._outputs and self._values(n) != self._read(n)), "")
+        return next(
+            (n for n in self._files if n not in self._outputs and self._read_device(n) != self._read_file(n)), ""
+        )
 
-    def bring_back(self) -> None:
+    def write_outputs(self) -> None:
         """Writes the outputs into their files."""
         for name in self._outputs:
-            self._files[name].write_bytes(self._values(name))
+            self._files[name].write_bytes(self._read_device(name))
 
-    def _values(self, name: str) -> bytearray:
+    def _read_device(self, name: str) -> bytearray:
         return driver.copy_out(self._buffers[name].address, self._buffers[name].nbytes)
 
-    def _read(self, name: str) -> bytes:
+    def _read_file(self, name: str) -> bytes:
         return self._files[name].read_bytes()
 
 
 if __name__ == "__main__":
-    end_with(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))  # an engine that dies must not leave a hanging kernel
+    exit_when_closed(
+        int(os.environ["CUTEGEN_PIPES"].split(",")[0])
+    )  # an engine that dies must not leave a hanging kernel
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)

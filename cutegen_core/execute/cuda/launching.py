@@ -1,8 +1,8 @@
 """A program loaded and ready to be launched over buffer sets: functions, packed arguments, launch configurations.
 
-Everything is prepared once, so that `Loaded.run` only enqueues, and may be captured into a graph. What cannot be
+Everything is prepared once, so that `LoadedProgram.run` only enqueues, and may be captured into a graph. What cannot be
 launched is found here, before anything runs, with a sentence: the driver itself crashes on too few arguments and
-accepts wrong ones. `Loaded` is a `measuring.Work`.
+accepts wrong ones. `LoadedProgram` is a `measuring.Work`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, call
-from cutegen_core.execute.cuda.program import Descriptor, Passed, Program, Step
+from cutegen_core.execute.cuda.program import Descriptor, PassedArgument, Program, ProgramStep
 from cutegen_core.records.launch import TENSOR_MAP_BYTES
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -29,7 +29,7 @@ class LaunchRefused(Exception):  # noqa: N818 - a verdict, not a fault
     """The plan does not fit the compiled kernel or the device; the text is for the person."""
 
 
-class Place(NamedTuple):
+class DeviceTensor(NamedTuple):
     """A tensor in this process."""
 
     address: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
     output: bool
 
 
-Places = Mapping[str, Place]
+DeviceTensors = Mapping[str, DeviceTensor]
 """One buffer set: inputs and outputs by name."""
 
 
@@ -51,7 +51,7 @@ class _Prepared:
     storage: list[Any]
 
 
-class Loaded:
+class LoadedProgram:
     """A module with its launches for each buffer set; `unload` ends it, and with it the module's global variables.
 
     Args:
@@ -62,11 +62,13 @@ class Loaded:
         DriverError: the cubin cannot be loaded.
     """
 
-    def __init__(self, cubin: bytes, program: Program, sets: Sequence[Places], scratch: Mapping[str, int]) -> None:
+    def __init__(
+        self, cubin: bytes, program: Program, sets: Sequence[DeviceTensors], scratch: Mapping[str, int]
+    ) -> None:
         self._program, self._sets, self._scratch = program, sets, scratch
         self._module = call(cuda.cuModuleLoadData, cubin)
         try:
-            self._functions = {step.function: self._function(step) for step in program.steps}
+            self._functions = {step.function: self._load_function(step) for step in program.steps}
             self._launches = [list(self._prepare(places)) for places in sets]
         except BaseException:
             cuda.cuModuleUnload(self._module)
@@ -88,7 +90,7 @@ class Loaded:
             except DriverError as error:
                 if error.name not in _REFUSALS:
                     raise  # of an earlier launch, or of a capture
-                raise LaunchRefused(_refusal(step, error)) from error
+                raise LaunchRefused(_describe_refusal(step, error)) from error
 
     def poison(self, stream: int, index: int, byte: int = 0xFF) -> None:
         """Enqueues filling the set's outputs, and scratch that is not zeroed, with a byte."""
@@ -103,7 +105,7 @@ class Loaded:
         """Unloads the module; the device must be idle."""
         call(cuda.cuModuleUnload, self._module)
 
-    def _function(self, step: Step) -> Any:  # noqa: ANN401 - CUfunction
+    def _load_function(self, step: ProgramStep) -> Any:  # noqa: ANN401 - CUfunction
         function = call(cuda.cuModuleGetFunction, self._module, step.function.encode())
         most = max(s.smem_bytes for s in self._program.steps if s.function == step.function)
         attribute = cuda.CUfunction_attribute
@@ -119,7 +121,7 @@ class Loaded:
             call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
         return function
 
-    def _prepare(self, places: Places) -> Iterator[tuple[Step, _Prepared]]:
+    def _prepare(self, places: DeviceTensors) -> Iterator[tuple[ProgramStep, _Prepared]]:
         outputs = [place for place in places.values() if place.output]
         if outputs and not any(place.nbytes for place in outputs):
             return  # nothing is wanted: a host program returns before it launches
@@ -129,9 +131,9 @@ class Loaded:
             if not step.empty:
                 yield step, self._pack(step, addresses, maps)
 
-    def _pack(self, step: Step, addresses: Mapping[str, int], maps: Mapping[str, Descriptor]) -> _Prepared:
+    def _pack(self, step: ProgramStep, addresses: Mapping[str, int], maps: Mapping[str, Descriptor]) -> _Prepared:
         function = self._functions[step.function]
-        sizes = parameter_sizes(function)
+        sizes = read_parameter_sizes(function)
         if len(sizes) != len(step.passed):
             given = len(step.passed)
             raise LaunchRefused(f"{step.kernel} takes {len(sizes)} parameters, the plan gives {given} arguments")
@@ -139,15 +141,15 @@ class Loaded:
         for number, (passed, size) in enumerate(zip(step.passed, sizes, strict=True), 1):
             where = f"{step.kernel}, argument {number}"
             if passed.kind == "map":
-                storage.append(_encoded(maps[str(passed.value)], addresses, size, where))
+                storage.append(_encode_tensor_map(maps[str(passed.value)], addresses, size, where))
                 continue
-            value = Passed("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
+            value = PassedArgument("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
             storage.append(ctypes.create_string_buffer(pack(value, size, where), size))
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*(_address(each) for each in storage))
-        return _Prepared(function, _configuration(step), pointers, storage)
+        return _Prepared(function, _make_config(step), pointers, storage)
 
 
-def pack(passed: Passed, size: int, where: str) -> bytes:
+def pack(passed: PassedArgument, size: int, where: str) -> bytes:
     """A pointer or number as the kernel's parameter of `size` bytes; beyond float's range is infinite, as in C.
 
     Raises:
@@ -168,7 +170,7 @@ def pack(passed: Passed, size: int, where: str) -> bytes:
 _NOUNS = {"tensor": "pointer", "int": "whole number", "float": "floating-point number"}
 
 
-def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
+def read_parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
     """Bytes of each parameter of a loaded kernel."""
     sizes: list[int] = []
     while True:
@@ -178,7 +180,7 @@ def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
         sizes.append(int(size))
 
 
-def _encoded(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
+def _encode_tensor_map(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
     if size != TENSOR_MAP_BYTES:
         raise LaunchRefused(
             f"{where}: the parameter has {size} bytes, a tensor map has {TENSOR_MAP_BYTES} and is passed by value"
@@ -202,7 +204,7 @@ def _address(storage: Any) -> int:  # noqa: ANN401 - a ctypes buffer or a CUtens
     return int(storage.getPtr()) if isinstance(storage, cuda.CUtensorMap) else ctypes.addressof(storage)
 
 
-def _configuration(step: Step) -> Any:  # noqa: ANN401 - CUlaunchConfig
+def _make_config(step: ProgramStep) -> Any:  # noqa: ANN401 - CUlaunchConfig
     config = cuda.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = step.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = step.block
@@ -246,7 +248,7 @@ _REFUSALS = {
 }
 
 
-def _refusal(step: Step, error: DriverError) -> str:
+def _describe_refusal(step: ProgramStep, error: DriverError) -> str:
     cluster = f", cluster {step.cluster}" if step.cluster != (1, 1, 1) else ""
     shape = f"grid {step.grid}, block {step.block}{cluster}, {step.smem_bytes} bytes of shared memory"
     return f"line {step.line}: {step.kernel} cannot be launched ({shape}): {_REFUSALS[error.name]} ({error.name})"

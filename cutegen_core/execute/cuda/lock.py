@@ -22,7 +22,7 @@ from cutegen_core.records.errors import MachineError
 _FOLDER = Path("/tmp")  # the same for every user, whatever TMPDIR says
 _ASK_AGAIN_S = 0.02
 _mine: dict[tuple[str, int], int] = {}
-"""How deep this process's threads are in, by GPU and thread: a nested `held` does not wait for itself."""
+"""How deep this process's threads are in, by GPU and thread: a nested `hold` does not wait for itself."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Holder:
 
 
 @contextlib.contextmanager
-def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float]:
+def hold(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float]:
     """Holds the device; gives the seconds waited for it. A thread that holds it already may enter again.
 
     Raises:
@@ -58,7 +58,7 @@ def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float
     fd = _open(path(uuid))
     try:
         waited = _acquire(fd, uuid, timeout_s)
-        _write(fd, Holder(os.getpid(), _user(), what, time.time()))
+        _write(fd, Holder(os.getpid(), _user_name(), what, time.time()))
         _mine[key] = 1
         try:
             yield waited
@@ -69,7 +69,7 @@ def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float
         os.close(fd)
 
 
-def holder(uuid: str) -> Holder | None:
+def find_holder(uuid: str) -> Holder | None:
     """Who holds the device now, None when nobody does."""
     try:
         fd = os.open(path(uuid), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -113,17 +113,17 @@ def _acquire(fd: int, uuid: str, timeout_s: float | None) -> float:
             return time.monotonic() - started
         except BlockingIOError:
             if timeout_s is not None and time.monotonic() - started > timeout_s:
-                raise MachineError(_busy(uuid, timeout_s)) from None
+                raise MachineError(_busy_message(uuid, timeout_s)) from None
             time.sleep(_ASK_AGAIN_S)
 
 
-def _busy(uuid: str, timeout_s: float) -> str:
-    now = holder(uuid)
+def _busy_message(uuid: str, timeout_s: float) -> str:
+    now = find_holder(uuid)
     who = f"process {now.pid} of {now.user} ({now.what})" if now else "another process"
     return f"the GPU {uuid} has been busy for {timeout_s:g} s: {who} holds it. Wait for it, or end it."
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # containers give out numbers without names

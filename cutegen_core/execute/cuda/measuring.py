@@ -14,13 +14,13 @@ Torch-free. https://docs.nvidia.com/cuda/cuda-driver-api/ (cuEventRecordWithFlag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cuda.bindings import driver as cuda
 
-from cutegen_core.execute.cuda.driver import DriverError, call, finish
+from cutegen_core.execute.cuda.driver import DriverError, call, wait_until_idle
 from cutegen_core.execute.cuda.flush import Flush
 
 GRAPH, EVENTS = "graph replay", "events"
@@ -29,7 +29,7 @@ _EXTERNAL = cuda.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
 _THREAD_LOCAL = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 
-class Work(Protocol):
+class TimedWork(Protocol):
     """What is timed. Both methods only enqueue; while the stream is being captured nothing runs."""
 
     def run(self, stream: int, index: int) -> None:
@@ -40,7 +40,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundPlan:
     """What one round does.
 
     Attributes:
@@ -79,7 +79,7 @@ class Meter:
         self._begins = [call(cuda.cuEventCreate, 0) for _ in range(MOST_SETS)]
         self._ends = [call(cuda.cuEventCreate, 0) for _ in range(MOST_SETS)]
 
-    def measure(self, work: Work, steps: Round, deadline: float) -> Samples:
+    def measure(self, work: TimedWork, steps: RoundPlan, deadline: float) -> Samples:
         """One round, through a graph where the work can be captured.
 
         Args:
@@ -93,19 +93,19 @@ class Meter:
         finally:
             graph.close()
 
-    def measure_directly(self, work: Work, steps: Round, deadline: float) -> Samples:
+    def measure_directly(self, work: TimedWork, steps: RoundPlan, deadline: float) -> Samples:
         """One round of direct launches."""
         self.reset()
         self.enqueue(work, steps, captured=False)
-        return Samples(self.elapsed(steps, deadline), EVENTS)
+        return Samples(self.read_times(steps, deadline), EVENTS)
 
-    def replay(self, executable: int, steps: Round, deadline: float) -> Samples:
+    def replay(self, executable: int, steps: RoundPlan, deadline: float) -> Samples:
         """One replay of a graph that holds the round."""
         self.reset()
         call(cuda.cuGraphLaunch, executable, self.stream)
-        return Samples(self.elapsed(steps, deadline), GRAPH)
+        return Samples(self.read_times(steps, deadline), GRAPH)
 
-    def enqueue(self, work: Work, steps: Round, *, captured: bool) -> None:
+    def enqueue(self, work: TimedWork, steps: RoundPlan, *, captured: bool) -> None:
         """Puts a whole round on the stream; by itself for a capture that somebody else began, such as torch's."""
         for _ in range(steps.warm_runs):
             work.run(self.stream, steps.warm)
@@ -116,9 +116,9 @@ class Meter:
             work.run(self.stream, index)
             self._record(self._ends[slot], captured)
 
-    def elapsed(self, steps: Round, deadline: float) -> tuple[float, ...]:
+    def read_times(self, steps: RoundPlan, deadline: float) -> tuple[float, ...]:
         """Waits for a round and reads its events."""
-        finish(self.stream, deadline)
+        wait_until_idle(self.stream, deadline)
         pairs = zip(self._begins, self._ends, steps.order, strict=False)
         return tuple(1000.0 * call(cuda.cuEventElapsedTime, begin, end) for begin, end, _ in pairs)
 
@@ -126,7 +126,7 @@ class Meter:
         """Takes away L2 lines that a kernel has asked to persist; before each round."""
         call(cuda.cuCtxResetPersistingL2Cache)
 
-    def capture(self, enqueue: Callable[[], None]) -> Graph | None:
+    def capture(self, enqueue: Callable[[], None]) -> RoundGraph | None:
         """Records what `enqueue` puts on the stream; None where something in it cannot be captured."""
         call(cuda.cuStreamBeginCapture, self.stream, _THREAD_LOCAL)
         try:
@@ -135,14 +135,14 @@ class Meter:
             cuda.cuStreamEndCapture(self.stream)
             return None
         code, graph = cuda.cuStreamEndCapture(self.stream)
-        return Graph(graph) if code == cuda.CUresult.CUDA_SUCCESS else None
+        return RoundGraph(graph) if code == cuda.CUresult.CUDA_SUCCESS else None
 
     def _record(self, event: Any, captured: bool) -> None:  # noqa: ANN401 - CUevent
         # captured: a node of its own that stamps the time at every replay
         call(cuda.cuEventRecordWithFlags, event, self.stream, _EXTERNAL if captured else 0)
 
 
-class Graph:
+class RoundGraph:
     """A captured round, ready to be replayed; `close` while the stream is idle."""
 
     def __init__(self, graph: Any) -> None:  # noqa: ANN401 - CUgraph
@@ -152,8 +152,3 @@ class Graph:
     def close(self) -> None:
         call(cuda.cuGraphExecDestroy, self.executable)
         call(cuda.cuGraphDestroy, self._graph)
-
-
-def each(sets: int, first: int = 0) -> Sequence[int]:
-    """The timed sets (1 .. sets), starting after `first` of them, so that rounds begin with different ones."""
-    return [1 + (first + k) % sets for k in range(sets)]

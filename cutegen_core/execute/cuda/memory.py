@@ -4,7 +4,7 @@
                | guard pattern ................. | tensor ............... | tail |
 
 1. The owner allocates (`Buffer.allocate`) and offers a file descriptor (`share`); it may read and write.
-2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
+2. The runner imports the descriptor (`Buffer.import_fd`), inputs read-only.
 3. Mappings lie at random addresses, in each process others.
 4. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
    leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
@@ -44,7 +44,7 @@ class Damage:
     where: str
     distance: int
 
-    def sentence(self, tensor: str) -> str:
+    def describe(self, tensor: str) -> str:
         """What happened to `tensor`, for the person."""
         return f"the kernel writes {self.where} {tensor}, {self.distance} bytes away from it"
 
@@ -56,7 +56,7 @@ class Buffer:
         self.layout = layout
         self._handle = handle
         self._reserved = layout.mapped + _HOLE_BYTES
-        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _somewhere(), 0))
+        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _random_address(), 0))
         self._mapped = False
         try:
             call(cuda.cuMemMap, self._base, layout.mapped, 0, handle, 0)
@@ -75,11 +75,11 @@ class Buffer:
         """
         layout = Layout.of(nbytes, granularity(), alignment)
         buffer = cls(layout, int(call(cuda.cuMemCreate, layout.mapped, _properties(), 0)), _READ_WRITE)
-        buffer.guard()
+        buffer.write_guards()
         return buffer
 
     @classmethod
-    def imported(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
+    def import_fd(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
         """Somebody else's memory; the descriptor is closed. A write to a read-only one is an illegal address."""
         try:
             handle = int(call(cuda.cuMemImportFromShareableHandle, fd, _FD))
@@ -105,14 +105,14 @@ class Buffer:
             call(cuda.cuMemsetD8, self.address, byte, self.nbytes)
             call(cuda.cuCtxSynchronize)
 
-    def guard(self) -> None:
+    def write_guards(self) -> None:
         """Writes the pattern around the tensor and waits."""
         call(cuda.cuMemsetD8, self._base, GUARD, self.layout.offset)
         if self.layout.tail:
             call(cuda.cuMemsetD8, self.address + self.nbytes, GUARD, self.layout.tail)
         call(cuda.cuCtxSynchronize)
 
-    def damage(self) -> Damage | None:
+    def find_damage(self) -> Damage | None:
         """What became of the guards; call when no kernel runs."""
         behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)
         if behind.strip(_PATTERN):
@@ -132,7 +132,7 @@ class Buffer:
             self._base = 0
 
 
-def _somewhere() -> int:
+def _random_address() -> int:
     """A random address: where one tensor lies says nothing about the others, which a kernel could otherwise reach
     before its time. All in a window that one page directory covers, so that it costs no longer walks."""
     return _WINDOW_AT + secrets.randbelow(_WINDOW_BYTES // _SLOT_BYTES) * _SLOT_BYTES

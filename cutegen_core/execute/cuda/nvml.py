@@ -36,7 +36,7 @@ _HOLDERS = (b"cutegen_core.execute.cuda.", b"cutegen_core.judge.gpu.")
 
 
 @dataclass(frozen=True)
-class State:
+class GpuState:
     """One look at the device.
 
     Attributes:
@@ -58,7 +58,7 @@ class State:
         return bool(self.reasons & _DROPPING)
 
 
-class Gpu:
+class NvmlGpu:
     """One device by its UUID.
 
     Raises:
@@ -85,19 +85,19 @@ class Gpu:
     def driver(self) -> str:
         return str(_call(pynvml.nvmlSystemGetDriverVersion))
 
-    def state(self) -> State:
+    def read_state(self) -> GpuState:
         """How it is now."""
         handle = self._handle
-        return State(
+        return GpuState(
             at=time.monotonic(),
             sm_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
             memory_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
             temperature_c=int(_call(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),
-            power_w=_reported(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
-            reasons=_reported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
+            power_w=_call_or_default(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
+            reasons=_call_or_default(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
         )
 
-    def other_processes(self) -> int:
+    def count_other_processes(self) -> int:
         """Programs that compute on it beside the workbench's own.
 
         In a container the driver may number processes differently: then as many as ours are taken off.
@@ -128,7 +128,7 @@ class Gpu:
 class Period:
     """All that was seen between two moments; at least one state."""
 
-    states: tuple[State, ...]
+    states: tuple[GpuState, ...]
 
     @property
     def throttled(self) -> bool:
@@ -165,15 +165,15 @@ class Monitor:
         monitor.since(begun).throttled
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: NvmlGpu) -> None:
         self._gpu = gpu
-        self._states: list[State] = []
+        self._states: list[GpuState] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def since(self, begun: float) -> Period:
         """What was seen from that moment until now; it looks once more itself, so there is always something."""
-        self._states.append(self._gpu.state())
+        self._states.append(self._gpu.read_state())
         return Period(tuple(state for state in self._states if state.at >= begun))
 
     def __enter__(self) -> Monitor:
@@ -186,7 +186,7 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._stop.wait(_INTERVAL_S):
-            self._states.append(self._gpu.state())
+            self._states.append(self._gpu.read_state())
 
 
 def _own_processes() -> set[int]:
@@ -206,7 +206,7 @@ def _range(values: Sequence[int]) -> tuple[int, int]:
     return min(values), max(values)
 
 
-def _reported(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
+def _call_or_default(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
     """A number that not every GPU gives."""
     try:
         return int(function(handle))

@@ -1,6 +1,6 @@
 """What a runner launches: a launch plan joined with what was compiled, as plain data that travels as JSON.
 
-`program` makes it out of a resolved plan, the mangled names and the kernels' parameter types. A number's C width comes
+`make_program` makes it out of a resolved plan, the mangled names and the kernels' parameter types. A number's C width comes
 from the loaded kernel; whether it is stored as an integer or as floating point only its declared type can tell.
 """
 
@@ -37,7 +37,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedArgument:
     """One argument as it is passed.
 
     Attributes:
@@ -49,7 +49,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgramStep:
     """One kernel launch.
 
     Attributes:
@@ -66,7 +66,7 @@ class Step:
     cluster: Dim3
     cooperative: bool
     line: int
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedArgument, ...]
 
     @property
     def empty(self) -> bool:
@@ -75,7 +75,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Space:
+class ScratchSpace:
     """Scratch the runner allocates; zeroed before each run of the plan, or poisoned once."""
 
     name: str
@@ -101,11 +101,11 @@ class Descriptor:
 class Program:
     """All launches of one workload, in order on one stream."""
 
-    steps: tuple[Step, ...]
-    scratch: tuple[Space, ...] = ()
+    steps: tuple[ProgramStep, ...]
+    scratch: tuple[ScratchSpace, ...] = ()
     maps: tuple[Descriptor, ...] = ()
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON values; `Program.read` takes them back."""
         return asdict(self)
 
@@ -113,36 +113,36 @@ class Program:
     def read(cls, plain: Mapping[str, Any]) -> Program:
         """The inverse of `plain`, after a journey through JSON."""
         return cls(
-            steps=tuple(_step(step) for step in plain["steps"]),
-            scratch=tuple(Space(**space) for space in plain["scratch"]),
-            maps=tuple(Descriptor(**{k: _tupled(v) for k, v in each.items()}) for each in plain["maps"]),
+            steps=tuple(_read_step(step) for step in plain["steps"]),
+            scratch=tuple(ScratchSpace(**space) for space in plain["scratch"]),
+            maps=tuple(Descriptor(**{k: _to_tuple(v) for k, v in each.items()}) for each in plain["maps"]),
         )
 
 
-def program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
+def make_program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
     """Joins a plan with the compiled kernels.
 
     Args:
         functions: by name expression; a kernel that is missing is a KeyError, the plan was checked before.
     """
     return Program(
-        steps=tuple(_joined(launch, functions[launch.kernel]) for launch in plan.launches),
-        scratch=tuple(Space(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
-        maps=tuple(_descriptor(each) for each in plan.tensor_maps),
+        steps=tuple(_make_step(launch, functions[launch.kernel]) for launch in plan.launches),
+        scratch=tuple(ScratchSpace(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
+        maps=tuple(_make_descriptor(each) for each in plan.tensor_maps),
     )
 
 
-def program_of(built: Built, plan: LaunchPlan) -> Program:
+def load_program(built: Built, plan: LaunchPlan) -> Program:
     """The program of a candidate that the GPU executor built; `built.path` is the cubin."""
     assert built.path is not None
     functions = json.loads((built.path.parent / FUNCTIONS).read_text())
-    return program(plan, {name: Function(**function) for name, function in functions.items()})
+    return make_program(plan, {name: Function(**function) for name, function in functions.items()})
 
 
-def _joined(launch: Launch, function: Function) -> Step:
+def _make_step(launch: Launch, function: Function) -> ProgramStep:
     types = parse_parameters(function.signature)
     floating = [types[i].base in _FLOATING if i < len(types) else False for i in range(len(launch.args))]
-    return Step(
+    return ProgramStep(
         kernel=launch.kernel,
         function=function.mangled,
         grid=launch.grid,
@@ -151,29 +151,29 @@ def _joined(launch: Launch, function: Function) -> Step:
         cluster=launch.cluster,
         cooperative=launch.cooperative,
         line=launch.line,
-        passed=tuple(_passed(a, f) for a, f in zip(launch.args, floating, strict=True)),
+        passed=tuple(_pass_argument(a, f) for a, f in zip(launch.args, floating, strict=True)),
     )
 
 
-def _passed(argument: Argument, floating: bool) -> Passed:
+def _pass_argument(argument: Argument, floating: bool) -> PassedArgument:
     if isinstance(argument, TensorArgument):
-        return Passed("tensor", argument.name)
+        return PassedArgument("tensor", argument.name)
     if isinstance(argument, ScalarArgument):
-        return Passed("float", float(argument.value)) if floating else Passed("int", argument.value)
-    return Passed("map", argument.name)
+        return PassedArgument("float", float(argument.value)) if floating else PassedArgument("int", argument.value)
+    return PassedArgument("map", argument.name)
 
 
-def _descriptor(tensor_map: TensorMap) -> Descriptor:
+def _make_descriptor(tensor_map: TensorMap) -> Descriptor:
     return Descriptor(
         tensor_map.name, tensor_map.tensor, tensor_map.offset_bytes, tensor_map.dims, tensor_map.strides_bytes,
         tensor_map.box, tensor_map.element_strides, tuple(tensor_map.codes),
     )  # fmt: skip
 
 
-def _step(plain: Mapping[str, Any]) -> Step:
-    passed = tuple(Passed(**each) for each in plain["passed"])
-    return Step(**{k: _tupled(v) for k, v in plain.items() if k != "passed"}, passed=passed)
+def _read_step(plain: Mapping[str, Any]) -> ProgramStep:
+    passed = tuple(PassedArgument(**each) for each in plain["passed"])
+    return ProgramStep(**{k: _to_tuple(v) for k, v in plain.items() if k != "passed"}, passed=passed)
 
 
-def _tupled(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _to_tuple(value: Any) -> Any:  # noqa: ANN401 - JSON
     return tuple(value) if isinstance(value, list) else value

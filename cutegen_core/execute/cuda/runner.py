@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished
-from cutegen_core.execute.cuda.launching import LaunchRefused, Loaded, Place
+from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
 from cutegen_core.execute.cuda.layout import Layout
-from cutegen_core.execute.cuda.measuring import Meter, Round
+from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.shared_memory import SharedMemory
-from cutegen_core.execute.cuda.wire import Channel, Message, end_with
+from cutegen_core.execute.cuda.wire import Channel, Message, exit_when_closed
 from cutegen_core.machine.sandbox import confine
 from cutegen_core.records.errors import MachineError
 
@@ -47,7 +47,7 @@ class Runner:
     cubin: bytes = b""
     program: Program = field(default_factory=lambda: Program(()))
     sets: list[dict[str, Buffer]] = field(default_factory=list)
-    places: list[dict[str, Place]] = field(default_factory=list)
+    places: list[dict[str, DeviceTensor]] = field(default_factory=list)
     scratch: dict[str, Buffer] = field(default_factory=dict)
 
     def load(self, message: Message, fds: list[int]) -> Message:
@@ -60,8 +60,8 @@ class Runner:
             self.sets.append({})
             for tensor in described:
                 layout, writable = Layout(**tensor["layout"]), tensor["output"] or message["inputs_writable"]
-                self.sets[-1][tensor["name"]] = Buffer.imported(next(waiting), layout, writable=writable)
-            self.places.append({t["name"]: self._place(t["name"], t["output"]) for t in described})
+                self.sets[-1][tensor["name"]] = Buffer.import_fd(next(waiting), layout, writable=writable)
+            self.places.append({t["name"]: self._locate(t["name"], t["output"]) for t in described})
         for space in self.program.scratch:
             self.scratch[space.name] = Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT)
         return {}
@@ -72,36 +72,36 @@ class Runner:
         The outputs are those of the last call: what an earlier one left in the module must not keep it from its work.
         """
         deadline = time.monotonic() + message["timeout_s"]
-        with self._loaded() as loaded:
+        with self._load_module() as loaded:
             for _ in range(message["calls"]):
                 loaded.poison(self.stream, message["set"], message["poison"])
                 self.shared.fill(message["poison"], self.stream)
                 loaded.run(self.stream, message["set"])
-                driver.finish(self.stream, deadline)
+                driver.wait_until_idle(self.stream, deadline)
         for name, buffer in self.scratch.items():
-            if damage := buffer.damage():
-                raise ScratchDamaged(name, damage.sentence(f"scratch {name}"))
+            if damage := buffer.find_damage():
+                raise ScratchDamaged(name, damage.describe(f"scratch {name}"))
         return {}
 
     def measure(self, message: Message) -> Message:
         """Device time of sets; needs a runner started for it."""
         if self.meter is None:
             raise MachineError("this GPU runner was not started to measure.")
-        steps = Round(tuple(message["order"]), message["warm"], message["warm_runs"])
-        with self._loaded() as loaded:
+        steps = RoundPlan(tuple(message["order"]), message["warm"], message["warm_runs"])
+        with self._load_module() as loaded:
             samples = self.meter.measure(loaded, steps, time.monotonic() + message["timeout_s"])
         return {"us": samples.us, "method": samples.method}
 
     @contextlib.contextmanager
-    def _loaded(self) -> Iterator[Loaded]:
+    def _load_module(self) -> Iterator[LoadedProgram]:
         # on a fault the context is lost and the process ends: nothing is unloaded then
-        loaded = Loaded(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
+        loaded = LoadedProgram(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
         yield loaded
         loaded.unload()
 
-    def _place(self, name: str, output: bool) -> Place:
+    def _locate(self, name: str, output: bool) -> DeviceTensor:
         buffer = self.sets[-1][name]
-        return Place(buffer.address, buffer.nbytes, output)
+        return DeviceTensor(buffer.address, buffer.nbytes, output)
 
     def _free(self) -> None:
         for buffer in (*(b for each in self.sets for b in each.values()), *self.scratch.values()):
@@ -120,12 +120,12 @@ class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
 def main() -> None:
     """Serves the socket named by CUTEGEN_CHANNEL until the first fault or the owner's end."""
     channel = Channel(socket.socket(fileno=int(os.environ.pop("CUTEGEN_CHANNEL"))))
-    end_with(channel.socket.fileno())
+    exit_when_closed(channel.socket.fileno())
     try:
         gpu = driver.start()
         stream = driver.create_stream()
         runner = Runner(stream, SharedMemory(gpu), Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
-        driver.finish(stream, time.monotonic() + 10.0)
+        driver.wait_until_idle(stream, time.monotonic() + 10.0)
         channel.send({"sandbox": confine.seal(_LOG_BYTES)})
     except MachineError as error:
         channel.send({"machine_error": str(error)})

@@ -11,7 +11,7 @@ import ctypes
 
 from cuda.bindings import driver as cuda
 
-from cutegen_core.execute.cuda.driver import Gpu, call
+from cutegen_core.execute.cuda.driver import CudaDevice, call
 
 _BLOCK = 1024
 _PTX = b"""
@@ -49,7 +49,7 @@ class SharedMemory:
         nbytes: of one block, all that a block of this device can have.
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: CudaDevice) -> None:
         attribute = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         self.nbytes = int(call(cuda.cuDeviceGetAttribute, attribute, gpu.handle))
         self._blocks = gpu.sm_count

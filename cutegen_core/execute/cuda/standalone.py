@@ -21,7 +21,7 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished, call
-from cutegen_core.execute.cuda.launching import LaunchRefused, Loaded, Place
+from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
 from cutegen_core.execute.cuda.program import Program
 
 
@@ -47,7 +47,7 @@ def write_spec(
         runs: how often the plan runs, all on the same buffers.
     """
     description = {
-        "cubin": str(cubin), "program": program.plain(), "inputs": {n: str(p) for n, p in inputs.items()},
+        "cubin": str(cubin), "program": program.to_json(), "inputs": {n: str(p) for n, p in inputs.items()},
         "outputs": dict(outputs), "uuid": uuid, "poison": poison, "runs": runs, "timeout_s": timeout_s,
     }  # fmt: skip
     spec.write_text(json.dumps(description))
@@ -61,13 +61,13 @@ def main(spec: Mapping[str, Any]) -> dict[str, Any]:
     stream = driver.create_stream()
     program = Program.read(spec["program"])
     try:
-        places, scratch = _tensors(spec), {s.name: _allocate(s.nbytes) for s in program.scratch}
-        loaded = Loaded(Path(spec["cubin"]).read_bytes(), program, [places], scratch)
+        places, scratch = _load_tensors(spec), {s.name: _allocate(s.nbytes) for s in program.scratch}
+        loaded = LoadedProgram(Path(spec["cubin"]).read_bytes(), program, [places], scratch)
         if spec["poison"] is not None:
             loaded.poison(stream, 0, spec["poison"])
         for _ in range(spec["runs"]):
             loaded.run(stream, 0)
-        driver.finish(stream, time.monotonic() + spec["timeout_s"])
+        driver.wait_until_idle(stream, time.monotonic() + spec["timeout_s"])
     except LaunchRefused as refused:
         return {"ended": "refused", "message": str(refused)}
     except Unfinished:
@@ -77,14 +77,14 @@ def main(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"ended": "well"}
 
 
-def _tensors(spec: Mapping[str, Any]) -> dict[str, Place]:
+def _load_tensors(spec: Mapping[str, Any]) -> dict[str, DeviceTensor]:
     places = {}
     for name, path in spec["inputs"].items():
         values = Path(path).read_bytes()
-        places[name] = Place(_allocate(len(values)), len(values), output=False)
+        places[name] = DeviceTensor(_allocate(len(values)), len(values), output=False)
         driver.copy_in(places[name].address, values)
     for name, nbytes in spec["outputs"].items():
-        places[name] = Place(_allocate(nbytes), nbytes, output=True)
+        places[name] = DeviceTensor(_allocate(nbytes), nbytes, output=True)
     return places
 
 

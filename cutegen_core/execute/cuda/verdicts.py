@@ -70,7 +70,7 @@ _LAUNCH = {
 _ASSERTION = re.compile(r"(?:^|\n)(?:\S+?:)?(\d+): .*?Assertion `(.*?)` failed")
 
 
-def fault(name: str, call: str, text: str, log: str = "") -> Fault | None:
+def judge_error(name: str, call: str, text: str, log: str = "") -> Fault | None:
     """The verdict on a candidate whose run ended in a driver's error; None when only the machine can be to blame.
 
     Args:
@@ -88,7 +88,7 @@ def fault(name: str, call: str, text: str, log: str = "") -> Fault | None:
     return found._replace(message=f"{found.message} ({name})")
 
 
-def timed_out(limit_s: float) -> Fault:
+def make_timeout(limit_s: float) -> Fault:
     """The verdict on a kernel that was still running at its limit."""
     return Fault(
         Status.TIMEOUT, "timeout",

@@ -93,7 +93,7 @@ class Channel:
             raise EOFError("the other side has closed the channel")
 
 
-def end_with(fd: int) -> None:
+def exit_when_closed(fd: int) -> None:
     """Ends this process as soon as the other end of a pipe or socket is gone, whatever it is doing then: a thread."""
     watch = select.poll()
     watch.register(fd, select.POLLRDHUP)  # POLLHUP and POLLERR come unasked
@@ -105,7 +105,7 @@ def end_with(fd: int) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def pair() -> tuple[Channel, socket.socket]:
+def make_pair() -> tuple[Channel, socket.socket]:
     """Our end, and the socket to be inherited by a child."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return Channel(ours), theirs

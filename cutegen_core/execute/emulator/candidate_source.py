@@ -14,7 +14,15 @@ from typing import NamedTuple
 
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
-from cutegen_core.execute.emulator.lexer import Token, TokenKind, is_blank, matching, next_solid, text_of, tokens
+from cutegen_core.execute.emulator.lexer import (
+    Token,
+    TokenKind,
+    find_closing,
+    is_blank,
+    join_text,
+    skip_blanks,
+    tokenize,
+)
 from cutegen_core.records.trial import Diagnostic
 
 PLAN_FILE = "launch-plan"
@@ -60,7 +68,7 @@ def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[
         translated = rewrite_asm(body).text
     except AsmError as error:
         raise SourceError(Diagnostic(first_line + error.line - 1, "error", str(error), _TOOL)) from error
-    return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_kernel_list(kernel_names)}"
+    return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_write_kernel_list(kernel_names)}"
 
 
 # Names of attributes that switch the instrumentation off mean nothing here, however a macro puts them together.
@@ -88,7 +96,7 @@ def _split(program: str) -> tuple[str, str, int]:
 
 
 def _refuse_host_constructs(body: str, first_line: int) -> None:
-    code = "".join(_without_text(token) for token in tokens(body))
+    code = "".join(_blank_comment(token) for token in tokenize(body))
     found = [
         Diagnostic(first_line + code.count("\n", 0, match.start()), "error", f"{match[0].strip()}: {message}", _TOOL)
         for pattern, message in _HOST_ONLY
@@ -98,7 +106,7 @@ def _refuse_host_constructs(body: str, first_line: int) -> None:
         raise SourceError(*sorted(found, key=lambda d: d.line))
 
 
-def _without_text(token: Token) -> str:
+def _blank_comment(token: Token) -> str:
     if token.kind is TokenKind.COMMENT:
         return " " + "\n" * token.text.count("\n")
     return token.text
@@ -108,26 +116,28 @@ def _without_text(token: Token) -> str:
 
 
 def _rewrite_shared(text: str, first_line: int) -> str:
-    source = tokens(text)
+    source = tokenize(text)
     parts: list[str] = []
     position = 0
-    for declaration in _declarations(source, first_line):
+    for declaration in _find_declarations(source, first_line):
         lines = "\n" * sum(t.text.count("\n") for t in source[declaration.start : declaration.end])
-        parts.append(text_of(source[position : declaration.start]))
-        written = _dynamic(declaration, first_line) if declaration.external else _static(declaration, first_line)
+        parts.append(join_text(source[position : declaration.start]))
+        written = (
+            _write_dynamic(declaration, first_line) if declaration.external else _write_static(declaration, first_line)
+        )
         parts.append(written + lines)
         position = declaration.end
-    return "".join([*parts, text_of(source[position:])])
+    return "".join([*parts, join_text(source[position:])])
 
 
-def _declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declaration]:
+def _find_declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declaration]:
     index = 0
     while index < len(source):
         if source[index].kind is not TokenKind.NAME or source[index].text != "__shared__":
             index += 1
             continue
-        start = _declaration_start(source, index)
-        end = _declaration_end(source, index)
+        start = _find_start(source, index)
+        end = _find_end(source, index)
         solid = tuple(t for t in source[start:end] if not is_blank(t) and t.text not in ("__shared__", "static"))
         external = any(t.text == "extern" for t in solid)
         words = tuple(t for t in solid if t.text != "extern")
@@ -139,7 +149,7 @@ def _declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declara
         index = end
 
 
-def _declaration_start(source: Sequence[Token], index: int) -> int:
+def _find_start(source: Sequence[Token], index: int) -> int:
     """Back to the end of the statement before: `extern` or `alignas(...)` may stand ahead of `__shared__`."""
     position = index
     while (
@@ -148,7 +158,7 @@ def _declaration_start(source: Sequence[Token], index: int) -> int:
         and not _ends_line_directive(source, position - 1)
     ):
         position -= 1
-    return next_solid(source, position)
+    return skip_blanks(source, position)
 
 
 def _ends_line_directive(source: Sequence[Token], index: int) -> bool:
@@ -163,9 +173,9 @@ def _ends_line_directive(source: Sequence[Token], index: int) -> bool:
     return False
 
 
-def _declaration_end(source: Sequence[Token], index: int) -> int:
+def _find_end(source: Sequence[Token], index: int) -> int:
     while index < len(source) and source[index].text != ";":
-        index = matching(source, index) if source[index].text in ("(", "[", "{") else index
+        index = find_closing(source, index) if source[index].text in ("(", "[", "{") else index
         index += 1
     return index
 
@@ -179,12 +189,12 @@ class _Declarator(NamedTuple):
     extents: str
 
 
-def _parts(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_Declarator]]:
+def _parse_declaration(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_Declarator]]:
     """Alignment, type and declarators of `alignas(16) float a[4], b;`."""
     words = list(declaration.words)
     alignment = _take_alignment(words)
     pieces = _split_declarators(words)
-    cut = _name_index(pieces[0])
+    cut = _find_name(pieces[0])
     if cut < 1:
         raise _shared_error("cannot be understood; declare it as `__shared__ TYPE NAME[SIZE];`", words[0], first_line)
     declarators = []
@@ -203,7 +213,7 @@ def _take_alignment(words: list[Token]) -> str:
     index = 0
     while index < len(words):
         if words[index].text in _ALIGNMENT and index + 1 < len(words):
-            end = matching(words, index + 1) + 1
+            end = find_closing(words, index + 1) + 1
             taken += " " + "".join(t.text for t in words[index:end])
             del words[index:end]
         else:
@@ -223,7 +233,7 @@ def _split_declarators(words: Sequence[Token]) -> list[list[Token]]:
     return pieces
 
 
-def _name_index(piece: Sequence[Token]) -> int:
+def _find_name(piece: Sequence[Token]) -> int:
     """Index of the declared name: the last name before the extents."""
     depth = 0
     for index in range(len(piece) - 1, -1, -1):
@@ -233,13 +243,13 @@ def _name_index(piece: Sequence[Token]) -> int:
     return -1
 
 
-def _static(declaration: _Declaration, first_line: int) -> str:
-    alignment, kind, declarators = _parts(declaration, first_line)
+def _write_static(declaration: _Declaration, first_line: int) -> str:
+    alignment, kind, declarators = _parse_declaration(declaration, first_line)
     line = first_line + declaration.words[-1].line - 1
-    return " ".join(_static_one(alignment, kind, declarator, line) for declarator in declarators)[:-1]
+    return " ".join(_write_static_variable(alignment, kind, declarator, line) for declarator in declarators)[:-1]
 
 
-def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
+def _write_static_variable(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
     name, type_name, storage = declarator.name, f"emu_type_{declarator.name}", f"emu_store_{declarator.name}"
     if alignment:  # less than what the storage has by itself would be refused; of several the strictest counts
         alignment = f"alignas(16) {alignment}"
@@ -252,9 +262,9 @@ def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -
     )
 
 
-def _dynamic(declaration: _Declaration, first_line: int) -> str:
+def _write_dynamic(declaration: _Declaration, first_line: int) -> str:
     """The array lies where the runner puts it; a record without an address tells the checker its name."""
-    alignment, kind, declarators = _parts(declaration, first_line)
+    alignment, kind, declarators = _parse_declaration(declaration, first_line)
     name, extents = declarators[0]
     line = first_line + declaration.words[-1].line - 1
     return (
@@ -267,7 +277,7 @@ def _dynamic(declaration: _Declaration, first_line: int) -> str:
 # -- the list of kernels ----------------------------------------------------------------------------------------------
 
 
-def _kernel_list(kernel_names: Sequence[str]) -> str:
+def _write_kernel_list(kernel_names: Sequence[str]) -> str:
     entries = "".join(
         f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{name})>::record({json.dumps(name)}),\n'
         for number, name in enumerate(kernel_names, 1)

@@ -79,7 +79,7 @@ def find() -> HostCompiler:
     return _installed(Path(chosen)) if chosen else _zig()
 
 
-def flags_digest() -> str:
+def digest_flags() -> str:
     """Changes when the options of any compile do."""
     return repr((_CANDIDATE, _CLANG_ONLY, CHECKS, _RUNNER))
 

@@ -1,7 +1,7 @@
 """The overlay: CUTLASS headers with inline PTX turned into interpreter calls, laid before the installed ones.
 
 Made from the installed nvidia-cutlass wheel at first use. The rewriter was tested on one version: the number of
-statements in every header is written down in `asm_counts.json`, and a difference stops the build.
+statements in every header is written down in `load_asm_counts.json`, and a difference stops the build.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
 }
 
 
-def asm_counts() -> Mapping[str, int]:
+def load_asm_counts() -> Mapping[str, int]:
     """Tested number of inline assembly statements per header, by path below the include folder."""
-    text = resources.files("cutegen_core.execute.emulator").joinpath("asm_counts.json").read_text()
+    text = resources.files("cutegen_core.execute.emulator").joinpath("load_asm_counts.json").read_text()
     counts: dict[str, int] = json.loads(text)
     return counts
 
@@ -54,9 +54,9 @@ _STAND_INS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def headers() -> tuple[str, ...]:
+def list_headers() -> tuple[str, ...]:
     """Every header the overlay holds, by path below the include folder."""
-    return tuple(sorted({*asm_counts(), *_REPLACEMENTS}))
+    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS}))
 
 
 def generate(include: Path, target: Path) -> None:
@@ -65,9 +65,9 @@ def generate(include: Path, target: Path) -> None:
     Raises:
         MachineError: a header is missing, or its statements are not the ones this version was tested with.
     """
-    wanted = asm_counts()
+    wanted = load_asm_counts()
     _check_no_others(include, wanted)
-    for name in headers():
+    for name in list_headers():
         source = include / name
         if not source.is_file():
             raise MachineError(f"{source} is missing. {_ADVICE}")
@@ -108,9 +108,9 @@ def generate_stand_ins(target: Path) -> None:
 
 
 def count_statements(include: Path) -> dict[str, int]:
-    """Counts as `asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
+    """Counts as `load_asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
     counts = {}
-    for name in _with_assembly(include):
+    for name in _find_assembly(include):
         counts[name] = _rewrite(name, (include / name).read_text()).statements
     return counts
 
@@ -136,12 +136,12 @@ def _replace(name: str, text: str) -> str:
 
 
 def _check_no_others(include: Path, wanted: Mapping[str, int]) -> None:
-    others = sorted(set(_with_assembly(include)) - set(wanted))
+    others = sorted(set(_find_assembly(include)) - set(wanted))
     if others:
         raise MachineError(f"{', '.join(others)}: inline PTX that was not there in the tested version. {_ADVICE}")
 
 
-def _with_assembly(include: Path) -> list[str]:
+def _find_assembly(include: Path) -> list[str]:
     found = []
     for path in sorted([*include.glob("cute/**/*.h*"), *include.glob("cutlass/**/*.h*")]):
         if _ASM.search(path.read_text()):

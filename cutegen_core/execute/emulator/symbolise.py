@@ -25,7 +25,7 @@ class Symboliser:
     def __init__(self, image: Path) -> None:
         self._image = image
 
-    def line(self, frames: Iterable[int]) -> int:
+    def find_line(self, frames: Iterable[int]) -> int:
         """Line of the kernel file for a chain of addresses, innermost first and the others return addresses; 0 when
         none of them is in it."""
         addresses = [a for a in frames if a >= 0]
@@ -38,7 +38,7 @@ class Symboliser:
                 tables = _Unit(dwarf, unit)
                 for address in addresses:
                     # Every address is that of a call's return or of the instruction itself; one back is inside both.
-                    line = tables.line(address - 1) or tables.line(address)
+                    line = tables.find_line(address - 1) or tables.find_line(address)
                     if line:
                         return line
         return 0
@@ -58,31 +58,31 @@ class _Unit:
             if entry.name.decode(errors="replace").endswith(PROGRAM_NAME)
         }
 
-    def line(self, address: int) -> int:
-        row = self._row(address)
+    def find_line(self, address: int) -> int:
+        row = self._find_row(address)
         if row is None:
             return 0
         if row.file in self._files:
             return int(row.line)
-        return next((line for file, line in self._calls(address) if file in self._files), 0)
+        return next((line for file, line in self._inlined_calls(address) if file in self._files), 0)
 
-    def _row(self, address: int) -> LineState | None:
+    def _find_row(self, address: int) -> LineState | None:
         for before, after in zip(self._rows, self._rows[1:], strict=False):
             if before.address <= address < after.address and not before.end_sequence:
                 return before
         return None
 
-    def _calls(self, address: int) -> Iterator[tuple[int, int]]:
+    def _inlined_calls(self, address: int) -> Iterator[tuple[int, int]]:
         """(file, line) of the inlined calls around `address`, innermost first."""
         chain: list[tuple[int, int]] = []
-        die = self._function(address)
+        die = self._find_function(address)
         while die is not None:
             die = next((d for d in die.iter_children() if self._contains(d, address)), None)
             if die is not None and die.tag == "DW_TAG_inlined_subroutine":
                 chain.append((die.attributes["DW_AT_call_file"].value, die.attributes["DW_AT_call_line"].value))
         return reversed(chain)
 
-    def _function(self, address: int) -> DIE | None:
+    def _find_function(self, address: int) -> DIE | None:
         for die in self._unit.get_top_DIE().iter_children():
             if die.tag == "DW_TAG_subprogram" and self._contains(die, address):
                 return die

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from cutegen_core.execute.emulator import build, run
 from cutegen_core.execute.emulator.installation import Installation, install
-from cutegen_core.execute.port import Built, Compiled, Execute, Progress
+from cutegen_core.execute.port import Built, Execute, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
 from cutegen_core.machine.sandbox import sandbox
 
 
-def _silent(_: str) -> None:
+def _ignore_progress(_: str) -> None:
     """Says nothing."""
 
 
@@ -31,11 +31,13 @@ class CpuExecutor:
 
     name = "cpu"
     measures_speed = False
-    ordered = True
+    has_thread_orders = True
     checks_every_trial = True
     can_check = True
 
-    def __init__(self, cache: Path | None = None, progress: Progress = _silent, build_timeout_s: float = 120.0) -> None:
+    def __init__(
+        self, cache: Path | None = None, progress: Progress = _ignore_progress, build_timeout_s: float = 120.0
+    ) -> None:
         self._cache = cache or workspace.cache_dir("emulator")
         self._progress = progress
         self.build_timeout_s = build_timeout_s
@@ -54,7 +56,7 @@ class CpuExecutor:
             return self._installation
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: WaitForCode, *, checked: bool
     ) -> Built:
         """Compiles a candidate for the emulator, instrumented when `checked`; answers from the cache where it can."""
         return build.build(self.prepare(), self._cache, kernel, params, checked=checked, timeout_s=self.build_timeout_s)

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda import health, lock
-from cutegen_core.execute.cuda.program import FUNCTIONS, Function, program_of
+from cutegen_core.execute.cuda.program import FUNCTIONS, Function, load_program
 from cutegen_core.execute.cuda.standalone import write_spec
 from cutegen_core.execute.nvidia import nvidia_tools, sanitizer
-from cutegen_core.execute.port import Built, Compiled, Execute, Executed, Execution, Progress
+from cutegen_core.execute.port import Built, Execute, Executed, Execution, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
 from cutegen_core.machine.device import Device, detect
@@ -54,7 +54,7 @@ class GpuExecutor:
 
     name = "gpu"
     measures_speed = True
-    ordered = False
+    has_thread_orders = False
     checks_every_trial = False
 
     def __init__(self, cache: Path | None = None, device: Device | None = None) -> None:
@@ -71,7 +71,7 @@ class GpuExecutor:
         self._serving = False
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: WaitForCode, *, checked: bool
     ) -> Built:
         """Waits for the compiler and keeps its cubin; no kernel is loaded yet."""
         started = time.monotonic()
@@ -116,12 +116,12 @@ class GpuExecutor:
         assert execution.built.path is not None
         request = {
             "op": "execute", "trial": trial, "cubin": str(execution.built.path),
-            "program": program_of(execution.built, execution.plan).plain(),
+            "program": load_program(execution.built, execution.plan).to_json(),
             "inputs": {spec.name: str(path) for spec, path in execution.inputs.items()},
             "outputs": {spec.name: str(path) for spec, path in execution.outputs.items()},
             "poison": execution.poison, "timeout_s": execution.timeout_s,
         }  # fmt: skip
-        with lock.held(self.device.uuid, "testing a kernel"):
+        with lock.hold(self.device.uuid, "testing a kernel"):
             started = time.monotonic()
             answer = self._ask(request, 2 * execution.timeout_s + _SLACK_S)
             if answer["status"] in _FAULTS:
@@ -136,11 +136,11 @@ class GpuExecutor:
         with tempfile.TemporaryDirectory(prefix="cutegen-checked-") as folder:
             spec = Path(folder) / "spec.json"
             write_spec(
-                spec, execution.built.path, program_of(execution.built, execution.plan),
+                spec, execution.built.path, load_program(execution.built, execution.plan),
                 {tensor.name: path for tensor, path in execution.inputs.items()},
                 {tensor.name: tensor.nbytes for tensor in execution.outputs}, uuid=self.device.uuid,
             )  # fmt: skip
-            with lock.held(self.device.uuid, "checking a kernel with compute-sanitizer"):
+            with lock.hold(self.device.uuid, "checking a kernel with compute-sanitizer"):
                 findings = sanitizer.check(spec)
         seconds = time.monotonic() - started
         if not findings:

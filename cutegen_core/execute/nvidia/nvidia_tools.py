@@ -35,7 +35,7 @@ _GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
-class Ran:
+class FinishedTool:
     """A finished tool; `limit` when it was stopped at its time limit."""
 
     returncode: int
@@ -54,7 +54,7 @@ def find(tool: str) -> Path | None:
     return next((p for p in places if os.access(p, os.X_OK) and p.is_file()), None)
 
 
-def need(tool: str) -> Path:
+def require(tool: str) -> Path:
     """Like `find`; MachineError with the fix when it is nowhere."""
     found = find(tool)
     if found is None:
@@ -63,19 +63,19 @@ def need(tool: str) -> Path:
 
 
 @cache
-def version(tool: Path) -> str:
+def read_version(tool: Path) -> str:
     """Such as "2025.3.1.0"; "" when it does not say."""
     ran = run([str(tool), "--version"], timeout_s=20.0)
     found = re.search(r"\b20\d\d(?:\.\d+)+\b", ran.output)
     return found[0] if found else ""
 
 
-def standalone(spec: Path) -> list[str]:
+def standalone_command(spec: Path) -> list[str]:
     """The command that runs what the spec says, to be put behind a tool's own."""
     return [sys.executable, "-m", "cutegen_core.execute.cuda.standalone", str(spec)]
 
 
-def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) -> Ran:
+def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) -> FinishedTool:
     """Runs a tool to its end, output and error output together, on the GPU that `device.detect` found.
 
     Raises:
@@ -93,7 +93,7 @@ def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) ->
             raise MachineError(f"{command[0]} cannot be started: {error.strerror}.") from error
         limit = _wait(process, timeout_s)
         log.seek(0)
-        return Ran(process.returncode, log.read().decode(errors="replace"), limit)
+        return FinishedTool(process.returncode, log.read().decode(errors="replace"), limit)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:

@@ -7,11 +7,10 @@ from itertools import groupby
 
 import streamlit as st
 
-from cutegen_core.execute.compiler import machine_code
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.records.trial import Resources
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views import Instruction, MachineCode, StepView
+from cutegen_core.views import Instruction, MachineCode, StepView, parse_machine_code
 from cutegen_core.views.code_text import highlight
 from pages.components.shared import charts
 from pages.components.shared.code_tables import Heat
@@ -25,7 +24,7 @@ def render_sass(store: Store, shown: StepView, resources: Resources | None, heat
     if resources is None or not resources.sass:
         note("info", "No machine code: this kernel was not compiled, or its code was not kept.")
         return
-    kernels = {demangle(code.mangled): code for code in machine_code(store.text(resources.sass))}
+    kernels = {demangle(code.mangled): code for code in parse_machine_code(store.text(resources.sass))}
     if not kernels:
         note("info", "The disassembly has no kernel in it.")
         return
