@@ -65,7 +65,7 @@ def load(folder: Path) -> dict[str, Prepared]:
     for path in sorted(folder.glob("*.json")):
         plain = json.loads(path.read_text())
         cubin = zlib.decompress(base64.b64decode(plain.pop("cubin")))
-        entry = Entry(cubin, Program.read(plain.pop("program")))
+        entry = Entry(cubin, Program.from_json(plain.pop("program")))
         found[plain["name"]] = Prepared(entry=entry, **plain)
     return found
 

@@ -1,11 +1,11 @@
-"""The COMPILE stage: a kernel file to a cubin, with what it costs, by NVIDIA's own compiler; needs no GPU.
+"""Compile a kernel file to a cubin with NVIDIA's compiler and report its resources (stage COMPILE); needs no GPU.
 
-1. Directives that reach outside the toolchain are refused (`includes`).
-2. The answer is looked up by content: the program, the plan's kernel names, the options, every tool's version.
-3. Otherwise the compile server compiles it in a sandboxed fork (`compile_server`), one candidate at a time.
-4. The log is folded to the person's lines (`compile_log`), registers and spills are read (`ptxas`), the cubin is
-   disassembled (`disassembly`).
-Verdicts are cached, failures too, since they are deterministic; limits and crashes are not.
+1. `includes` refuses directives that reach outside the toolchain.
+2. The cache is looked up by content: the program, the plan's kernel names, the options, every tool's version.
+3. If it has no entry, the compile server compiles in a sandboxed fork (`compile_server`), one candidate at a time.
+4. `compile_log` maps the log to the candidate's lines, `ptxas` reads registers and spills, `disassembly` disassembles
+   the cubin.
+Passes and compile errors are cached because they are deterministic; limits and crashes are not.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _SERVER_START_S = 120.0
 
 @dataclass(frozen=True)
 class CompileResult:
-    """How a compile ended.
+    """The result of a compile.
 
     Attributes:
         status: PASSED, COMPILE_ERROR or COMPILE_LIMIT.
         log: the compilers' messages, paths of the toolchain shortened, at most `CompileLimits.log_bytes`.
-        kernels: what each kernel of the plan uses; `kernel` is the plan's name expression.
+        kernels: resources of each kernel of the plan; `kernel` is the plan's name expression.
         sass: machine code as text.
         lowered: name expression -> mangled name in the cubin.
         seconds: wall-clock time of this answer.
-        cached: answered from the cache.
+        cached: whether it came from the cache.
         message: the verdict in one line, "" when PASSED.
     """
 
@@ -71,10 +71,10 @@ class CompileResult:
 
 
 class Compiler:
-    """Compiles for one architecture; threads may share it and take turns. `close` ends its server."""
+    """Compiler for one architecture. Threads may share it and take turns; `close` ends its server."""
 
     def __init__(self, arch: str, cache: Path | None = None, limits: CompileLimits | None = None) -> None:
-        """Starts nothing yet.
+        """Check the architecture; starts no process yet.
 
         Raises:
             MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
@@ -95,12 +95,12 @@ class Compiler:
         self._turn = threading.Lock()
 
     def warm(self) -> None:
-        """Starts the server and precompiles the headers (seconds) unless that is done; worth a background thread."""
+        """Start the server and precompile the headers if needed; takes seconds, so use a background thread."""
         with self._turn:
             _raise_machine_error(self._server.request({"op": "warm"}, _SERVER_START_S))
 
     def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
-        """Compiles the kernels the plan names.
+        """Compile the kernels that the plan launches.
 
         Raises:
             MachineError: the toolchain or the server fails, not the candidate.
@@ -119,7 +119,7 @@ class Compiler:
         return replace(result, seconds=time.monotonic() - started)
 
     def close(self) -> None:
-        """Ends the server; a later compile starts another."""
+        """End the server; a later compile starts another."""
         with self._turn:
             self._server.close()
 
@@ -130,7 +130,7 @@ class Compiler:
             try:
                 return _raise_machine_error(self._server.request(request, patience_s))
             except WorkerLimitError:
-                # A candidate ends in its own fork, so something from outside killed the server: once is bad luck.
+                # A candidate dies in its own fork, so another program killed the server: try once more.
                 return _raise_machine_error(self._server.request(request, patience_s))
 
     def _judge(self, answer: Message, kernel: KernelFile) -> CompileResult:
@@ -208,7 +208,7 @@ def _make_failure(status: Status, diagnostics: tuple[Diagnostic, ...], log: str,
 
 
 def _judge_crash(answer: Message, limits: CompileLimits) -> CompileResult:
-    """A compiler that is refused memory aborts; with so much in use, that is what happened."""
+    """Judge a crash. A compiler that gets no more memory aborts, so a crash with much memory in use is a limit."""
     if answer["peak_bytes"] > limits.memory_bytes / 2:
         return CompileResult(Status.COMPILE_LIMIT, message=_describe_limit({**answer, "limit": "memory"}, limits))
     code = answer["exit_code"]
@@ -238,11 +238,11 @@ def _prelude_key() -> str:
 
 
 def _launch_lines(kernel: KernelFile) -> list[str]:
-    """Part of the key: messages about a kernel's name point to the plan, which is not part of the program."""
+    """Return a part of the cache key: messages about kernel names have lines of the plan, which the program lacks."""
     return [f"{launch.kernel}@{launch.line}" for launch in kernel.launches]
 
 
-# -- the cache: one file an entry, a line of JSON and then the cubin --------------------------------------------------
+# -- the cache: one file per entry, a line of JSON followed by the cubin ----------------------------------------------
 
 
 def _is_deterministic(result: CompileResult) -> bool:
@@ -254,7 +254,7 @@ def _load(entry: Path) -> CompileResult | None:
         head, _, cubin = entry.read_bytes().partition(b"\n")
         key, _, record = head.partition(b" ")
         if content_key(record + cubin).encode() != key:
-            return None  # cut short by a full disk or a crash: made again
+            return None  # truncated by a full disk or a crash: compile again
         return replace(as_json.load(CompileResult, record), cubin=cubin, cached=True)
     except (FileNotFoundError, StoreError):
         return None

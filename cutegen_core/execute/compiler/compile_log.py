@@ -1,9 +1,9 @@
-"""The compilers' log, folded to the person's own lines.
+"""Turn the compilers' log into diagnostics on lines of the kernel file.
 
-1. `fold` cuts NVRTC's log into blocks: a headline, its source line, and the stack of templates it arose in.
-2. An error inside a header is moved to the candidate's line that led there; headline and stack become notes.
-3. ptxas' lines follow: what it refuses, what it warns of, and its performance hints (C75xx).
-Errors come first, in the compiler's order; the raw log is kept beside this.
+1. `fold` splits NVRTC's log into messages: a headline, its source line, and the stack of template instantiations.
+2. An error inside a header moves to the candidate's line that led there; headline and stack become notes.
+3. The messages of ptxas follow: errors, warnings and performance hints (C75xx).
+Errors come first, in the compiler's order; the result also keeps the raw log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GLOBAL_FUNCTION = re.compile(
 
 
 class _FrontEndMessage(NamedTuple):
-    """One message of the front end with the lines that belong to it."""
+    """One message of NVRTC's front end with the lines that belong to it."""
 
     file: str
     line: int
@@ -54,7 +54,7 @@ class _Frame(NamedTuple):
 
 
 def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
-    """Diagnostics of one compile, errors first, each with a line of the kernel file where there is one."""
+    """Return the diagnostics of one compile, errors first, with lines of the kernel file if known."""
     blocks = list(_split_log(log))
     found = [
         *_read_name_errors([b for b in blocks if b.file == NAME_MAP], kernel),
@@ -66,7 +66,7 @@ def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
 
 
 def find_global_functions(body: str) -> tuple[str, ...]:
-    """Names of the kernels a file defines, for messages."""
+    """Return the names of the kernels that a file defines, for messages."""
     return tuple(dict.fromkeys(match["name"] for match in _GLOBAL_FUNCTION.finditer(body)))
 
 
@@ -111,7 +111,7 @@ def _cut(text: str) -> str:
 
 
 def _split_block(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
-    """The source line under the headline, what explains it, and the template stack, innermost first."""
+    """Return the source line under the headline, the explaining lines, and the template stack, innermost first."""
     source, context, frames, in_stack = "", [], [], False
     for index, line in enumerate(lines):
         note = _HEADLINE.match(line)
@@ -130,7 +130,7 @@ def _split_block(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
 
 
 def _read_name_errors(blocks: Sequence[_FrontEndMessage], kernel: KernelFile) -> Iterator[Diagnostic]:
-    """NVRTC complains about the plan's kernel names in a pseudo file; the launch that says the name is meant."""
+    """Read errors about the plan's kernel names, which NVRTC reports in a pseudo file, with the launch's line."""
     defined = ", ".join(find_global_functions(kernel.body)) or "no __global__ function"
     reason = ""
     for block in blocks:
@@ -168,7 +168,10 @@ def _read_ptxas_messages(log: str, kernel: KernelFile) -> Iterator[Diagnostic]:
 
 
 def _find_line(text: str, kernel: KernelFile) -> int:
-    """ptxas counts lines of generated code; but what it quotes is a kernel, or stands on just one line of the file."""
+    """Find the line that a message of ptxas is about, 0 if unknown.
+
+    ptxas counts lines of generated code, but it quotes a kernel's name or text that stands on only one line.
+    """
     defined = {m["name"]: m.start("name") for m in _GLOBAL_FUNCTION.finditer(kernel.body)}
     for quoted in re.findall(r"'([^']+)'", text):
         name = re.search(r"(\w+)\s*(?:<.*>)?\(", quoted)

@@ -1,8 +1,8 @@
-"""Refuses, before the compiler sees it, any directive by which a candidate could reach a file outside the toolchain.
+"""Find directives with which a candidate could reach a file outside the toolchain, before the compiler sees them.
 
-The compilers' sandbox hides those files anyway; this scan also holds where the kernel has no Landlock, and its message
-is better. It looks at the text with line splices undone but does not skip comments: to miss nothing it accepts that a
-comment quoting a forbidden directive is refused too.
+The compilers' sandbox hides those files anyway; this scan also works if the Linux kernel has no Landlock, and its
+message is better. It joins spliced lines but does not skip comments: a comment that quotes a forbidden directive is
+refused too, so that no directive is missed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INCBIN = re.compile(r"\.incbin\b")
 
 
 def check_includes(text: str, first_line: int, folders: Sequence[Path]) -> tuple[Diagnostic, ...]:
-    """What `text`, whose first line has number `first_line`, may not contain; empty when there is nothing."""
+    """Return an error for each forbidden directive in `text`, whose first line has number `first_line`."""
     removed, removed_length = [], 0
     for match in _SPLICE.finditer(text):
         removed.append(match.start() - removed_length)

@@ -1,6 +1,6 @@
-"""SASS as rows: every instruction with the line of the kernel file it comes from.
+"""Parse SASS into rows: every instruction with its line of the kernel file.
 
-Reads what `compiler.disassembly` writes: sections, labels, and before each group of instructions a line
+The input is the text of `disassembly`: sections, labels, and before each group of instructions a line
 `//## File "cute/algorithm/copy.hpp", line 59 inlined at "candidate.cu", line 45`.
 """
 
@@ -22,8 +22,8 @@ class Instruction(NamedTuple):
     """One instruction, or a label (then `address` is "").
 
     Attributes:
-        line: of the kernel file, 0 where the line information does not lead there.
-        header: the header's line it was inlined from, "" where it is the kernel file's own.
+        line: line of the kernel file, 0 if unknown.
+        header: file and line of the header it was inlined from, "" if it is the kernel file's own.
     """
 
     address: str
@@ -33,7 +33,7 @@ class Instruction(NamedTuple):
 
 
 class MachineCode(NamedTuple):
-    """One kernel's instructions; `mangled` is its name in the cubin."""
+    """The instructions of one kernel; `mangled` is its name in the cubin."""
 
     mangled: str
     instructions: tuple[Instruction, ...]
@@ -41,7 +41,7 @@ class MachineCode(NamedTuple):
 
 @lru_cache(maxsize=16)
 def parse_machine_code(sass: str) -> tuple[MachineCode, ...]:
-    """The kernels of a disassembly in its order; the padding behind a kernel's end is left out."""
+    """Parse the kernels of a disassembly in its order, without the padding after each kernel's end."""
     kernels: list[tuple[str, list[Instruction]]] = []
     line, header = 0, ""
     for text in sass.splitlines():

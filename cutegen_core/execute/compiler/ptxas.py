@@ -1,4 +1,4 @@
-"""What `ptxas -v` reports for each kernel: registers, spills, stack, static shared memory."""
+"""Parse the report of `ptxas -v` for each kernel: registers, spills, stack, static shared memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class KernelUsage(NamedTuple):
-    """One entry function. All but `registers` in bytes."""
+    """The resources of one entry function."""
 
     registers: int = 0
     spill_store_bytes: int = 0
@@ -25,7 +25,7 @@ _SMEM = re.compile(r"(\d+) bytes smem")
 
 
 def parse_usages(log: str) -> Mapping[str, KernelUsage]:
-    """Mangled name of every entry function in the log -> what it uses."""
+    """Parse the log: mangled name of every entry function -> its resources."""
     found: dict[str, KernelUsage] = {}
     entry = function = ""
     for line in log.splitlines():

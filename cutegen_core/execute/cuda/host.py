@@ -1,11 +1,11 @@
-"""The memory owner of TEST: torch-free, long-lived, one context. `host_process` is its client.
+"""Own the memory of the TEST stage: a torch-free, long-lived process with one context. `executors.gpu` is its client.
 
-1. It keeps one runner prewarmed beside those that serve a trial (`open` takes it and starts the next).
-2. `execute` allocates the tensors of one workload, copies the inputs in from files, has the runner run the plan once,
-   and looks at what happened: guards around every tensor, inputs bit for bit, then outputs go back into their files.
-3. A kernel that faulted is run once more with writable inputs, in a runner of its own, to tell a write to an input
-   from any other wild access.
-4. `close` ends a trial's runner. A fault ends it before; the host's own context is untouched by it.
+1. It keeps one prewarmed runner in addition to those serving a trial (`open` takes it and starts the next).
+2. `execute` allocates the tensors of one workload, copies the inputs from files, and lets the runner run the plan once.
+   Then it checks the guards around every tensor and every bit of the inputs, and writes the outputs to their files.
+3. If the kernel faulted, another runner repeats the run with writable inputs, to distinguish a write to an input from
+   other accesses out of bounds.
+4. `close` ends a trial's runner. A fault ends it earlier; the host's own context is not affected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TOLD_APART = "out-of-bounds"
 
 
 class Host:
-    """Runs plans on files of values."""
+    """Runs launch plans on files of values."""
 
     def __init__(self, uuid: str) -> None:
         driver.start()
@@ -41,7 +41,7 @@ class Host:
         self._standby = RunnerProcess(uuid)
 
     def handle(self, request: Message) -> Message:
-        """Answers one request; what goes wrong here is a "machine_error"."""
+        """Answer one request; a failure of the machine is answered as "machine_error"."""
         try:
             match request["op"]:
                 case "open":
@@ -67,19 +67,19 @@ class Host:
             self._trials.pop(trial).close()
 
     def _take(self) -> RunnerProcess:
-        """The prewarmed runner; the next one starts while this one works."""
+        """Take the prewarmed runner; the next one starts while this one works."""
         runner, self._standby = self._standby, RunnerProcess(self._uuid)
         try:
             runner.wait_until_ready()
             return runner
-        except MachineError:  # somebody ended it while it waited; its successor tells whether there is more to it
+        except MachineError:  # it may have been killed while it waited; if its successor fails too, report that
             runner.close()
             runner, self._standby = self._standby, RunnerProcess(self._uuid)
             runner.wait_until_ready()
             return runner
 
     def _find_runner(self, trial: int) -> RunnerProcess:
-        """The trial's runner; after a fault, another."""
+        """Return the trial's runner, or a new one after a fault."""
         runner = self._trials[trial]
         if not runner.alive:
             runner.close()
@@ -87,7 +87,7 @@ class Host:
         return runner
 
     def _execute(self, request: Message) -> Message:
-        cubin, program = Path(request["cubin"]).read_bytes(), Program.read(request["program"])
+        cubin, program = Path(request["cubin"]).read_bytes(), Program.from_json(request["program"])
         with ExitStack() as cleanup:
             try:
                 tensors = _Tensors(cleanup, request["inputs"], request["outputs"])
@@ -143,7 +143,7 @@ class _Tensors:
 
     @contextmanager
     def share(self) -> Iterator[list[Shared]]:
-        """All of them as one buffer set; the descriptors live as long as the block."""
+        """Share all tensors as one buffer set; leaving the context closes the descriptors."""
         shared = [b.share(name, output=name in self._outputs) for name, b in self._buffers.items()]
         try:
             yield shared
@@ -152,7 +152,7 @@ class _Tensors:
                 os.close(each.fd)
 
     def inspect(self) -> RunnerAnswer | None:
-        """A verdict when something was written that must not be."""
+        """Return a verdict if the kernel wrote outside a tensor or to an input."""
         for name, buffer in self._buffers.items():
             if damage := buffer.find_damage():
                 message = damage.describe(name)
@@ -162,13 +162,13 @@ class _Tensors:
         return None
 
     def find_changed_input(self) -> str:
-        """The first input that is not what its file says, "" when all are."""
+        """Return the first input that differs from its file, or ""."""
         return next(
             (n for n in self._files if n not in self._outputs and self._read_device(n) != self._read_file(n)), ""
         )
 
     def write_outputs(self) -> None:
-        """Writes the outputs into their files."""
+        """Write the outputs to their files."""
         for name in self._outputs:
             self._files[name].write_bytes(self._read_device(name))
 
@@ -180,8 +180,6 @@ class _Tensors:
 
 
 if __name__ == "__main__":
-    exit_when_closed(
-        int(os.environ["CUTEGEN_PIPES"].split(",")[0])
-    )  # an engine that dies must not leave a hanging kernel
+    exit_when_closed(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))  # if the engine dies, no hanging kernel may stay
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)

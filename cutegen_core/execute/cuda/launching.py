@@ -1,8 +1,9 @@
-"""A program loaded and ready to be launched over buffer sets: functions, packed arguments, launch configurations.
+"""Load a program and launch it on buffer sets.
 
-Everything is prepared once, so that `LoadedProgram.run` only enqueues, and may be captured into a graph. What cannot be
-launched is found here, before anything runs, with a sentence: the driver itself crashes on too few arguments and
-accepts wrong ones. `LoadedProgram` is a `measuring.Work`.
+1. The constructor of `LoadedProgram` prepares everything once: functions, packed arguments, launch configurations. It
+   refuses a wrong plan with a message before anything runs; the driver itself crashes on too few arguments and accepts
+   wrong ones.
+2. `LoadedProgram.run` only enqueues, so it can be captured into a graph; it is a `measuring.TimedWork`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _PORTABLE_CLUSTER = 8
 
 
 class LaunchRefused(Exception):  # noqa: N818 - a verdict, not a fault
-    """The plan does not fit the compiled kernel or the device; the text is for the person."""
+    """The plan does not fit the compiled kernel or the device; its text is for the person."""
 
 
 class DeviceTensor(NamedTuple):
-    """A tensor in this process."""
+    """A tensor in device memory mapped in this process."""
 
     address: int
     nbytes: int
@@ -38,12 +39,12 @@ class DeviceTensor(NamedTuple):
 
 
 DeviceTensors = Mapping[str, DeviceTensor]
-"""One buffer set: inputs and outputs by name."""
+"""The inputs and outputs of one buffer set by name."""
 
 
 @dataclass
 class _Prepared:
-    """One launch with all it points to, which must live as long as the launch may run."""
+    """One launch and the memory it points to, which must live as long as the launch may run."""
 
     function: Any
     config: Any
@@ -52,10 +53,10 @@ class _Prepared:
 
 
 class LoadedProgram:
-    """A module with its launches for each buffer set; `unload` ends it, and with it the module's global variables.
+    """A loaded module and its launches for each buffer set; `unload` frees it and its global variables.
 
     Args:
-        scratch: addresses by name; shared by all sets, whose runs follow one another.
+        scratch: addresses by name, shared by all sets, which run one after another.
 
     Raises:
         LaunchRefused: arguments, shared memory, cluster or a tensor map do not fit.
@@ -75,7 +76,7 @@ class LoadedProgram:
             raise
 
     def run(self, stream: int, index: int) -> None:
-        """Enqueues the zeroing of scratch and every launch of the plan on one buffer set.
+        """Enqueue the zeroing of scratch and every launch of the plan on one buffer set.
 
         Raises:
             LaunchRefused: the driver refuses a launch.
@@ -89,11 +90,11 @@ class LoadedProgram:
                 call(cuda.cuLaunchKernelEx, launch.config, launch.function, ctypes.addressof(launch.pointers), 0)
             except DriverError as error:
                 if error.name not in _REFUSALS:
-                    raise  # of an earlier launch, or of a capture
+                    raise  # an error of an earlier launch, or of a capture
                 raise LaunchRefused(_describe_refusal(step, error)) from error
 
     def poison(self, stream: int, index: int, byte: int = 0xFF) -> None:
-        """Enqueues filling the set's outputs, and scratch that is not zeroed, with a byte."""
+        """Enqueue filling the set's outputs, and scratch that is not zeroed, with a byte."""
         for place in self._sets[index].values():
             if place.output:
                 driver.fill(place.address, byte, place.nbytes, stream)
@@ -102,7 +103,7 @@ class LoadedProgram:
                 driver.fill(self._scratch[space.name], byte, space.nbytes, stream)
 
     def unload(self) -> None:
-        """Unloads the module; the device must be idle."""
+        """Unload the module; the device must be idle."""
         call(cuda.cuModuleUnload, self._module)
 
     def _load_function(self, step: ProgramStep) -> Any:  # noqa: ANN401 - CUfunction
@@ -124,7 +125,7 @@ class LoadedProgram:
     def _prepare(self, places: DeviceTensors) -> Iterator[tuple[ProgramStep, _Prepared]]:
         outputs = [place for place in places.values() if place.output]
         if outputs and not any(place.nbytes for place in outputs):
-            return  # nothing is wanted: a host program returns before it launches
+            return  # all outputs are empty: a host program would return before launching
         addresses = {name: place.address for name, place in places.items()} | dict(self._scratch)
         maps = {each.name: each for each in self._program.maps}
         for step in self._program.steps:
@@ -150,10 +151,10 @@ class LoadedProgram:
 
 
 def pack(passed: PassedArgument, size: int, where: str) -> bytes:
-    """A pointer or number as the kernel's parameter of `size` bytes; beyond float's range is infinite, as in C.
+    """Pack a pointer or number as a kernel parameter of `size` bytes; a number beyond float's range becomes infinite.
 
     Raises:
-        LaunchRefused: no such number has that size, or the value does not fit.
+        LaunchRefused: no parameter of this kind has that size, or the value does not fit.
     """
     formats = {"tensor": {8: "Q"}, "int": _INTEGERS, "float": _FLOATS}[passed.kind]
     if size not in formats:
@@ -171,7 +172,7 @@ _NOUNS = {"tensor": "pointer", "int": "whole number", "float": "floating-point n
 
 
 def read_parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
-    """Bytes of each parameter of a loaded kernel."""
+    """Return the size in bytes of each parameter of a loaded kernel."""
     sizes: list[int] = []
     while True:
         code, _, size = cuda.cuFuncGetParamInfo(function, len(sizes))

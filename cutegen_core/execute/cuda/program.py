@@ -1,7 +1,7 @@
-"""What a runner launches: a launch plan joined with what was compiled, as plain data that travels as JSON.
+"""Describe the launches of a runner: a launch plan joined with the compiled kernels, as data that converts to JSON.
 
-`make_program` makes it out of a resolved plan, the mangled names and the kernels' parameter types. A number's C width comes
-from the loaded kernel; whether it is stored as an integer or as floating point only its declared type can tell.
+`make_program` joins a resolved plan with the mangled names and the kernels' parameter types. The loaded kernel tells
+the width of a number; only the declared type tells whether it is an integer or floating point.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_core.records.launch import Argument, Dim3, Launch, LaunchPlan, Scal
 from cutegen_core.records.problem import ITEMSIZE
 
 FUNCTIONS = "functions.json"
-"""Beside a built cubin: name expression -> `Function`."""
+"""File next to a built cubin: name expression -> `Function`."""
 
 _FLOATING = ("float", "double")
 
@@ -29,7 +29,7 @@ class Function:
 
     Attributes:
         mangled: its name in the cubin.
-        signature: the same demangled, "relu(float const*, float*, int)".
+        signature: its demangled name, "relu(float const*, float*, int)".
     """
 
     mangled: str
@@ -38,10 +38,10 @@ class Function:
 
 @dataclass(frozen=True)
 class PassedArgument:
-    """One argument as it is passed.
+    """One argument of a launch.
 
     Attributes:
-        kind: "tensor" and "map" (by name), "int" and "float" (a number).
+        kind: "tensor" or "map" (`value` is a name), "int" or "float" (`value` is a number).
     """
 
     kind: str
@@ -70,13 +70,13 @@ class ProgramStep:
 
     @property
     def empty(self) -> bool:
-        """There is no block to run: the driver would refuse it, a host program would leave it out."""
+        """Whether the grid has no blocks; the driver would refuse such a launch and a host program would skip it."""
         return 0 in self.grid
 
 
 @dataclass(frozen=True)
 class ScratchSpace:
-    """Scratch the runner allocates; zeroed before each run of the plan, or poisoned once."""
+    """Scratch that the runner allocates; zeroed before each run of the plan, or else poisoned."""
 
     name: str
     nbytes: int
@@ -85,7 +85,7 @@ class ScratchSpace:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A tensor map, as numbers for cuTensorMapEncodeTiled; `codes` in the order of `launch.TensorMapCodes`."""
+    """A tensor map as numbers for cuTensorMapEncodeTiled; `codes` in the order of `records.launch.TensorMapCodes`."""
 
     name: str
     tensor: str
@@ -106,12 +106,12 @@ class Program:
     maps: tuple[Descriptor, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; `Program.read` takes them back."""
+        """Return JSON values that `Program.from_json` reads."""
         return asdict(self)
 
     @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Program:
-        """The inverse of `plain`, after a journey through JSON."""
+    def from_json(cls, plain: Mapping[str, Any]) -> Program:
+        """Read what `to_json` returned, after encoding and decoding."""
         return cls(
             steps=tuple(_read_step(step) for step in plain["steps"]),
             scratch=tuple(ScratchSpace(**space) for space in plain["scratch"]),
@@ -120,10 +120,10 @@ class Program:
 
 
 def make_program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
-    """Joins a plan with the compiled kernels.
+    """Join a plan with the compiled kernels.
 
     Args:
-        functions: by name expression; a kernel that is missing is a KeyError, the plan was checked before.
+        functions: by name expression; a missing kernel is a KeyError, because the plan was checked before.
     """
     return Program(
         steps=tuple(_make_step(launch, functions[launch.kernel]) for launch in plan.launches),
@@ -133,7 +133,7 @@ def make_program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program
 
 
 def load_program(built: Built, plan: LaunchPlan) -> Program:
-    """The program of a candidate that the GPU executor built; `built.path` is the cubin."""
+    """Return the program of a candidate built by the GPU executor; `built.path` is the cubin."""
     assert built.path is not None
     functions = json.loads((built.path.parent / FUNCTIONS).read_text())
     return make_program(plan, {name: Function(**function) for name, function in functions.items()})

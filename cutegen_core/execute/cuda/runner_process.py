@@ -1,13 +1,13 @@
-"""A runner seen from outside: the process that runs one candidate, started before the candidate is known.
+"""Start and command a runner, the process that runs one candidate; it starts before the candidate is known.
 
     runner = RunnerProcess(uuid)            # starts at once: driver, context, sandbox
-    runner.load(cubin, program, sets)       # memory somebody else owns, as descriptors; the module is not loaded yet
+    runner.load(cubin, program, sets)       # another process's memory, as descriptors; does not load the module yet
     runner.run(0, timeout_s=10)             # fresh module, outputs poisoned, one run of the plan on buffer set 0
     runner.measure([1, 2, 3], ...)          # fresh module, device time of those sets
-    runner.close()                          # and everything it started is gone
+    runner.close()                          # ends the runner and every process it started
 
-Needs no CUDA here: engine, host and judge can all be the one that calls. A candidate's fault is an `RunnerAnswer`; the
-machine's is a MachineError. After a fault the runner is spent (`alive` is False): close it.
+This module needs no CUDA, so engine, host and judge can use it. A candidate's fault is a `RunnerAnswer`, a machine's
+fault is a MachineError. After a fault the runner takes no more commands (`alive` is False): close it.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Finding, Status
 
 GRACE_S = 1.0
-"""A runner answers TIMEOUT by itself; this long after the limit it is killed instead."""
+"""Seconds after the time limit at which a runner is killed if it has not answered TIMEOUT by itself."""
 
 START_S = 60.0
 _TAIL_BYTES = 4000
 _CRASHES = tuple(-s for s in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE))
-"""Exit codes that native code leaves behind; everything else is our own fault, or somebody's from outside."""
+"""Exit codes of crashes in native code; any other code is a fault of the workbench or of another program."""
 
 _LEAVE_S = 0.5
 
 
 @dataclass(frozen=True)
 class RunnerAnswer:
-    """How a command ended for the candidate.
+    """The outcome of a command for the candidate.
 
     Attributes:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, MEMORY_ERROR or TIMEOUT.
-        findings: what is known of a fault beyond its message.
-        seconds: from the command to its answer.
-        result: what a measurement gave ("us": device time in µs of each set in order, "method").
+        findings: details of a fault.
+        seconds: time from the command to its answer.
+        result: of a measurement: "us", the device time in µs of each set in order, and "method".
     """
 
     status: Status
@@ -66,15 +66,15 @@ class RunnerAnswer:
 
 
 class RunnerProcess:
-    """Starts a runner; the constructor returns before it is ready. Not for several threads at once.
+    """A runner; the constructor starts it and returns before it is ready. For one thread at a time.
 
     Args:
-        uuid: of the GPU, the only one it will see.
-        measures: with what `measure` needs (buffers of four times the L2).
+        uuid: of the GPU, the only one the runner sees.
+        measures: whether it prepares for `measure` (buffers of four times the L2).
 
     Attributes:
-        sandbox: the level it measured on itself; "" until it was ready.
-        alive: it can take another command.
+        sandbox: the sandbox level it measured on itself; "" until it is ready.
+        alive: whether it can take another command.
     """
 
     def __init__(self, uuid: str, *, measures: bool = False) -> None:
@@ -85,7 +85,7 @@ class RunnerProcess:
         self._channel, theirs = make_pair()
         environment = child_environment(Path(self._home.name)) | {
             "CUTEGEN_CHANNEL": str(theirs.fileno()), "CUDA_VISIBLE_DEVICES": uuid,
-            # everything is loaded before the first launch, and nothing is written to a cache in somebody's home
+            # load everything before the first launch, and write no cache into the user's home
             "CUDA_MODULE_LOADING": "EAGER", "CUDA_CACHE_DISABLE": "1",
         }  # fmt: skip
         command = [sys.executable, "-m", "cutegen_core.execute.cuda.runner", *(["--measures"] if measures else [])]
@@ -100,10 +100,10 @@ class RunnerProcess:
         return self._process.pid
 
     def wait_until_ready(self, timeout_s: float = START_S) -> None:
-        """Waits until it is prewarmed; every command does.
+        """Wait until the runner is prewarmed; every command does this first.
 
         Raises:
-            MachineError: it could not get that far; the message holds its output.
+            MachineError: it failed before it was ready; the message contains its output.
         """
         if self.sandbox:
             return
@@ -117,14 +117,14 @@ class RunnerProcess:
     def load(
         self, cubin: bytes, program: Program, sets: Sequence[Sequence[Shared]], *, inputs_writable: bool = False
     ) -> RunnerAnswer:
-        """Maps buffer sets and allocates scratch, in place of what an earlier `load` brought.
+        """Map buffer sets and allocate scratch; frees those of an earlier `load`.
 
         Args:
-            sets: the tensors of each buffer set; all with the same names and sizes.
-            inputs_writable: only to find out which input a kernel writes.
+            sets: the tensors of each buffer set; all sets have the same names and sizes.
+            inputs_writable: used only to find out which input a kernel writes.
 
         Returns:
-            LAUNCH_ERROR when the scratch does not fit on the device.
+            LAUNCH_ERROR if the scratch does not fit on the device.
         """
         self.wait_until_ready()
         image = os.memfd_create("cubin", os.MFD_CLOEXEC)
@@ -143,28 +143,28 @@ class RunnerProcess:
             os.close(image)
 
     def run(self, index: int = 0, *, poison: int = 0xFF, calls: int = 1, timeout_s: float) -> RunnerAnswer:
-        """The plan on one buffer set, with the module loaded afresh; outputs and scratch poisoned before each call."""
+        """Load the module afresh and run the plan on one buffer set, with outputs and scratch poisoned each time."""
         request = {"op": "run", "set": index, "poison": poison, "calls": calls, "timeout_s": timeout_s}
         return self._request(request, timeout_s)
 
     def measure(self, order: Sequence[int], *, warm: int = 0, warm_runs: int = 2, timeout_s: float) -> RunnerAnswer:
-        """Device time of the sets in `order`, after warming up on another (`gpu.measuring.Meter.measure`).
+        """Load the module afresh and measure the device time of the sets in `order` (`measuring.Meter.measure`).
 
-        The module is loaded afresh. The answer's `result` has "us", a list of numbers, and "method".
+        The warm-up runs on another set. The answer's `result` has "us", a list of numbers, and "method".
         """
         request = {"op": "measure", "order": list(order), "warm": warm, "warm_runs": warm_runs, "timeout_s": timeout_s}
         return self._request(request, timeout_s)
 
     def read_log(self) -> str:
-        """The end of what it printed; a kernel's printf lands here."""
+        """Return the end of the runner's output, which includes a kernel's printf."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - _TAIL_BYTES))
         return self._log.read().decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Ends it, first by a word, then by force; returns when the process is gone. Safe to call twice."""
+        """End the runner: close its channel, then kill it; returns when the process is gone. Safe to call twice."""
         self.alive = False
-        self._channel.close()  # the runner leaves when its owner does
+        self._channel.close()  # the runner exits when its channel closes
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LEAVE_S)
         with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
-"""Inline assembly into calls of the PTX interpreter.
+"""Turn inline assembly into calls of the PTX interpreter.
 
 `asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators
-and constraints are replaced, so preprocessor lines inside a statement and line numbers stay as they are.
+and constraints are replaced, so line numbers and preprocessor lines inside a statement do not change.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _HEAD = re.compile(
     r"(?:asm|__asm__|__asm)(?:\s|\\\n|/\*.*?\*/|//[^\n]*)*(?:\b(?:volatile|__volatile__|__volatile)\b\s*)*(?=\()",
     re.DOTALL,
 )
-_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the letters PTX has; those of a host are others
+_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the constraint letters of PTX; a host's differ
 _CLOBBERS = 3
 
 
 class AsmError(Exception):
-    """A statement that is not in the form inline PTX takes; carries its line."""
+    """A statement that is not valid inline PTX; carries its line."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -44,17 +44,17 @@ class AsmError(Exception):
 
 
 class Rewritten(NamedTuple):
-    """The new text and how many statements were replaced in it."""
+    """The new text and the number of statements replaced in it."""
 
     text: str
     statements: int
 
 
 def rewrite_asm(text: str) -> Rewritten:
-    """Replaces every inline assembly statement of `text`.
+    """Replace every inline assembly statement of `text`.
 
     Raises:
-        AsmError: a statement with operand names, `asm goto`, or a constraint PTX does not have.
+        AsmError: a statement with operand names, `asm goto`, or a constraint that PTX does not have.
     """
     parts: list[str] = []
     position = statements = 0
@@ -76,9 +76,9 @@ def rewrite_asm(text: str) -> Rewritten:
 
 
 def _rewrite_arguments(body: Sequence[Token], line: int) -> list[str]:
-    """What stands between the parentheses; sections are the PTX text, outputs, inputs, clobbers."""
+    """Rewrite the text between the parentheses; its sections are PTX text, outputs, inputs, clobbers."""
     section = index = 0
-    conditions: list[int] = []  # the section at each open #if: every branch starts from it
+    conditions: list[int] = []  # the section at each open #if, in which every branch starts
     parts: list[str] = []
     while index < len(body):
         token = body[index]

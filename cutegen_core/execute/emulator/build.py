@@ -1,4 +1,4 @@
-"""A candidate into a shared object, kept by content: screened, translated, compiled and linked inside the sandbox."""
+"""Build a candidate as a shared object: translate the source, compile and link in the sandbox, store by content."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def build(
     checked: bool,
     timeout_s: float,
 ) -> Built:
-    """Builds a candidate, or answers from the cache.
+    """Build a candidate or return the cached build.
 
     Args:
-        timeout_s: wall-clock limit of the compiler, and of the linker.
+        timeout_s: wall-clock limit of the compiler, and again of the linker.
 
     Raises:
         MachineError: the compiler cannot be run in its sandbox.
@@ -112,7 +112,7 @@ def _compile(
 
 
 def _check_prelude(log: str, installed: Installation) -> None:
-    """A prelude that no longer fits its headers is this machine's fault, never the candidate's."""
+    """Raise MachineError if the prelude no longer matches its headers; that is not the candidate's fault."""
     if _STALE.search(log):
         raise MachineError(
             f"the headers of the emulator changed after its prelude was built. Remove {installed.headers} and restart."
@@ -139,7 +139,7 @@ def _run_sandboxed(
 
 
 def _keep(scratch: Path, folder: Path) -> None:
-    """Moves the finished build to its place; another process may have been faster with the same content."""
+    """Move the finished build to its place, unless another process has stored the same build."""
     (scratch / "candidate.o").unlink()
     try:
         os.rename(scratch, folder)
@@ -164,8 +164,7 @@ def _describe_limit(limit: str, timeout_s: float) -> str:
 
 
 def read_diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """The compiler's errors with lines of the kernel file; what it says about headers is folded into the line that
-    led there."""
+    """Read the compiler's errors; an error in a header gets the line of the kernel file that led there."""
     blocks: list[list[re.Match[str]]] = []
     for line in log.splitlines():
         match = _MESSAGE.match(line)

@@ -1,7 +1,10 @@
-"""The kernel file's C++ as the host compiler gets it.
+"""Translate a kernel file's C++ for the host compiler.
 
-PTX becomes calls, `__shared__` variables become watched storage, and the plan's kernels are listed at the end.
-Line numbers stay: what is put in takes the place of what it replaces, on the same lines.
+1. Refuse foreign includes and constructs of host compilers.
+2. Turn inline PTX into calls of the interpreter.
+3. Turn `__shared__` variables into watched storage.
+4. Append a list of the plan's kernels.
+Line numbers do not change: each replacement occupies the same lines as the original text.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ _ALIGNMENT = frozenset({"alignas", "__align__", "__attribute__"})
 
 
 class SourceError(Exception):
-    """The candidate holds something the emulator does not accept; carries diagnostics."""
+    """The candidate contains code that the emulator does not accept; carries diagnostics."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(diagnostics[0].message)
@@ -41,7 +44,7 @@ class SourceError(Exception):
 
 
 class _Declaration(NamedTuple):
-    """A `__shared__` declaration: tokens start to end (the semicolon), what it declares, and whether it is extern."""
+    """A `__shared__` declaration: tokens `start` to `end` (the semicolon), its words, and whether it is extern."""
 
     start: int
     end: int
@@ -50,14 +53,14 @@ class _Declaration(NamedTuple):
 
 
 def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[Path]) -> str:
-    """The translation unit for a candidate.
+    """Return the translation unit of a candidate.
 
     Args:
-        program: what `KernelFile.program` returns: constants, a `#line`, the body.
-        kernel_names: name expressions of the plan; their order is their number for the runner.
+        program: text of `KernelFile.to_cpp`: constants, a `#line`, the body.
+        kernel_names: name expressions of the plan; the runner numbers kernels in this order.
 
     Raises:
-        SourceError: foreign includes, inline assembly that is not PTX, shared variables in a form not understood.
+        SourceError: a foreign include, inline assembly that is not PTX, or a shared variable in an unknown form.
     """
     head, body, first_line = _split(program)
     complaints = check_includes(body, first_line, include_dirs)
@@ -71,7 +74,7 @@ def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[
     return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_write_kernel_list(kernel_names)}"
 
 
-# Names of attributes that switch the instrumentation off mean nothing here, however a macro puts them together.
+# Neutralise attributes that switch off the instrumentation, even if a macro composes their names.
 _WATCHED = "".join(
     f"#define {name} emu_no_attribute\n"
     for bare in ("no_sanitize", "no_sanitize_thread", "no_instrument_function", "disable_sanitizer_instrumentation")
@@ -150,7 +153,7 @@ def _find_declarations(source: Sequence[Token], first_line: int) -> Iterator[_De
 
 
 def _find_start(source: Sequence[Token], index: int) -> int:
-    """Back to the end of the statement before: `extern` or `alignas(...)` may stand ahead of `__shared__`."""
+    """Return the start of the declaration: `extern` or `alignas(...)` may precede `__shared__`."""
     position = index
     while (
         position > 0
@@ -162,7 +165,7 @@ def _find_start(source: Sequence[Token], index: int) -> int:
 
 
 def _ends_line_directive(source: Sequence[Token], index: int) -> bool:
-    """A line break behind a preprocessor line."""
+    """Tell whether a token is the line break after a preprocessor line."""
     if "\n" not in source[index].text or source[index].kind is not TokenKind.SPACE:
         return False
     back = index - 1
@@ -190,7 +193,7 @@ class _Declarator(NamedTuple):
 
 
 def _parse_declaration(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_Declarator]]:
-    """Alignment, type and declarators of `alignas(16) float a[4], b;`."""
+    """Return alignment, type and declarators of a declaration such as `alignas(16) float a[4], b;`."""
     words = list(declaration.words)
     alignment = _take_alignment(words)
     pieces = _split_declarators(words)
@@ -208,7 +211,7 @@ def _parse_declaration(declaration: _Declaration, first_line: int) -> tuple[str,
 
 
 def _take_alignment(words: list[Token]) -> str:
-    """Removes alignment specifiers and returns them."""
+    """Remove alignment specifiers and return them."""
     taken = ""
     index = 0
     while index < len(words):
@@ -234,7 +237,7 @@ def _split_declarators(words: Sequence[Token]) -> list[list[Token]]:
 
 
 def _find_name(piece: Sequence[Token]) -> int:
-    """Index of the declared name: the last name before the extents."""
+    """Return the index of the declared name: the last name before the extents; -1 if there is none."""
     depth = 0
     for index in range(len(piece) - 1, -1, -1):
         depth += (piece[index].text == "]") - (piece[index].text == "[")
@@ -251,7 +254,7 @@ def _write_static(declaration: _Declaration, first_line: int) -> str:
 
 def _write_static_variable(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
     name, type_name, storage = declarator.name, f"emu_type_{declarator.name}", f"emu_store_{declarator.name}"
-    if alignment:  # less than what the storage has by itself would be refused; of several the strictest counts
+    if alignment:  # the compiler refuses less than the storage's own alignment; of several the strictest applies
         alignment = f"alignas(16) {alignment}"
     return (
         f"typedef {kind} {type_name} {declarator.extents}; "
@@ -263,7 +266,7 @@ def _write_static_variable(alignment: str, kind: str, declarator: _Declarator, l
 
 
 def _write_dynamic(declaration: _Declaration, first_line: int) -> str:
-    """The array lies where the runner puts it; a record without an address tells the checker its name."""
+    """Write a dynamic shared array; the runner decides its place, and a record without address holds its name."""
     alignment, kind, declarators = _parse_declaration(declaration, first_line)
     name, extents = declarators[0]
     line = first_line + declaration.words[-1].line - 1

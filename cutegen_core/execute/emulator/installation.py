@@ -1,7 +1,7 @@
-"""What the emulator builds once a machine: the header overlay, two precompiled preludes, the runner. ninja builds it.
+"""Build the emulator once per machine with ninja: the header overlay, two precompiled preludes, the runner.
 
-The folders' names are digests of everything that goes in (sources here, compiler, wheel versions), so an upgrade builds
-anew and an interrupted build is picked up where it stopped.
+Each folder's name contains a digest of everything it is built from (sources, compiler, wheel versions), so an upgrade
+builds a new folder, and an interrupted build continues where it stopped.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from cutegen_core.machine import toolchain
 from cutegen_core.records.errors import MachineError
 
 _TIMEOUT_S = 900.0
-# Headers may be copied or checked out anew: what counts is their content, and that is in the folder's name.
+# Ignore the headers' times, which change with a new checkout: their content is in the folder's name.
 _NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
 _PLAIN, _CHECKED, _COMPLETE = "plain.pch", "checked.pch", "complete"
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Where everything is that a candidate is built and run with.
+    """The files with which candidates are built and run.
 
     Attributes:
-        compiler: what built it.
-        headers: folder of the overlay and of both precompiled preludes; part of its name is a digest of their sources.
+        compiler: the compiler that built them.
+        headers: folder of the overlay and of both precompiled preludes; its name contains a digest of their sources.
         runner: the program that executes candidates.
-        include_flags: `-isystem` options: overlay first, then the wheels.
+        include_flags: `-isystem` options: first the overlay, then the wheels.
     """
 
     compiler: HostCompiler
@@ -51,13 +51,13 @@ class Installation:
 
 
 def install(cache: Path, progress: Progress) -> Installation:
-    """Builds what is missing below `cache` and returns where it is; safe to call from several processes.
+    """Build the missing parts below `cache` and return their paths; several processes may call it.
 
     Raises:
-        MachineError: a wheel is missing, CUTLASS is another version, or the compiler fails.
+        MachineError: a wheel is missing, CUTLASS has the wrong version, or the compiler fails.
     """
     compiler = host_compiler.find()
-    # A precompiled prelude names its headers by absolute path: a moved workspace or program builds its own.
+    # A precompiled prelude contains absolute paths of headers: a moved workspace or program must build its own.
     known = repr((compiler, sorted(toolchain.installed_versions().items()), cache.absolute(), runtime_sources()))
     headers = cache / f"headers-{_digest(known, _header_sources())}"
     runner = cache / f"runner-{_digest(known, _runner_sources())}"
@@ -69,7 +69,7 @@ def install(cache: Path, progress: Progress) -> Installation:
 
 
 def runtime_sources() -> Path:
-    """Folder of the C++ sources of prelude and runner."""
+    """Return the folder of the C++ sources of prelude and runner."""
     return Path(str(resources.files("cutegen_core.execute.emulator").joinpath("runtime")))
 
 
@@ -95,7 +95,7 @@ def _digest(known: str, sources: Sequence[Path]) -> str:
 
 
 def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, what: str) -> None:
-    """Runs ninja in `folder` unless it is complete; a second process waits for the first."""
+    """Run ninja in `folder` unless it is complete; a second process waits for the first."""
     if (folder / _COMPLETE).exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, w
 
 def _run_ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
     (folder / "build.ninja").write_text("rule run\n  command = $line\n  description = $out\n\n" + "\n".join(edges))
-    # `timeout` ends the whole group even when we die first: zig spins for ever in a workspace that was deleted.
+    # `timeout` ends the whole group even if this process dies first: zig loops forever in a deleted workspace.
     limit = ["timeout", "--kill-after=5", str(_TIMEOUT_S)] if shutil.which("timeout") else []
     command = [*limit, sys.executable, "-m", "ninja", "-C", str(folder)]
     paths = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])

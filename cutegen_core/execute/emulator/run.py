@@ -1,8 +1,12 @@
-"""One execution: a spec for the runner, the runner in its own process group, its answer as a verdict.
+"""Execute a built candidate on one workload.
 
-Threads of a GPU run in no order, and asynchronous copies arrive at any time. A plain execution picks one thread order;
-copies arrive as late as possible, in reverse order at once. An instrumented one whose threads did anything together is
-repeated in reverse order with copies that arrive at once, and the first defect of both is reported.
+1. Write a spec for the runner.
+2. Run the runner in its own process group.
+3. Turn its answer into a verdict.
+
+On a GPU, threads run in no fixed order and asynchronous copies complete at any time. A plain execution uses one thread
+order; asynchronous copies complete as late as possible, or at once if the order is "reverse". An instrumented execution
+in which threads cooperated is repeated with the opposite setting, and the first defect found is reported.
 """
 
 from __future__ import annotations
@@ -33,13 +37,13 @@ _MOST_BYTES = 4 << 30
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
-# The rewriter's typedef of a shared array, in the words of the bounds checker.
+# The rewriter's typedef of a shared array, as the bounds checker prints it.
 _SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
 AnswerFields = dict[str, list[str]]
 
 
 class _Setting(NamedTuple):
-    """In which order threads are picked, and whether asynchronous copies arrive at once."""
+    """The order in which threads are scheduled, and whether asynchronous copies complete at once."""
 
     order: str
     eager: bool
@@ -49,7 +53,7 @@ class _Setting(NamedTuple):
 
 
 def execute(installed: Installation, execution: Execution) -> Executed:
-    """Runs a built candidate on one workload.
+    """Run a built candidate on one workload.
 
     Raises:
         MachineError: the runner itself failed.
@@ -79,7 +83,7 @@ def _run_once(installed: Installation, execution: Execution, setting: _Setting) 
 
 
 def _merge(first: Executed, second: Executed, setting: _Setting) -> Executed:
-    """A defect that only the second setting shows says so; warnings of either stay."""
+    """Merge two executions: a defect seen only with the second setting names it; warnings of either stay."""
     if second.status is Status.PASSED:
         return first if first.findings else second
     return replace(second, message=f"{second.message} (seen with {setting})")
@@ -99,7 +103,7 @@ def _find_unsupported(execution: Execution) -> str:
     return ""
 
 
-# -- what the runner reads --------------------------------------------------------------------------------------------
+# -- the runner's input -----------------------------------------------------------------------------------------------
 
 
 def _spec_lines(execution: Execution, setting: _Setting) -> Iterator[str]:
@@ -137,7 +141,7 @@ def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, s
 
 
 def _escape_path(path: Path) -> str:
-    """A path without spaces and line breaks."""
+    """Escape spaces, line breaks and percent signs of a path."""
     return re.sub(r"[%\s]", lambda match: f"%{ord(match[0]):02x}", str(path), flags=re.ASCII)
 
 
@@ -178,7 +182,7 @@ def _format_argument(argument: Argument, buffers: dict[str, int], maps: dict[str
 
 
 def _run_process(command: list[str], timeout_s: float) -> str:
-    """Runs the runner with nothing of the user's environment; its whole group is killed afterwards, come what may."""
+    """Run the runner with an empty environment and return its output; always kills its whole group at the end."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
@@ -199,7 +203,7 @@ def _describe_exit(returncode: int) -> str:
     return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"code {returncode}"
 
 
-# -- what the runner answers ------------------------------------------------------------------------------------------
+# -- the runner's answer ----------------------------------------------------------------------------------------------
 
 
 def _read_answer(path: Path) -> AnswerFields:

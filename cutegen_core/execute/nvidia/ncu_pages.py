@@ -1,7 +1,7 @@
-"""Nsight Compute's CSV pages as records: the chosen metrics, the advice of its rules, samples by instruction.
+"""Read Nsight Compute's CSV pages: the chosen metrics, the advice of its rules, samples by instruction.
 
-Written against 2025.3; metrics and sections are found by name, so a column more or less does no harm, and a metric that
-a version or a chip does not have is left out. Reference: https://docs.nvidia.com/nsight-compute/ProfilingGuide/.
+Written for version 2025.3. Metrics and sections are found by name, so an added or missing column does no harm; a
+metric that a version or a chip does not have is left out. https://docs.nvidia.com/nsight-compute/ProfilingGuide/
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_ADVICE, MAX_STALLS, MAX_SENTENCES = 5, 3, 2
 
 
 class Chosen(NamedTuple):
-    """One metric of ours: its name and unit here, ncu's name, and what a base unit of ncu's is multiplied by."""
+    """One metric we show: its name and unit here, ncu's name, and the factor from ncu's base unit to ours."""
 
     name: str
     unit: str
@@ -48,7 +48,7 @@ SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "Occupancy", "LaunchStats",
     "SchedulerStats", "WarpStateStats", "ComputeWorkloadAnalysis", "SourceCounters",
 )  # fmt: skip
-"""What is collected: every metric of CHOSEN and every rule whose advice is worth reading comes out of these."""
+"""Sections to collect; they contain every metric of CHOSEN and every rule whose advice is worth reading."""
 
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -72,7 +72,7 @@ _DULL_RULES = ("HighPipeUtilization",)
 
 
 class ProfiledLaunch(NamedTuple):
-    """One profiled launch: its mangled kernel name, and the values of all metrics in base units."""
+    """One profiled launch: its mangled kernel name and the values of all metrics in base units."""
 
     id: str
     kernel: str
@@ -80,7 +80,7 @@ class ProfiledLaunch(NamedTuple):
 
 
 def read_raw_page(text: str) -> tuple[ProfiledLaunch, ...]:
-    """The launches of `--page raw --csv`; lines before the header (ncu's own messages) are skipped."""
+    """Read the launches of `--page raw --csv`; skips lines before the header (ncu's own messages)."""
     rows = _read_table(text, '"ID"')
     if len(rows) < 2:
         return ()
@@ -92,7 +92,7 @@ def read_raw_page(text: str) -> tuple[ProfiledLaunch, ...]:
 
 
 def choose_metrics(row: ProfiledLaunch) -> tuple[Metric, ...]:
-    """The chosen ones that this launch has, then what its warps waited for."""
+    """Return the chosen metrics that this launch has, then the main reasons why its warps waited."""
     found = [Metric(c.name, row.values[c.source] * c.factor, c.unit) for c in CHOSEN if c.source in row.values]
     wavefronts = row.values.get(_WAVEFRONTS, 0.0)
     if wavefronts:
@@ -102,7 +102,7 @@ def choose_metrics(row: ProfiledLaunch) -> tuple[Metric, ...]:
 
 
 def read_advice(text: str) -> Mapping[str, tuple[str, ...]]:
-    """Launch id -> what the rules of `--page details --csv` suggest: those that promise most first."""
+    """Read the advice of `--page details --csv`: launch id -> suggestions, those with the largest gain first."""
     rows = _read_table(text, '"ID"')
     if not rows:
         return {}
@@ -118,14 +118,14 @@ def read_advice(text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def read_line_costs(text: str, line_of: Callable[[str, int], int]) -> tuple[tuple[LineCost, ...], ...]:
-    """Per launch, in their order: samples by line of the kernel file, the most expensive first.
+    """Read the samples of each launch by line of the kernel file, the most expensive line first.
 
     Args:
-        text: of `--page source --csv --print-source sass`, with mangled kernel names.
-        line_of: mangled kernel name and byte offset of an instruction -> line, 0 when unknown.
+        text: output of `--page source --csv --print-source sass`, with mangled kernel names.
+        line_of: mangled kernel name and byte offset of an instruction -> line, 0 if unknown.
     """
     listings = list(_split_listings(text))
-    # 2025.3 prints every listing twice; two launches never collect the very same samples
+    # Version 2025.3 prints every listing twice; two launches never collect exactly the same samples.
     kept = [each for k, each in enumerate(listings) if k % 2 == 0 or each != listings[k - 1]]
     return tuple(_sum_by_line(kernel, rows, line_of) for kernel, rows in kept)
 
@@ -141,11 +141,11 @@ def _read_values(names: Sequence[str], units: Sequence[str], row: Sequence[str])
         try:
             yield name, float(cell.replace(",", "")) * _scale(unit)
         except ValueError:
-            continue  # a text, or "no data"
+            continue  # text, or "no data"
 
 
 def _scale(unit: str) -> float:
-    """Of "Gbyte/s", "ms", "byte/ns", ...: to bytes, seconds and their quotient; 1 for everything else."""
+    """Return the factor from a unit ("Gbyte/s", "ms", "byte/ns") to bytes and seconds; 1 for other units."""
     found = _SCALED.match(unit)
     if not found:
         return 1.0
@@ -161,7 +161,7 @@ def _find_stalls(values: Mapping[str, float]) -> Iterator[Metric]:
 
 
 def _rank_advice(row: Mapping[str, str]) -> float:
-    """Sorts advice: estimated speedup of the whole kernel, then advice without a number, then of a part of it."""
+    """Return a sort key: speedups of the whole kernel, then advice without a number, then speedups of a part."""
     try:
         speedup = float(row["Estimated Speedup"])
     except ValueError:
@@ -183,7 +183,7 @@ def _shorten_advice(row: Mapping[str, str]) -> str:
 
 
 def _split_listings(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Kernel name and instruction rows of each launch."""
+    """Yield kernel name and instruction rows of each launch."""
     kernel, names, rows = "", [""], list[dict[str, str]]()
     for cells in csv.reader(text.splitlines()):
         if cells[:1] == ["Kernel Name"]:

@@ -1,12 +1,12 @@
-"""PROFILE: Nsight Compute on one run of a candidate, cut down to what a person and a prompt can use.
+"""Profile one run of a candidate with Nsight Compute (stage PROFILE) and keep what a person and a prompt can use.
 
-1. ncu watches the standalone runner (`gpu.standalone`) and replays each kernel of the plan as often as its sections
-   need, caches flushed before each pass; the clocks stay as they are.
-2. Three pages of the report are read (`ncu_pages`): raw metrics, rule advice, samples by instruction.
-3. Instructions become lines of the kernel file through the disassembly: kernels are always compiled with -lineinfo, and
-   a line of a header counts for the candidate's line it was inlined at.
+1. ncu watches the standalone runner (`cuda.standalone`) and replays each kernel of the plan as often as its sections
+   need. It flushes the caches before each pass and leaves the clocks unchanged.
+2. `ncu_pages` reads three pages of the report: raw metrics, rule advice, samples by instruction.
+3. The disassembly maps instructions to lines of the kernel file, since kernels are always compiled with -lineinfo. A
+   header's instruction counts for the candidate's line at which it was inlined.
 
-Counters need permission (https://developer.nvidia.com/ERR_NVGPUCTRPERM); what to do about it is in the error.
+Reading counters needs permission (https://developer.nvidia.com/ERR_NVGPUCTRPERM); the error tells how to get it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ERROR = re.compile(r"^==ERROR==\s*(.*)$", re.MULTILINE)
 
 
 def profile(spec: Path, workload: str, timeout_s: float = 180.0) -> Profile:
-    """Profiles every launch of the plan that the spec describes.
+    """Profile every launch of the plan that the spec describes.
 
     Args:
-        spec: written by `gpu.standalone.write_spec`, with outputs poisoned or not.
-        timeout_s: of the whole collection; large kernels are replayed some thirty times.
+        spec: written by `cuda.standalone.write_spec`, with outputs poisoned or not.
+        timeout_s: limit of the whole collection; large kernels are replayed about thirty times.
 
     Raises:
-        MachineError: ncu is missing, may not read the counters, or failed; or the run did not end well.
+        MachineError: ncu is missing, may not read the counters, or failed; or the run failed.
     """
     ncu = nvidia_tools.require(nvidia_tools.NCU)
     description = json.loads(spec.read_text())
@@ -65,7 +65,7 @@ def profile(spec: Path, workload: str, timeout_s: float = 180.0) -> Profile:
 
 
 def try_out(timeout_s: float = 60.0) -> str:
-    """Profiles one kernel of our own and says so.
+    """Try the profiler on a kernel of the workbench; return one line about it.
 
     Raises:
         MachineError: ncu is missing, may not read the counters, or failed.
@@ -83,7 +83,7 @@ def try_out(timeout_s: float = 60.0) -> str:
 
 
 def may_read_counters() -> bool | None:
-    """Whether the driver lets everybody read the counters; None where it does not say (administrators always may)."""
+    """Tell whether all users may read the counters; None if the driver does not report it (root always may)."""
     found = re.search(r"RmProfilingAdminOnly:\s*(\d)", PARAMETERS.read_text()) if PARAMETERS.exists() else None
     return None if found is None else found[1] == "0"
 
@@ -116,7 +116,7 @@ def _print_page(ncu: Path, report: Path, page: str, *options: str) -> str:
 
 
 def _raise_errors(output: str) -> None:
-    """Raises what ncu reported as an error, and what the runner said about a run that failed."""
+    """Raise MachineError for an error that ncu printed or a run that the runner reported as failed."""
     if "ERR_NVGPUCTRPERM" in output:
         raise MachineError(PERMISSION)
     ended = re.search(r'^\{"ended": "(?!well)(\w+)".*$', output, re.MULTILINE)

@@ -1,11 +1,11 @@
-"""compute-sanitizer's four tools on one run of a candidate, on exact allocations, as findings at lines of its file.
+"""Run compute-sanitizer's four tools on one run of a candidate; report findings with lines of its file.
 
-1. memcheck, racecheck, initcheck and synccheck run the same spec (`gpu.standalone`) at the same time, each in a process
-   of its own; their reports go to files, so nothing a kernel prints can be mistaken for one.
-2. Reports become findings: one a kind, kernel and line, with the first thread and how many more.
-3. A line in a header is led back to the candidate's line it was inlined at, through the disassembly.
+1. memcheck, racecheck, initcheck and synccheck run the same spec (`cuda.standalone`, exact allocations) in parallel,
+   each in its own process. Reports go to files, so a kernel's output cannot be mistaken for a report.
+2. Each combination of kind, kernel and line becomes one finding, with the first thread and the number of repeats.
+3. The disassembly maps a line in a header to the candidate's line at which it was inlined.
 
-Warnings of racecheck (values that do not depend on the order) are left out: they do not make a kernel wrong.
+Warnings of racecheck (values that do not depend on the order) are left out, because they do not make a kernel wrong.
 https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/
 """
 
@@ -53,24 +53,24 @@ _KINDS = (
 
 
 class _AccessPlace(NamedTuple):
-    """Of an access: the kernel's name in the cubin and the line of the candidate, 0 when unknown."""
+    """The place of an access: the kernel's name in the cubin and the line of the candidate, 0 if unknown."""
 
     mangled: str
     line: int
 
 
 LineOf = Callable[[str, int], int]
-"""Mangled kernel name and byte offset of an instruction -> line of the candidate, 0 when unknown."""
+"""Function: mangled kernel name and byte offset of an instruction -> line of the candidate, 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one tool said.
+    """The report of one tool.
 
     Attributes:
         text: its log.
-        ended: the runner's last word, {} when it had none.
-        limit: it was stopped at the time limit.
+        ended: the standalone runner's answer, {} if there was none.
+        limit: whether the tool was stopped at its time limit.
     """
 
     tool: str
@@ -80,12 +80,12 @@ class Report:
 
 
 def check(spec: Path, tools: Sequence[str] = TOOLS, timeout_s: float = 60.0) -> tuple[Finding, ...]:
-    """Runs the tools on what the spec describes; nothing when all is well.
+    """Run the tools on the spec; return their findings, none if all is well.
 
     Args:
-        spec: written by `gpu.standalone.write_spec`, outputs unpoisoned (initcheck), on a small workload: the tools
-            slow a kernel down by ten to a hundred times.
-        timeout_s: of each tool.
+        spec: written by `cuda.standalone.write_spec`, outputs unpoisoned (for initcheck), on a small workload: the
+            tools make a kernel ten to a hundred times slower.
+        timeout_s: limit of each tool.
 
     Raises:
         MachineError: compute-sanitizer is missing or failed itself.
@@ -114,7 +114,7 @@ def _run_tool(program: Path, tool: str, spec: Path, folder: Path, timeout_s: flo
 
 
 def _read_answer(output: str) -> Mapping[str, Any]:
-    """The runner's answer: the last line that is a JSON object with "ended"."""
+    """Return the runner's answer: the last line that is a JSON object with "ended"."""
     for line in reversed(output.splitlines()):
         if line.startswith('{"ended"'):
             word: Mapping[str, Any] = json.loads(line)
@@ -123,7 +123,7 @@ def _read_answer(output: str) -> Mapping[str, Any]:
 
 
 def _find_bad_ends(report: Report, timeout_s: float) -> Iterator[Finding]:
-    """A run that no tool complained about and that did not end well all the same."""
+    """Yield a finding for a run that failed although no tool reported an error."""
     ended = report.ended.get("ended", "")
     if report.limit or ended == "unfinished":
         yield Finding("timeout", f"under {report.tool} the kernel did not end within {timeout_s:g} s")
@@ -137,10 +137,10 @@ def _find_bad_ends(report: Report, timeout_s: float) -> Iterator[Finding]:
 
 
 def read_findings(report: Report, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, ...]:
-    """The records of one tool's log, those of the same kind at the same place as one.
+    """Read one tool's log; records of the same kind, kernel and line become one finding.
 
     Args:
-        line_of: where a place in a header was inlined.
+        line_of: finds the line at which a header's code was inlined.
     """
     merged: dict[tuple[str, str, int], tuple[Finding, int]] = {}
     for title, body in _split_records(report.text):
@@ -152,7 +152,7 @@ def read_findings(report: Report, spec: Mapping[str, Any], line_of: LineOf) -> t
 
 
 def _split_records(text: str) -> Iterator[tuple[str, str]]:
-    """First line and indented lines of each record; the tool's own remarks are left out."""
+    """Yield first line and indented lines of each record, without the tool's own remarks."""
     title, body = "", list[str]()
     for line in (*text.splitlines(), _PREFIX + "end"):
         words = line.removeprefix(_PREFIX)
@@ -226,7 +226,7 @@ def _bytes_text(count: str) -> str:
 
 
 def _find_variable(text: str, spec: Mapping[str, Any]) -> str:
-    """The tensor, where only one has the size of the nearest allocation."""
+    """Return the tensor with the size of the nearest allocation, "" if several have it."""
     distance = _DISTANCE.search(text)
     if not distance:
         return ""
@@ -237,7 +237,7 @@ def _find_variable(text: str, spec: Mapping[str, Any]) -> str:
 
 
 def _find_kernel(chain: Sequence[_AccessPlace], spec: Mapping[str, Any]) -> str:
-    """The plan's name of the kernel; the access may be in a function that it calls."""
+    """Return the plan's name of the kernel; the access may be in a function that the kernel calls."""
     names = {step["function"]: step["kernel"] for step in spec["program"]["steps"]}
     known = [names[place.mangled] for place in chain if place.mangled in names] or list(dict.fromkeys(names.values()))
     return str(known[0]) if len(known) == 1 or any(place.mangled in names for place in chain) else ""

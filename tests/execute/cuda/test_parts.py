@@ -174,7 +174,7 @@ def test_silence_and_a_closed_channel_are_told_apart(channels):
 
 
 def test_a_process_ends_with_the_other_end_even_in_the_middle_of_something():
-    code = "import time; from cutegen_core.execute.cuda.wire import end_with; end_with(0); "
+    code = "import time; from cutegen_core.execute.cuda.wire import exit_when_closed; exit_when_closed(0); "
     code += "print('up', flush=True); time.sleep(60)"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"
@@ -256,7 +256,7 @@ def test_a_plan_becomes_a_program_and_survives_json():
     assert [step.empty for step in made.steps] == [False, True]
     assert made.scratch[0].nbytes == 120
     assert made.maps[0].codes == (9, 0, 3, 0, 0)
-    assert Program.read(json.loads(json.dumps(made.to_json()))) == made
+    assert Program.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
