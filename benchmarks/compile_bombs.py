@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 
 from benchmarks.conditions import write
-from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.corpus import CORPUS
@@ -31,7 +31,7 @@ def main() -> None:
             print(row, flush=True)
             rows.append(row)
     largest_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
-    write("compile_bombs", {"limits": asdict(Limits()), "largest_child_mb": round(largest_mb), "bombs": rows})
+    write("compile_bombs", {"limits": asdict(CompileLimits()), "largest_child_mb": round(largest_mb), "bombs": rows})
 
 
 if __name__ == "__main__":

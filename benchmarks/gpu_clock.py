@@ -15,10 +15,10 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import call
-from cutegen_core.execute.cuda.measuring import Meter, Round, Samples
+from cutegen_core.execute.cuda.measuring import Meter, RoundPlan, Samples
 
 _BYTES = 256 << 20
-_STEPS = Round(tuple(range(1, 32)), 0, 20)
+_STEPS = RoundPlan(tuple(range(1, 32)), 0, 20)
 _ROUNDS = 6
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.conditions import write
 from cutegen_core.execute.cuda import health, lock
-from cutegen_core.execute.cuda.nvml import Gpu
+from cutegen_core.execute.cuda.nvml import NvmlGpu
 from cutegen_core.execute.executors.gpu import CUBIN
 from cutegen_core.execute.port import Built
 from cutegen_core.records.errors import MachineError
@@ -75,7 +75,7 @@ def run(folder: Path, count: int) -> None:
     rows = [json.loads(line) for line in rows_file.read_text().splitlines()] if rows_file.exists() else []
     with tempfile.TemporaryDirectory(prefix="cutegen-recovery-") as scratch, rows_file.open("a") as log:
         harness = Harness(Path(scratch), Built(Status.PASSED, folder / CUBIN, False, 0.0))
-        gpu = Gpu(harness.executor.device.uuid)
+        gpu = NvmlGpu(harness.executor.device.uuid)
         health.check(harness.executor.device.uuid)  # the driver keeps a little from its first client on
         before = _left(harness, gpu)
         for kind in order[len(rows) :]:
@@ -148,13 +148,13 @@ def _processes(module: str) -> list[int]:
     return found
 
 
-def _left(harness: Harness, gpu: Gpu) -> Mapping[str, Any]:
+def _left(harness: Harness, gpu: NvmlGpu) -> Mapping[str, Any]:
     """What a finished executor has left on the machine."""
     deadline = time.monotonic() + _PATIENCE_S
     while _ours() and time.monotonic() < deadline:
         time.sleep(0.02)
     return {
-        "processes": _ours(), "lock_held": lock.holder(harness.executor.device.uuid) is not None,
+        "processes": _ours(), "lock_held": lock.find_holder(harness.executor.device.uuid) is not None,
         "memory_used_bytes": gpu.memory_used_bytes(),
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from cutegen_core.evaluate.timing.contest import Entry
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.execute.cuda.program import Function, Program, program
+from cutegen_core.execute.cuda.program import Function, Program, make_program
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import KNOWN
@@ -65,7 +65,7 @@ def load(folder: Path) -> dict[str, Prepared]:
     for path in sorted(folder.glob("*.json")):
         plain = json.loads(path.read_text())
         cubin = zlib.decompress(base64.b64decode(plain.pop("cubin")))
-        entry = Entry(cubin, Program.read(plain.pop("program")))
+        entry = Entry(cubin, Program.from_json(plain.pop("program")))
         found[plain["name"]] = Prepared(entry=entry, **plain)
     return found
 
@@ -110,7 +110,7 @@ def _prepare(
     functions = {k: Function(mangled, demangle(mangled)) for k, mangled in compiled.lowered.items()}
     cubin = base64.b64encode(zlib.compress(compiled.cubin, 9)).decode()
     plain = {"name": name, "problem": reference.problem.name, "sizes": dict(sizes), "cubin": cubin}
-    path.write_text(json.dumps(plain | {"program": asdict(program(plan, functions))}))
+    path.write_text(json.dumps(plain | {"program": asdict(make_program(plan, functions))}))
     print(f"{name}: {len(compiled.cubin) >> 10} KiB in {compiled.seconds:.1f} s", flush=True)
 
 

@@ -192,8 +192,8 @@ class Steps:
         """In turns with torch.mm over the same tensors; each sample after a flush of the L2."""
         import torch
 
-        from cutegen_core.execute.cuda.launching import Loaded, Place
-        from cutegen_core.execute.cuda.program import Function, program
+        from cutegen_core.execute.cuda.launching import DeviceTensor, LoadedProgram
+        from cutegen_core.execute.cuda.program import Function, make_program
 
         torch.manual_seed(0)
         a, b = (torch.randn(rows, k, device="cuda").to(torch.bfloat16) for rows in (m, n))
@@ -205,8 +205,8 @@ class Steps:
         file: KernelFile = kernel_file.parse(GEMM.read_text())
         plan = file.plan(signature(m, n, k), self.device, {**file.defaults(), **params})
         functions = {name: Function(mangled, _SIGNATURE) for name, mangled in machine.lowered.items()}
-        places = {t: Place(v.data_ptr(), v.nbytes, t == "out") for t, v in (("a", a), ("b", b), ("out", out))}
-        loaded = Loaded(machine.cubin, program(plan, functions), [places], {})
+        places = {t: DeviceTensor(v.data_ptr(), v.nbytes, t == "out") for t, v in (("a", a), ("b", b), ("out", out))}
+        loaded = LoadedProgram(machine.cubin, make_program(plan, functions), [places], {})
         stream = torch.cuda.current_stream().cuda_stream
         try:
             loaded.run(stream, 0)
@@ -243,7 +243,7 @@ class Steps:
         """The BENCHMARK stage: fresh values, whole output verified, eager, torch.compile, a fresh process again."""
         from cutegen_core.evaluate.timing.contest import Contest, Entry
         from cutegen_core.evaluate.timing.timer import Timer
-        from cutegen_core.execute.cuda.program import Function, program
+        from cutegen_core.execute.cuda.program import Function, make_program
         from cutegen_core.judge.reference import Reference
         from cutegen_core.records.problem import Workload, WorkloadRole
 
@@ -253,7 +253,7 @@ class Steps:
         file = kernel_file.parse(GEMM.read_text())
         plan = file.plan(signature(m, n, k), self.device, {**file.defaults(), **params})
         functions = {name: Function(mangled, _SIGNATURE) for name, mangled in machine.lowered.items()}
-        entry = Entry(machine.cubin, program(plan, functions))
+        entry = Entry(machine.cubin, make_program(plan, functions))
         workload = Workload("benchmark", WorkloadRole.BENCHMARK, {"M": m, "N": n, "K": k})
         problem = library.load(str(PROBLEM))
         with (

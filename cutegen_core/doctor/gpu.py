@@ -26,9 +26,9 @@ _DAY_S = 86400.0
 
 def check_state(device: Device) -> SystemCheck:
     """Check clocks, temperature, power, memory and other programs that compute on the GPU."""
-    gpu = nvml.Gpu(device.uuid)
+    gpu = nvml.NvmlGpu(device.uuid)
     try:
-        state, others = gpu.state(), gpu.other_processes()
+        state, others = gpu.read_state(), gpu.count_other_processes()
         used, total, limit = gpu.memory_used_bytes(), gpu.memory_total_bytes(), gpu.power_limit_w()
     finally:
         gpu.close()
@@ -52,7 +52,7 @@ def check_state(device: Device) -> SystemCheck:
 
 def check_lock(device: Device) -> SystemCheck:
     """Name the process that measures or tests on the GPU."""
-    holder = lock.holder(device.uuid)
+    holder = lock.find_holder(device.uuid)
     if holder is None:
         return SystemCheck("GPU lock", CheckState.OK, f"free ({lock.path(device.uuid)})")
     held_s = max(0.0, time.time() - holder.since)

@@ -1,1 +1,1 @@
-"""Compile and run a candidate, shut in. Start with `port`."""
+"""Compile and run a candidate in a sandbox. Start with `port`."""

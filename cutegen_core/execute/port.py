@@ -1,7 +1,10 @@
-"""The port `Executor`: what runs a candidate. Adapters: `executors.cpu` (emulator) and `executors.gpu` (driver).
+"""Define the port `Executor`, which runs candidates. Adapters: `executors.cpu` (emulator), `executors.gpu` (driver).
 
-A candidate is built once, opened once a trial and executed many times. Tensors travel as files of raw little-endian,
-contiguous values, so the reference, the judge and the candidate can be three processes.
+1. `build` makes a candidate ready, once.
+2. `open` starts a trial.
+3. The function it yields executes the candidate, once per workload and setting.
+Tensors are passed as files of raw little-endian, contiguous values, so that the reference, the judge and the candidate
+can be three processes.
 """
 
 from __future__ import annotations
@@ -18,17 +21,17 @@ from cutegen_core.records.problem import TensorSpec
 from cutegen_core.records.trial import Diagnostic, Finding, Status
 
 Progress = Callable[[str], None]
-"""Called with a short line as long work proceeds; shown live in the page."""
+"""Function called with a short line as long work proceeds; the page shows it live."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """A candidate made ready for one executor.
+    """The result of building a candidate for one executor.
 
     Attributes:
         status: PASSED (ready), COMPILE_ERROR, COMPILE_LIMIT or UNSUPPORTED.
-        path: what was built, None unless PASSED.
-        checked: with the instrumentation that finds memory errors and races.
+        path: the build, None unless PASSED.
+        checked: whether the build is instrumented to find memory errors and races.
     """
 
     status: Status
@@ -46,11 +49,12 @@ class Execution:
     """One run of a built candidate on one workload.
 
     Attributes:
-        inputs: tensor -> file holding its values; mapped read-only, compared afterwards.
-        outputs: tensor -> existing file of its size to be overwritten; the kernel finds it filled with `poison` bytes.
-        poison: the byte unwritten outputs and uninitialised scratch hold (0xFF makes every float NaN).
-        order: the order in which ready threads and blocks are picked: "forward", "reverse" or "random".
-        seed: of the random order.
+        inputs: tensor -> file of its values; mapped read-only and compared after the run.
+        outputs: tensor -> existing file of its size, to be overwritten; the kernel finds the tensor filled with
+            `poison` bytes.
+        poison: initial byte of outputs and of scratch that is not zeroed (0xFF makes every float NaN).
+        order: order in which ready threads and blocks are scheduled: "forward", "reverse" or "random".
+        seed: seed of the random order.
         timeout_s: wall-clock limit of the whole run.
     """
 
@@ -66,7 +70,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Executed:
-    """How a run ended. PASSED says only that it ran and broke no rule: right or wrong is the comparison's business.
+    """How a run ended. PASSED means only that it ran and broke no rule; comparing the outputs is the judge's task.
 
     Attributes:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
@@ -79,11 +83,11 @@ class Executed:
 
 
 Execute = Callable[[Execution], Executed]
-"""Runs once, in a sandboxed process that serves one trial and has never seen an expected answer."""
+"""Function that runs a candidate once, in a sandboxed process that serves one trial and never sees expected values."""
 
 
-class Machine(Protocol):
-    """What an executor needs of the compiler's result: `compiler.compilation.CompileResult` is one."""
+class CompiledCode(Protocol):
+    """The part of the compiler's result that an executor needs (`compiler.compilation.CompileResult` has it)."""
 
     @property
     def cubin(self) -> bytes: ...
@@ -92,40 +96,44 @@ class Machine(Protocol):
     def lowered(self) -> Mapping[str, str] | None: ...
 
 
-Compiled = Callable[[], Machine]
+WaitForCode = Callable[[], CompiledCode]
+"""Function that waits for NVIDIA's compiler and returns its result."""
 
 
 class Executor(Protocol):
-    """Builds and runs candidates. Raises MachineError when the machine, not the candidate, fails."""
+    """Builds and runs candidates. Raises MachineError if the machine, not the candidate, fails.
+
+    Attributes:
+        measures_speed: whether its run times say anything about speed.
+        has_thread_orders: whether it can schedule threads in different orders.
+        checks_every_trial: whether every trial looks for memory errors and races; if not, only thorough trials do,
+            because the check takes long.
+        can_check: whether it can look for them on this machine at all; if not, trials get the mark NOT_SANITIZED.
+    """
 
     name: str
     measures_speed: bool
-    """Whether what it runs on says anything about speed."""
-    ordered: bool
-    """Whether it has thread orders to choose from."""
+    has_thread_orders: bool
     checks_every_trial: bool
-    """Whether memory errors and races are looked for in every trial, or only in thorough ones since it takes long."""
     can_check: bool
-    """Whether they can be looked for on this machine at all; where not, trials are marked NOT_SANITIZED."""
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
     ) -> Built:
-        """Builds for this executor; a candidate that does not build is a value, not an exception.
+        """Build a candidate for this executor; a failed build is a result, not an exception.
 
         Args:
-            compiled: waits for NVIDIA's compiler and gives its result.
-            checked: with what finds memory errors and races.
+            checked: whether to instrument the build to find memory errors and races.
         """
 
     def open(self, built: Built) -> AbstractContextManager[Execute]:
-        """Room for one trial's executions; what it started is gone when it is left, whatever happened."""
+        """Open a trial; leaving the context ends every process the trial started."""
 
     def prepare(self, progress: Progress) -> object:
-        """Makes what the first build would otherwise wait for; quick when it is there already."""
+        """Make what the first build needs, so that it need not wait; quick if it is there already."""
 
     def close(self) -> None:
-        """Ends what it keeps running between trials."""
+        """End the processes kept running between trials."""
 
     def describe(self) -> str:
-        """One line for the page: what runs the kernels and under which sandbox level."""
+        """Describe in one line what runs the kernels and the sandbox level."""

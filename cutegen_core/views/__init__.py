@@ -2,7 +2,7 @@
 
 from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, strongest, suspect, untimed_text, why_untimed
-from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, machine_code
+from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.evidence import step_evidence
@@ -63,9 +63,9 @@ __all__ = [
     "engine_line",
     "implied_peaks",
     "instruction_mix",
-    "machine_code",
     "mix_rows",
     "outcome_step",
+    "parse_machine_code",
     "performance_of",
     "profile_deltas",
     "profile_view",

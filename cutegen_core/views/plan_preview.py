@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cutegen_core.execute.compiler.occupancy import occupancy
+from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine.device import Device
@@ -75,7 +75,7 @@ def _planned(
 def _launch(launch: Launch, workload: str, device: Device, compiled: Sequence[KernelResources]) -> PlannedLaunch:
     spent = _compiled(launch.kernel, compiled)
     known = spent or KernelResources(launch.kernel, "", 0, 0, 0, 0, 0)
-    return PlannedLaunch(occupancy(launch, known, device, workload), spent)
+    return PlannedLaunch(compute_occupancy(launch, known, device, workload), spent)
 
 
 def _compiled(kernel: str, compiled: Sequence[KernelResources]) -> KernelResources | None:

@@ -17,7 +17,7 @@ from secrets import randbits
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
-from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.executors.gpu import GpuExecutor
 from cutegen_core.execute.port import Executor
@@ -32,7 +32,7 @@ from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
 from tests.shared_tools import SharedTools
 
-SHORT_LIMITS = Limits(seconds=2.5, memory_bytes=1 << 30, log_bytes=100 << 10)
+SHORT_LIMITS = CompileLimits(seconds=2.5, memory_bytes=1 << 30, log_bytes=100 << 10)
 """For files that exist to run into a limit: the rule is the same, the waiting shorter."""
 RUN_TIMEOUT_S = 3.0
 ARCH = "sm_90a"
@@ -47,11 +47,11 @@ class Cubins:
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CompileLimits:
         return self._compiler.limits
 
     @limits.setter
-    def limits(self, limits: Limits) -> None:
+    def limits(self, limits: CompileLimits) -> None:
         self._compiler.limits = limits
 
     def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:

@@ -118,7 +118,7 @@ def test_a_missing_argument_is_answered_as_the_page_says(compiled):
 
 
 def test_the_limits_are_those_of_the_code():
-    limits = compile_server.Limits()
+    limits = compile_server.CompileLimits()
     compiling = f"| {limits.seconds:g} s, {limits.memory_bytes >> 30} GiB, {limits.log_bytes >> 20} MiB of messages"
     for said in (
         f"UTF-8, {MAX_BYTES >> 20} MiB", f"| {MAX_THREADS}; ", f"`smem_max` of the device: {HOPPER.smem_max} bytes",

@@ -135,7 +135,7 @@ def test_counters_for_administrators_only_name_the_remedy(monkeypatch, tmp_path)
 
 def test_who_holds_the_gpu_is_named():
     assert "free" in gpu.check_lock(H200).detail
-    with lock.held(H200.uuid, "timing relu"):
+    with lock.hold(H200.uuid, "timing relu"):
         detail = gpu.check_lock(H200).detail
     assert f"process {os.getpid()}" in detail
     assert "timing relu" in detail

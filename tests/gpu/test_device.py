@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.compiler.occupancy import occupancy
+from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import KNOWN, detect
 from cutegen_core.records.launch import Launch
@@ -54,5 +54,5 @@ def test_occupancy_is_the_drivers(live, monkeypatch, tmp_path):
     for block in (32, 64, 96, 128, 192, 256):
         for smem in (0, 1000, 20_000, 48_000, 90_000):
             launch = Launch("busy", (1, 1, 1), (block, 1, 1), smem, ())
-            got = occupancy(launch, result.kernels[0], device, "w").blocks_per_sm
+            got = compute_occupancy(launch, result.kernels[0], device, "w").blocks_per_sm
             assert got == module.blocks_per_sm(mangled, block, smem), (block, smem, result.kernels[0])

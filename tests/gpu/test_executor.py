@@ -33,7 +33,7 @@ def honest_afterwards(gpu):
     ran = gpu.run(RELU, x=X, out=np.zeros_like(X))
     assert ran.status is Status.PASSED, ran.message
     assert np.array_equal(ran.out, np.maximum(X, 0))
-    assert lock.holder(gpu.executor.device.uuid) is None
+    assert lock.find_holder(gpu.executor.device.uuid) is None
 
 
 # -- what a plan can ask for -------------------------------------------------------------------------------------------

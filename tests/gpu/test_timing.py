@@ -11,7 +11,7 @@ from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda import lock
-from cutegen_core.execute.cuda.program import Function, program
+from cutegen_core.execute.cuda.program import Function, make_program
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import detect
@@ -94,7 +94,7 @@ def compiled(bench):
         assert built.lowered, built.log
         plan = kernel.plan(bench.reference.signature(workload), bench.device, kernel.defaults())
         functions = {name: Function(mangled, demangle(mangled)) for name, mangled in built.lowered.items()}
-        return Entry(built.cubin, program(plan, functions))
+        return Entry(built.cubin, make_program(plan, functions))
 
     yield entry
     compiler.close()
@@ -146,7 +146,7 @@ def test_results_kept_from_one_set_are_of_no_use_for_the_next(bench, compiled):
 def test_a_fault_is_the_candidates_and_the_next_one_is_timed(bench, compiled, monkeypatch, body, status):
     monkeypatch.setattr(contenders, "RUN_S", 2.0)
     assert bench.measure(alone(compiled(body)), Silent()).failure.status in status
-    assert lock.holder(bench.device.uuid) is None
+    assert lock.find_holder(bench.device.uuid) is None
     assert bench.measure(alone(compiled(BODY)), Silent()).performance is not None
 
 
@@ -211,11 +211,11 @@ def test_the_person_can_stop_it(bench, compiled):
 
     with pytest.raises(StoppedError):
         bench.measure(alone(compiled(BODY)), Impatient())
-    assert lock.holder(bench.device.uuid) is None
+    assert lock.find_holder(bench.device.uuid) is None
 
 
 def test_one_measurement_at_a_time(bench, compiled):
-    with lock.held(bench.device.uuid, "a test"):
+    with lock.hold(bench.device.uuid, "a test"):
         done = []
         entry = compiled(BODY)
         thread = threading.Thread(target=lambda: done.append(bench.measure(alone(entry), Silent())))

@@ -13,7 +13,7 @@ from cutegen_core.doctor import report
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.execute.cuda.program import Function, program
+from cutegen_core.execute.cuda.program import Function, make_program
 from cutegen_core.execute.cuda.standalone import write_spec
 from cutegen_core.execute.nvidia import nvidia_tools, profiling, sanitizer
 from cutegen_core.kernel.kernel_file import parse
@@ -54,7 +54,7 @@ class Bench:
         values = self.folder / f"x{n}"
         values.write_bytes(np.random.default_rng(1).standard_normal(n).astype(np.float32).tobytes())
         spec = self.folder / "spec.json"
-        made = program(LaunchPlan(launches), self.functions)
+        made = make_program(LaunchPlan(launches), self.functions)
         write_spec(spec, self.cubin, made, {"x": values}, {"out": 4 * out}, **more)
         return spec
 
@@ -111,7 +111,7 @@ def test_honest_kernel_files_are_clean(tmp_path, name):
     result = compiler.compile(kernel)
     compiler.close()
     functions = {name: Function(mangled, demangle(mangled)) for name, mangled in result.lowered.items()}
-    made = program(kernel.plan(Signature(tuple(specs), (out,)), detect()), functions)
+    made = make_program(kernel.plan(Signature(tuple(specs), (out,)), detect()), functions)
     (tmp_path / "candidate.cubin").write_bytes(result.cubin)
     for tensor in specs:
         (tmp_path / tensor.name).write_bytes(np.full(tensor.nbytes // 2, 0x3F80, np.uint16).tobytes())

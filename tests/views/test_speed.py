@@ -141,7 +141,7 @@ def test_chips_say_what_the_profiler_found(store: Store) -> None:
 
 
 def test_machine_code_knows_its_lines() -> None:
-    (code,) = views.machine_code(SASS.read_text())
+    (code,) = views.parse_machine_code(SASS.read_text())
     assert code.mangled == "_Z7softmaxILi256EEvPKfPfi"
     rows = [row for row in code.instructions if row.address]
     assert rows[0] == ("0000", "LDC R1, c[0x0][0x28]", 34, "")
@@ -157,7 +157,7 @@ def test_inlined_headers_lead_to_the_candidates_line() -> None:
         '\t//## File "cuda_fp16.hpp", line 7\n        /*0010*/              @!P0 BRA `(.L_x_0) ;\n'
         "        /*0020*/                   NOP;\n"
     )
-    (code,) = views.machine_code(text)
+    (code,) = views.parse_machine_code(text)
     assert code.instructions == (
         ("0000", "LDG.E R5, desc[UR8][R4.64]", 45, "cute/algorithm/copy.hpp:59"),
         ("", ".L_x_0:", 45, ""),

@@ -47,12 +47,12 @@ def measure(device: Device, progress: Callable[[str], None] = lambda line: None)
     if not device.uuid:
         raise MachineError(f"{device.name} is not in this machine, so its peaks cannot be measured here.")
     progress(f"waiting for {device.name}")
-    gpu = nvml.Gpu(device.uuid)
-    with lock.held(device.uuid, "measuring the device's peaks", _LOCK_S), nvml.Monitor(gpu) as monitor:
+    gpu = nvml.NvmlGpu(device.uuid)
+    with lock.hold(device.uuid, "measuring the device's peaks", _LOCK_S), nvml.Monitor(gpu) as monitor:
         progress(f"measuring what {device.name} can do")
         begun = time.monotonic()
         answer = _run_measurement(device.uuid)
-        seen, others = monitor.since(begun), gpu.other_processes()
+        seen, others = monitor.since(begun), gpu.count_other_processes()
     low, high = seen.sm_clock_mhz
     slowed = f"; slowed down by {', '.join(seen.reasons)}" if seen.reasons else ""
     company = f"; {others} other programs held the GPU" if others else ""

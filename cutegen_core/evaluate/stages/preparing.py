@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
-from cutegen_core.execute.compiler.occupancy import occupancy
+from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.execute.port import Built, Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.check_arguments import check_arguments
@@ -104,7 +104,7 @@ def compile_candidate(
     if machine.status is not Status.PASSED:
         return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, machine.diagnostics)
     resources = _resources(machine, plan.plans, device, keep)
-    if symbols.external(machine.cubin) & symbols.HEAP:
+    if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
     doubts, failure = _arguments(plan.plans, resources)
     hints = (*machine.diagnostics, *doubts)
@@ -173,7 +173,7 @@ def _resources(
 def _occupancy(machine: CompileResult, plans: Mapping[str, LaunchPlan], device: Device) -> list[Occupancy]:
     kernels = {k.kernel: k for k in machine.kernels}
     return [
-        occupancy(launch, kernels[launch.kernel], device, name)
+        compute_occupancy(launch, kernels[launch.kernel], device, name)
         for name, plan in plans.items()
         for launch in plan.launches
         if launch.kernel in kernels

@@ -10,7 +10,7 @@ from cutegen_core.evaluate.stages import preparing
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.cuda import lock
-from cutegen_core.execute.cuda.program import program_of
+from cutegen_core.execute.cuda.program import load_program
 from cutegen_core.execute.cuda.standalone import write_spec
 from cutegen_core.execute.nvidia import profiling
 from cutegen_core.execute.port import Built, Executor
@@ -45,7 +45,7 @@ def profile_candidate(
     try:
         with tempfile.TemporaryDirectory(prefix="cutegen-profile-") as folder:
             spec = _spec(Path(folder), built, planned, workload, reference, inputs, device)
-            with lock.held(device.uuid, f"profiling a kernel of {problem.name}"):
+            with lock.hold(device.uuid, f"profiling a kernel of {problem.name}"):
                 return profiling.profile(spec, workload.name)
     finally:
         for path in inputs.values():
@@ -59,7 +59,7 @@ def _spec(
     assert built.path is not None
     outputs = {spec.name: spec.nbytes for spec in reference.signature(workload).outputs}
     files = {spec.name: path for spec, path in inputs.items()}
-    program = program_of(built, planned.plans[workload.name])
+    program = load_program(built, planned.plans[workload.name])
     write_spec(folder / "spec.json", built.path, program, files, outputs, uuid=device.uuid, poison=0xFF)
     return folder / "spec.json"
 

@@ -86,7 +86,7 @@ class CorrectnessStage:
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
             return StageFailure(ran.status, ran.message)
-        if not self.executor.ordered:  # compute-sanitizer does not return the outputs
+        if not self.executor.has_thread_orders:  # compute-sanitizer does not return the outputs
             self._record(workload, "checked", "random", ran)
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
@@ -173,7 +173,7 @@ class CorrectnessStage:
     def _record(
         self, workload: Workload, mode: str, order: str, ran: Executed, comparisons: tuple[Comparison, ...] = ()
     ) -> None:
-        order = order if self.executor.ordered else ""
+        order = order if self.executor.has_thread_orders else ""
         self.verdicts.append(
             WorkloadVerdict(
                 workload.name, mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings

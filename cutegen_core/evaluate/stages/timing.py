@@ -13,7 +13,7 @@ from cutegen_core.evaluate.stages.preparing import PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Entry
 from cutegen_core.evaluate.timing.timer import Timer
-from cutegen_core.execute.cuda.program import program_of
+from cutegen_core.execute.cuda.program import load_program
 from cutegen_core.execute.port import Built
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.performance import Peaks, Untimed, WorkloadPerformance
@@ -31,7 +31,7 @@ class BuiltKernel:
     def entry(self, workload: Workload) -> Entry:
         """Return the kernel as an entry of a contest on this workload."""
         assert self.built.path is not None
-        return Entry(self.built.path.read_bytes(), program_of(self.built, self.planned.plans[workload.name]))
+        return Entry(self.built.path.read_bytes(), load_program(self.built, self.planned.plans[workload.name]))
 
 
 @dataclass

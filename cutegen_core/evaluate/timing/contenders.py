@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cutegen_core.evaluate.timing.contest import Entry
-from cutegen_core.execute.cuda.runner_process import Answer, RunnerProcess
+from cutegen_core.execute.cuda.runner_process import RunnerAnswer, RunnerProcess
 from cutegen_core.judge.gpu import client as judge_device
 from cutegen_core.records.trial import Status
 
@@ -71,7 +71,7 @@ class KernelContender:
     def close(self) -> None:
         self.runner.close()
 
-    def _must_pass(self, answer: Answer) -> None:
+    def _must_pass(self, answer: RunnerAnswer) -> None:
         if not answer.passed:
             raise Dropped(answer.status, answer.message)
 
@@ -95,7 +95,7 @@ class RunnerPool:
     def wait_until_idle(self) -> None:
         """Wait until all runners are idle, so that none disturbs a measurement."""
         for runner in self._runners:
-            runner.ready()
+            runner.wait_until_ready()
 
     def close(self) -> None:
         while self._runners:

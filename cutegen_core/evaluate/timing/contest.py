@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from cutegen_core.execute.cuda.program import Program, program_of
+from cutegen_core.execute.cuda.program import Program, load_program
 from cutegen_core.execute.port import Built
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.performance import WorkloadPerformance
@@ -38,7 +38,7 @@ class Entry:
     def of(cls, built: Built, plan: LaunchPlan) -> Entry:
         """Make an entry of a candidate that the GPU executor has built."""
         assert built.path is not None
-        return cls(built.path.read_bytes(), program_of(built, plan))
+        return cls(built.path.read_bytes(), load_program(built, plan))
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Timer:
         begun = time.monotonic()
         watch.say(f"waiting for {self.device.name}")
         with (
-            lock.held(self.device.uuid, f"timing {self.reference.problem.name}") as waited,
+            lock.hold(self.device.uuid, f"timing {self.reference.problem.name}") as waited,
             contextlib.ExitStack() as stack,
         ):
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
@@ -126,7 +126,7 @@ class _Measurement:
         sets = self._prepare()
         if isinstance(sets, Unfit):
             return self._not_judged(sets)
-        gpu = nvml.Gpu(uuid)
+        gpu = nvml.NvmlGpu(uuid)
         self.stack.callback(gpu.close)
         monitor = self.stack.enter_context(Monitor(gpu))
         try:
@@ -255,7 +255,7 @@ class _Measurement:
         return series.timings()[0]
 
     def _record(
-        self, series: Series, sets: Sets, gpu: nvml.Gpu, monitor: Monitor, again: Timing | None
+        self, series: Series, sets: Sets, gpu: nvml.NvmlGpu, monitor: Monitor, again: Timing | None
     ) -> ContestResult:
         timings = series.timings()
         for untimed in series.untimed:
@@ -275,7 +275,7 @@ class _Measurement:
         executions = self.executions + timings[0].n + (again.n if again else 0)
         return ContestResult(performance, None, "", self.comparisons, (Mark.UNSTABLE,) if unstable else (), executions)
 
-    def _conditions(self, sets: Sets, gpu: nvml.Gpu, monitor: Monitor) -> Conditions:
+    def _conditions(self, sets: Sets, gpu: nvml.NvmlGpu, monitor: Monitor) -> Conditions:
         period = monitor.since(self.begun)
         return Conditions(
             device=gpu.name,
@@ -285,7 +285,7 @@ class _Measurement:
             temperature_c=period.temperature_c,
             power_w=period.power_w,
             throttled=period.reasons,
-            other_processes=gpu.other_processes(),
+            other_processes=gpu.count_other_processes(),
             sets=len(sets.timed),
             flushed_bytes=sets.flushed_bytes,
             lock_wait_s=self.lock_wait_s,

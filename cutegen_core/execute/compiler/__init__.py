@@ -1,1 +1,1 @@
-"""NVRTC in a compile server of its own: from a kernel file to a cubin, a folded log, resources and SASS."""
+"""Compile a kernel file with NVRTC, in a separate compile server, to a cubin, diagnostics, resources and SASS."""

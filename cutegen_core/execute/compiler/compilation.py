@@ -1,11 +1,11 @@
-"""The COMPILE stage: a kernel file to a cubin, with what it costs, by NVIDIA's own compiler; needs no GPU.
+"""Compile a kernel file to a cubin with NVIDIA's compiler and report its resources (stage COMPILE); needs no GPU.
 
-1. Directives that reach outside the toolchain are refused (`includes`).
-2. The answer is looked up by content: the program, the plan's kernel names, the options, every tool's version.
-3. Otherwise the compile server compiles it in a sandboxed fork (`compile_server`), one candidate at a time.
-4. The log is folded to the person's lines (`compile_log`), registers and spills are read (`ptxas`), the cubin is
-   disassembled (`disassembly`).
-Verdicts are cached, failures too, since they are deterministic; limits and crashes are not.
+1. `includes` refuses directives that reach outside the toolchain.
+2. The cache is looked up by content: the program, the plan's kernel names, the options, every tool's version.
+3. If it has no entry, the compile server compiles in a sandboxed fork (`compile_server`), one candidate at a time.
+4. `compile_log` maps the log to the candidate's lines, `ptxas` reads registers and spills, `disassembly` disassembles
+   the cubin.
+Passes and compile errors are cached because they are deterministic; limits and crashes are not.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cutegen_core.execute.compiler import compile_server, disassembly, ptxas
-from cutegen_core.execute.compiler.compile_log import fold, global_functions
-from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.compile_log import find_global_functions, fold
+from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
@@ -45,16 +45,16 @@ _SERVER_START_S = 120.0
 
 @dataclass(frozen=True)
 class CompileResult:
-    """How a compile ended.
+    """The result of a compile.
 
     Attributes:
         status: PASSED, COMPILE_ERROR or COMPILE_LIMIT.
-        log: the compilers' messages, paths of the toolchain shortened, at most `Limits.log_bytes`.
-        kernels: what each kernel of the plan uses; `kernel` is the plan's name expression.
+        log: the compilers' messages, paths of the toolchain shortened, at most `CompileLimits.log_bytes`.
+        kernels: resources of each kernel of the plan; `kernel` is the plan's name expression.
         sass: machine code as text.
         lowered: name expression -> mangled name in the cubin.
         seconds: wall-clock time of this answer.
-        cached: answered from the cache.
+        cached: whether it came from the cache.
         message: the verdict in one line, "" when PASSED.
     """
 
@@ -71,10 +71,10 @@ class CompileResult:
 
 
 class Compiler:
-    """Compiles for one architecture; threads may share it and take turns. `close` ends its server."""
+    """Compiler for one architecture. Threads may share it and take turns; `close` ends its server."""
 
-    def __init__(self, arch: str, cache: Path | None = None, limits: Limits | None = None) -> None:
-        """Starts nothing yet.
+    def __init__(self, arch: str, cache: Path | None = None, limits: CompileLimits | None = None) -> None:
+        """Check the architecture; starts no process yet.
 
         Raises:
             MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
@@ -82,10 +82,10 @@ class Compiler:
         if arch not in ARCHITECTURES:
             raise MachineError(f"{arch} is not an architecture the workbench knows: {', '.join(ARCHITECTURES)}.")
         self.arch = arch
-        self.limits = limits or Limits()
+        self.limits = limits or CompileLimits()
         self._cache = cache or cache_dir("compile")
         self._fingerprint = repr(
-            (_FORMAT, arch, compile_server.options(arch), _prelude_key(), toolchain.installed_versions())
+            (_FORMAT, arch, compile_server.compile_options(arch), _prelude_key(), toolchain.installed_versions())
         )
         self._server = Worker(
             "cutegen_core.execute.compiler.compile_server",
@@ -95,12 +95,12 @@ class Compiler:
         self._turn = threading.Lock()
 
     def warm(self) -> None:
-        """Starts the server and precompiles the headers (seconds) unless that is done; worth a background thread."""
+        """Start the server and precompile the headers if needed; takes seconds, so use a background thread."""
         with self._turn:
-            _checked(self._server.request({"op": "warm"}, _SERVER_START_S))
+            _raise_machine_error(self._server.request({"op": "warm"}, _SERVER_START_S))
 
     def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
-        """Compiles the kernels the plan names.
+        """Compile the kernels that the plan launches.
 
         Raises:
             MachineError: the toolchain or the server fails, not the candidate.
@@ -108,18 +108,18 @@ class Compiler:
         started = time.monotonic()
         refused = check_includes(kernel.body, kernel.body_line, compile_server.include_dirs())
         if refused:
-            return _failed(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
+            return _make_failure(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
         program, names = kernel.to_cpp(params), kernel.kernel_names()
         entry = self._cache / content_key("\0".join((self._fingerprint, program, *names, *_launch_lines(kernel))))
         result = _load(entry)
         if result is None:
             result = self._judge(self._ask(program, names), kernel)
-            if _deterministic(result):
+            if _is_deterministic(result):
                 _save(entry, result)
         return replace(result, seconds=time.monotonic() - started)
 
     def close(self) -> None:
-        """Ends the server; a later compile starts another."""
+        """End the server; a later compile starts another."""
         with self._turn:
             self._server.close()
 
@@ -128,61 +128,61 @@ class Compiler:
         patience_s = self.limits.seconds + _SERVER_START_S
         with self._turn:
             try:
-                return _checked(self._server.request(request, patience_s))
+                return _raise_machine_error(self._server.request(request, patience_s))
             except WorkerLimitError:
-                # A candidate ends in its own fork, so something from outside killed the server: once is bad luck.
-                return _checked(self._server.request(request, patience_s))
+                # A candidate dies in its own fork, so another program killed the server: try once more.
+                return _raise_machine_error(self._server.request(request, patience_s))
 
     def _judge(self, answer: Message, kernel: KernelFile) -> CompileResult:
         if answer["limit"] or answer.get("code") == OUT_OF_MEMORY:
-            return CompileResult(Status.COMPILE_LIMIT, message=_limit_message(answer, self.limits))
+            return CompileResult(Status.COMPILE_LIMIT, message=_describe_limit(answer, self.limits))
         if "code" not in answer:
-            return _crashed(answer, self.limits)
-        log = _shortened(answer["log"])
+            return _judge_crash(answer, self.limits)
+        log = _shorten_paths(answer["log"])
         diagnostics = fold(log, kernel)
         if answer["code"] != SUCCESS:
-            return _failed(Status.COMPILE_ERROR, diagnostics, log)
+            return _make_failure(Status.COMPILE_ERROR, diagnostics, log)
         if answer["log_bytes"] > self.limits.log_bytes:
             message = (
                 f"the compiler wrote {answer['log_bytes'] / 1e6:.1f} MB of messages; "
                 f"at most {self.limits.log_bytes / 1e6:.1f} MB are allowed. The first ones are kept."
             )
             return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=message)
-        usages, lowered = ptxas.usages(log), answer["lowered"]
-        wrong = _not_kernels(kernel, lowered, usages)
+        usages, lowered = ptxas.parse_usages(log), answer["lowered"]
+        wrong = _find_not_kernels(kernel, lowered, usages)
         if wrong:
-            return _failed(Status.COMPILE_ERROR, (*wrong, *diagnostics), log)
+            return _make_failure(Status.COMPILE_ERROR, (*wrong, *diagnostics), log)
         cubin = base64.b64decode(answer["cubin"])
         try:
             sass = disassembly.disassemble(cubin)
         except WorkerLimitError as limit:
             return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=f"{limit} Unroll less.")
-        kernels = _resources(lowered, usages, disassembly.by_kernel(sass))
+        kernels = _collect_resources(lowered, usages, disassembly.split_kernels(sass))
         return CompileResult(Status.PASSED, diagnostics, log, kernels, cubin, sass, lowered)
 
 
-def _checked(answer: Message) -> Message:
+def _raise_machine_error(answer: Message) -> Message:
     if "machine_error" in answer:
         raise MachineError(answer["machine_error"])
     return answer
 
 
-def _resources(
-    lowered: Mapping[str, str], usages: Mapping[str, ptxas.Usage], sass: Mapping[str, str]
+def _collect_resources(
+    lowered: Mapping[str, str], usages: Mapping[str, ptxas.KernelUsage], sass: Mapping[str, str]
 ) -> tuple[KernelResources, ...]:
     return tuple(
         KernelResources(
             kernel=name,
             signature=demangle(mangled),
             **usages[mangled]._asdict(),
-            instruction_mix=disassembly.instruction_mix(sass.get(mangled, "")),
+            instruction_mix=disassembly.count_instructions(sass.get(mangled, "")),
         )
         for name, mangled in lowered.items()
     )
 
 
-def _not_kernels(
-    kernel: KernelFile, lowered: Mapping[str, str], usages: Mapping[str, ptxas.Usage]
+def _find_not_kernels(
+    kernel: KernelFile, lowered: Mapping[str, str], usages: Mapping[str, ptxas.KernelUsage]
 ) -> tuple[Diagnostic, ...]:
     lines = {launch.kernel: launch.line for launch in kernel.launches}
     found = []
@@ -190,7 +190,7 @@ def _not_kernels(
         if not mangled.startswith("_Z"):
             text = f'kernel {name} is declared extern "C", which hides its parameter types: remove extern "C"'
         elif mangled not in usages:
-            defined = ", ".join(global_functions(kernel.body)) or "none"
+            defined = ", ".join(find_global_functions(kernel.body)) or "none"
             text = f"{name} is not a __global__ function; the kernels of this file: {defined}"
         else:
             continue
@@ -198,7 +198,7 @@ def _not_kernels(
     return tuple(found)
 
 
-def _failed(status: Status, diagnostics: tuple[Diagnostic, ...], log: str, seconds: float = 0.0) -> CompileResult:
+def _make_failure(status: Status, diagnostics: tuple[Diagnostic, ...], log: str, seconds: float = 0.0) -> CompileResult:
     first = next((d for d in diagnostics if d.severity == "error"), None)
     if first is None:
         first = Diagnostic(0, "error", log.strip().splitlines()[-1] if log.strip() else "the compiler gave up", "nvrtc")
@@ -207,16 +207,16 @@ def _failed(status: Status, diagnostics: tuple[Diagnostic, ...], log: str, secon
     return CompileResult(status, diagnostics, log, seconds=seconds, message=message)
 
 
-def _crashed(answer: Message, limits: Limits) -> CompileResult:
-    """A compiler that is refused memory aborts; with so much in use, that is what happened."""
+def _judge_crash(answer: Message, limits: CompileLimits) -> CompileResult:
+    """Judge a crash. A compiler that gets no more memory aborts, so a crash with much memory in use is a limit."""
     if answer["peak_bytes"] > limits.memory_bytes / 2:
-        return CompileResult(Status.COMPILE_LIMIT, message=_limit_message({**answer, "limit": "memory"}, limits))
+        return CompileResult(Status.COMPILE_LIMIT, message=_describe_limit({**answer, "limit": "memory"}, limits))
     code = answer["exit_code"]
     message = f"the compiler itself crashed on this file (exit code {code}): simplify the code it was last given"
-    return _failed(Status.COMPILE_ERROR, (Diagnostic(0, "error", message, "crash"),), "")
+    return _make_failure(Status.COMPILE_ERROR, (Diagnostic(0, "error", message, "crash"),), "")
 
 
-def _limit_message(answer: Message, limits: Limits) -> str:
+def _describe_limit(answer: Message, limits: CompileLimits) -> str:
     kind = answer["limit"] or "memory"
     bound = f"{limits.seconds:g} s" if kind == "time" else f"{limits.memory_bytes / (1 << 30):.2g} GiB of memory"
     return (
@@ -226,7 +226,7 @@ def _limit_message(answer: Message, limits: Limits) -> str:
     )
 
 
-def _shortened(log: str) -> str:
+def _shorten_paths(log: str) -> str:
     for folder in sorted(compile_server.include_dirs(), key=lambda f: -len(str(f))):
         log = log.replace(f"{folder}/", "")
     return _CONTROL.sub("", log)
@@ -238,14 +238,14 @@ def _prelude_key() -> str:
 
 
 def _launch_lines(kernel: KernelFile) -> list[str]:
-    """Part of the key: messages about a kernel's name point to the plan, which is not part of the program."""
+    """Return a part of the cache key: messages about kernel names have lines of the plan, which the program lacks."""
     return [f"{launch.kernel}@{launch.line}" for launch in kernel.launches]
 
 
-# -- the cache: one file an entry, a line of JSON and then the cubin --------------------------------------------------
+# -- the cache: one file per entry, a line of JSON followed by the cubin ----------------------------------------------
 
 
-def _deterministic(result: CompileResult) -> bool:
+def _is_deterministic(result: CompileResult) -> bool:
     return result.status is not Status.COMPILE_LIMIT and all(d.tool != "crash" for d in result.diagnostics)
 
 
@@ -254,7 +254,7 @@ def _load(entry: Path) -> CompileResult | None:
         head, _, cubin = entry.read_bytes().partition(b"\n")
         key, _, record = head.partition(b" ")
         if content_key(record + cubin).encode() != key:
-            return None  # cut short by a full disk or a crash: made again
+            return None  # truncated by a full disk or a crash: compile again
         return replace(as_json.load(CompileResult, record), cubin=cubin, cached=True)
     except (FileNotFoundError, StoreError):
         return None

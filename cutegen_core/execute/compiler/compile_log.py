@@ -1,9 +1,9 @@
-"""The compilers' log, folded to the person's own lines.
+"""Turn the compilers' log into diagnostics on lines of the kernel file.
 
-1. `fold` cuts NVRTC's log into blocks: a headline, its source line, and the stack of templates it arose in.
-2. An error inside a header is moved to the candidate's line that led there; headline and stack become notes.
-3. ptxas' lines follow: what it refuses, what it warns of, and its performance hints (C75xx).
-Errors come first, in the compiler's order; the raw log is kept beside this.
+1. `fold` splits NVRTC's log into messages: a headline, its source line, and the stack of template instantiations.
+2. An error inside a header moves to the candidate's line that led there; headline and stack become notes.
+3. The messages of ptxas follow: errors, warnings and performance hints (C75xx).
+Errors come first, in the compiler's order; the result also keeps the raw log.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _GLOBAL_FUNCTION = re.compile(
 )
 
 
-class _Block(NamedTuple):
-    """One message of the front end with the lines that belong to it."""
+class _FrontEndMessage(NamedTuple):
+    """One message of NVRTC's front end with the lines that belong to it."""
 
     file: str
     line: int
@@ -54,24 +54,24 @@ class _Frame(NamedTuple):
 
 
 def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
-    """Diagnostics of one compile, errors first, each with a line of the kernel file where there is one."""
-    blocks = list(_blocks(log))
+    """Return the diagnostics of one compile, errors first, with lines of the kernel file if known."""
+    blocks = list(_split_log(log))
     found = [
-        *_name_errors([b for b in blocks if b.file == NAME_MAP], kernel),
-        *(_diagnostic(b) for b in blocks if b.file != NAME_MAP),
-        *_ptxas_messages(log, kernel),
+        *_read_name_errors([b for b in blocks if b.file == NAME_MAP], kernel),
+        *(_make_diagnostic(b) for b in blocks if b.file != NAME_MAP),
+        *_read_ptxas_messages(log, kernel),
     ]
     kept = [d for d in dict.fromkeys(found) if d.severity != "warning" or d.line or d.tool == "ptxas"]
     return tuple(sorted(kept, key=lambda d: _RANK[d.severity])[:_MOST_DIAGNOSTICS])
 
 
-def global_functions(body: str) -> tuple[str, ...]:
-    """Names of the kernels a file defines, for messages."""
+def find_global_functions(body: str) -> tuple[str, ...]:
+    """Return the names of the kernels that a file defines, for messages."""
     return tuple(dict.fromkeys(match["name"] for match in _GLOBAL_FUNCTION.finditer(body)))
 
 
-def _blocks(log: str) -> Iterator[_Block]:
-    current: _Block | None = None
+def _split_log(log: str) -> Iterator[_FrontEndMessage]:
+    current: _FrontEndMessage | None = None
     for line in log.splitlines():
         headline = _HEADLINE.match(line)
         bare = None if headline else _BARE.match(line)
@@ -81,17 +81,17 @@ def _blocks(log: str) -> Iterator[_Block]:
             current = None
         if headline and starts:
             severity = "warning" if headline["severity"] == "warning" else "error"
-            current = _Block(headline["file"], int(headline["line"]), severity, headline["text"], ())
+            current = _FrontEndMessage(headline["file"], int(headline["line"]), severity, headline["text"], ())
         elif bare:
-            current = _Block("", 0, "error", bare["text"], ())
+            current = _FrontEndMessage("", 0, "error", bare["text"], ())
         elif current:
             current = current._replace(rest=(*current.rest, line))
     if current:
         yield current
 
 
-def _diagnostic(block: _Block) -> Diagnostic:
-    source, context, frames = _parts(block.rest)
+def _make_diagnostic(block: _FrontEndMessage) -> Diagnostic:
+    source, context, frames = _split_block(block.rest)
     text = block.text
     condition = re.match(r"static_assert\s*\((.*)\)\s*;", source)
     if text == "static assertion failed" and condition:
@@ -110,8 +110,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
 
 
-def _parts(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
-    """The source line under the headline, what explains it, and the template stack, innermost first."""
+def _split_block(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
+    """Return the source line under the headline, the explaining lines, and the template stack, innermost first."""
     source, context, frames, in_stack = "", [], [], False
     for index, line in enumerate(lines):
         note = _HEADLINE.match(line)
@@ -129,16 +129,16 @@ def _parts(lines: Sequence[str]) -> tuple[str, list[str], list[_Frame]]:
     return source, context, frames
 
 
-def _name_errors(blocks: Sequence[_Block], kernel: KernelFile) -> Iterator[Diagnostic]:
-    """NVRTC complains about the plan's kernel names in a pseudo file; the launch that says the name is meant."""
-    defined = ", ".join(global_functions(kernel.body)) or "no __global__ function"
+def _read_name_errors(blocks: Sequence[_FrontEndMessage], kernel: KernelFile) -> Iterator[Diagnostic]:
+    """Read errors about the plan's kernel names, which NVRTC reports in a pseudo file, with the launch's line."""
+    defined = ", ".join(find_global_functions(kernel.body)) or "no __global__ function"
     reason = ""
     for block in blocks:
         expression = _EXPRESSION.search(block.text)
         if expression is None:
             reason = reason or block.text
             continue
-        launch = next((x for x in kernel.launches if _squeezed(x.kernel) == _squeezed(expression[1])), None)
+        launch = next((x for x in kernel.launches if _remove_spaces(x.kernel) == _remove_spaces(expression[1])), None)
         name = launch.kernel if launch else expression[1].strip()
         reason = reason or block.text[: expression.start()].strip(" .")
         if re.match(r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member', reason):
@@ -149,26 +149,29 @@ def _name_errors(blocks: Sequence[_Block], kernel: KernelFile) -> Iterator[Diagn
         reason = ""
 
 
-def _squeezed(expression: str) -> str:
+def _remove_spaces(expression: str) -> str:
     return re.sub(r"\s", "", expression)
 
 
-def _ptxas_messages(log: str, kernel: KernelFile) -> Iterator[Diagnostic]:
+def _read_ptxas_messages(log: str, kernel: KernelFile) -> Iterator[Diagnostic]:
     for line in log.splitlines():
         match = _PTXAS.match(line.strip())
         if match is None or "assembly aborted" in line:
             continue
         text = re.sub(r"0x[0-9a-f]+", lambda m: str(int(m[0], 16)), demangle_all(match["text"]))
         if match["severity"] in ("fatal", "error"):
-            yield Diagnostic(_line_meant(text, kernel), "error", text, "ptxas")
+            yield Diagnostic(_find_line(text, kernel), "error", text, "ptxas")
         elif _HINT.search(text):
-            yield Diagnostic(_line_meant(text, kernel), "hint", text, "ptxas")
+            yield Diagnostic(_find_line(text, kernel), "hint", text, "ptxas")
         elif match["severity"] == "warning":
-            yield Diagnostic(_line_meant(text, kernel), "warning", text, "ptxas")
+            yield Diagnostic(_find_line(text, kernel), "warning", text, "ptxas")
 
 
-def _line_meant(text: str, kernel: KernelFile) -> int:
-    """ptxas counts lines of generated code; but what it quotes is a kernel, or stands on just one line of the file."""
+def _find_line(text: str, kernel: KernelFile) -> int:
+    """Find the line that a message of ptxas is about, 0 if unknown.
+
+    ptxas counts lines of generated code, but it quotes a kernel's name or text that stands on only one line.
+    """
     defined = {m["name"]: m.start("name") for m in _GLOBAL_FUNCTION.finditer(kernel.body)}
     for quoted in re.findall(r"'([^']+)'", text):
         name = re.search(r"(\w+)\s*(?:<.*>)?\(", quoted)

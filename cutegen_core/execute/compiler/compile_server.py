@@ -1,13 +1,13 @@
-"""The compile server: a process that loads NVRTC, precompiles the headers, and forks once per candidate.
+"""Serve compile requests: a process that loads NVRTC, precompiles the headers, and forks once per candidate.
 
-1. At the first request the prelude is precompiled; the result is valid in this process and its forks only.
-2. Each candidate is compiled in a fork that has already been shut in (`sandbox`): it can read the toolchain's headers
-   and nothing else, write one temporary folder, start nothing, and has its own limits of time and memory.
-3. The fork sends log, lowered names and cubin back through a pipe and ends; whatever happens to it, the server lives.
+1. The first request precompiles the prelude; the result is valid in this process and its forks only.
+2. A fork compiles each candidate. It enters the sandbox first: it can read only the toolchain's headers, write one
+   temporary folder, start no process, and has limits of time and memory.
+3. The fork sends log, lowered names and cubin through a pipe and ends. Its failure does not affect the server.
 
-One candidate at a time: the front end already uses a core, and each fork may need gigabytes. The precompiled prelude is
-used but for tensor-core kernels: its heap is a file in memory, and their template instantiation (2 GB) takes half again
-as long in it (26 against 16 s); small kernels gain most (benchmarks/compile.py).
+The server compiles one candidate at a time: the front end already uses a core, and each fork may need gigabytes. It
+does not use the precompiled prelude for tensor-core kernels: the prelude's heap is a file in memory, where their
+template instantiation (2 GB) takes 26 instead of 16 s. Small kernels gain most from it (benchmarks/compile.py).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _ADDRESS_SPACE_SLACK_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one candidate may use.
+class CompileLimits:
+    """The limits of compiling one candidate.
 
     Attributes:
-        memory_bytes: resident memory beyond the server's own.
-        log_bytes: how much of the compiler's log is kept.
+        memory_bytes: resident memory in addition to the server's own.
+        log_bytes: size to which the compiler's log is cut.
     """
 
     seconds: float = 120.0
@@ -63,12 +63,12 @@ class Limits:
 
 
 def include_dirs() -> tuple[Path, ...]:
-    """The only folders a candidate may include from; the prelude's own come first."""
+    """Return the only folders that a candidate may include from; the prelude's own come first."""
     return (PRELUDE, PRELUDE / "std", *toolchain.find_include_dirs())
 
 
-def options(arch: str) -> tuple[str, ...]:
-    """The compiler options of every candidate; a precompiled header is valid with exactly these only."""
+def compile_options(arch: str) -> tuple[str, ...]:
+    """Return the compiler options of every candidate; a precompiled header is valid only with exactly these."""
     return (
         "-std=c++17", f"-arch={arch}", "-default-device", "-lineinfo", "-Xptxas=-v", "-pch-messages=false",
         *(f"-I{folder}" for folder in include_dirs()),
@@ -76,14 +76,14 @@ def options(arch: str) -> tuple[str, ...]:
 
 
 class Server:
-    """Answers {"op": "warm"} and {"op": "compile", "program", "names", "limits"}."""
+    """The server; it answers {"op": "warm"} and {"op": "compile", "program", "names", "limits"}."""
 
     def __init__(self, arch: str, folder: Path) -> None:
         _remove_leftovers(folder)
         self._folder = folder / str(os.getpid())
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
-        self._options = options(arch)
+        self._options = compile_options(arch)
         self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
 
@@ -92,36 +92,40 @@ class Server:
             self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch)
         if request["op"] == "warm":
             return {"nvrtc": self._nvrtc.version()}
-        return self._compile(request["program"], request["names"], Limits(**request["limits"]))
+        return self._compile(request["program"], request["names"], CompileLimits(**request["limits"]))
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _compile(self, program: str, names: Sequence[str], limits: Limits) -> Message:
+    def _compile(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
         started = time.monotonic()
         base_bytes = _resident_bytes(os.getpid())
-        temporary = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_roomy(limits, self._folder)))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_choose_heap_folder(limits, self._folder))
+        )
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._be_the_fork(program, names, limits, writing, temporary)
+            self._run_fork(program, names, limits, writing, temporary)
         os.close(writing)
         try:
             answer, limit = _read_answer(reading, pid, started + limits.seconds, base_bytes + limits.memory_bytes)
         finally:
             os.close(reading)
             sandbox.kill_group(pid)
-            os.kill(pid, signal.SIGKILL)  # it may not have made its group yet
+            os.kill(pid, signal.SIGKILL)  # it may not have created its process group yet
             _, status, usage = os.wait4(pid, 0)
             shutil.rmtree(temporary, ignore_errors=True)
         seconds, peak_bytes = time.monotonic() - started, usage.ru_maxrss * 1024 - base_bytes
         spent: Message = {"seconds": seconds, "peak_bytes": max(0, peak_bytes)}
         if not limit and answer:
-            return spent | _decoded(answer)
-        return spent | _ended_badly(limit, os.waitstatus_to_exitcode(status))
+            return spent | _decode_answer(answer)
+        return spent | _describe_failure(limit, os.waitstatus_to_exitcode(status))
 
-    def _be_the_fork(self, program: str, names: Sequence[str], limits: Limits, writing: int, temporary: Path) -> None:
-        """Never returns."""
+    def _run_fork(
+        self, program: str, names: Sequence[str], limits: CompileLimits, writing: int, temporary: Path
+    ) -> None:
+        """Compile in the fork and end its process; never returns."""
         try:
             os.setpgid(0, 0)
             ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: die with the server
@@ -133,22 +137,22 @@ class Server:
             done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, [*self._options, *precompiled], names)
             _send(writing, done, level, limits.log_bytes)
             os._exit(0)
-        except BaseException:  # noqa: BLE001 - a fork must not fall back into the server's loop
+        except BaseException:  # noqa: BLE001 - a fork must not return to the server's loop
             traceback.print_exc()
             sys.stderr.flush()
             os._exit(1)
 
-    def _policy(self, limits: Limits, temporary: Path) -> Policy:
+    def _policy(self, limits: CompileLimits, temporary: Path) -> Policy:
         return Policy(
             read=(PRELUDE, *toolchain.find_include_dirs(), self._pch),
             write=(temporary,),
             memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
             cpu_seconds=int(limits.seconds) + 1,
-            file_bytes=limits.memory_bytes,  # the compiler's heap is such a file, and grows
+            file_bytes=limits.memory_bytes,  # the compiler's heap is a file, and grows
         )
 
 
-def _send(fd: int, done: nvrtc.Compiled, level: SandboxLevel, log_bytes: int) -> None:
+def _send(fd: int, done: nvrtc.NvrtcResult, level: SandboxLevel, log_bytes: int) -> None:
     log = done.log.encode()
     head: dict[str, Any] = {
         "code": done.code,
@@ -161,22 +165,22 @@ def _send(fd: int, done: nvrtc.Compiled, level: SandboxLevel, log_bytes: int) ->
         pipe.write(json.dumps(head).encode() + b"\n" + done.cubin)
 
 
-def _decoded(answer: bytes) -> Message:
+def _decode_answer(answer: bytes) -> Message:
     head, _, cubin = answer.partition(b"\n")
     fields: Message = json.loads(head)
     return fields | {"limit": "", "cubin": base64.b64encode(cubin).decode()}
 
 
-def _ended_badly(limit: str, exit_code: int) -> Message:
+def _describe_failure(limit: str, exit_code: int) -> Message:
     if not limit and -exit_code == signal.SIGXCPU:
         limit = "time"
     if not limit and -exit_code == signal.SIGKILL:
-        limit = "memory"  # the system's own out-of-memory killer: the only one left that does this
+        limit = "memory"  # only the system's out-of-memory killer remains as the cause
     return {"limit": limit, "exit_code": exit_code}
 
 
 def _read_answer(fd: int, pid: int, deadline: float, memory_bytes: int) -> tuple[bytes, str]:
-    """What the fork sent before it ended, and the limit it ran into ("", "time", "memory" or "output")."""
+    """Return the fork's answer and the limit that it exceeded ("", "time", "memory" or "output")."""
     answer = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(fd, selectors.EVENT_READ)
@@ -206,28 +210,28 @@ def _close_all_but(kept: int) -> None:
 
 
 def _resident_bytes(pid: int) -> int:
-    return _statm(pid, 1)
+    return _read_statm(pid, 1)
 
 
 def _address_space_bytes() -> int:
-    return _statm(os.getpid(), 0)
+    return _read_statm(os.getpid(), 0)
 
 
-def _roomy(limits: Limits, folder: Path) -> Path:
-    """Where a compiler's heap may grow to its limit: in memory where that much is free, else on the disk.
+def _choose_heap_folder(limits: CompileLimits, folder: Path) -> Path:
+    """Return the folder for a compiler's heap: in memory if enough is free for its limit, otherwise on disk.
 
-    A process that fills a file on a disk with gigabytes can be killed only when they have been written.
+    Memory is better, because a process that writes gigabytes to a disk cannot be killed before they are written.
     """
     there = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
     return _SHARED_MEMORY if there and shutil.disk_usage(_SHARED_MEMORY).free > limits.memory_bytes else folder
 
 
-def _statm(pid: int, field: int) -> int:
+def _read_statm(pid: int, field: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Precompiled headers (283 MB each) and heaps of servers that were killed."""
+    """Remove precompiled headers (283 MB each) and heaps of servers that were killed."""
     old = [(path, path.name) for path in folder.glob("[0-9]*")]
     old += [(path, path.name.removeprefix(_TEMPORARY).split("-")[0]) for path in _SHARED_MEMORY.glob(f"{_TEMPORARY}*")]
     for path, pid in old:
@@ -236,7 +240,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def main() -> None:
-    """`python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER`, started by `compilation.Compiler`."""
+    """Serve as `python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER`, for `compilation.Compiler`."""
     server = Server(sys.argv[1], Path(sys.argv[2]))
 
     def answer(request: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Mangled C++ names back to what the person wrote, through the C++ runtime's own demangler (Itanium ABI)."""
+"""Demangle C++ names with the demangler of the C++ runtime (Itanium ABI)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MANGLED = re.compile(r"\b_Z\w+")
 
 
 def demangle(name: str) -> str:
-    """`name` demangled, or as it is when it is no mangled name."""
+    """Return `name` demangled, or unchanged if it is not a mangled name."""
     status = ctypes.c_int()
     pointer = _demangler()(name.encode(), None, None, ctypes.byref(status))
     if status.value != 0 or not pointer:
@@ -23,7 +23,7 @@ def demangle(name: str) -> str:
 
 
 def demangle_all(text: str) -> str:
-    """Every mangled name inside a text demangled."""
+    """Demangle every mangled name in a text."""
     return _MANGLED.sub(lambda match: demangle(match[0]), text)
 
 

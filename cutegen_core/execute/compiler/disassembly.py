@@ -1,7 +1,7 @@
-"""SASS, the machine code of a cubin, as text, and how many instructions of which kind each kernel has.
+"""Disassemble a cubin to SASS, its machine code as text, and count each kernel's instructions by kind.
 
-The counts are static (an instruction in a loop counts once). nvdisasm comes from its wheel and runs in the sandbox: a
-cubin is the work of a compiler that read what a stranger wrote.
+The counts are static: an instruction in a loop counts once. nvdisasm comes from its wheel and runs in the sandbox,
+because the cubin was compiled from untrusted source.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MOST_SASS_BYTES = 128 << 20
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
 _CONSTANT_MOVE = re.compile(r"\bHFMA2(?:\.MMA)?(?=\s+R\d+, -RZ, RZ,)")
-"""0 * 0 + constant: how ptxas writes constants when the other pipes are busy; no arithmetic of the kernel's."""
+"""0 * 0 + constant: ptxas loads constants like this when the other pipes are busy; the kernel computes nothing."""
 _PLACES = re.compile(r'(?:^[ \t]*//## File "[^"\n]*", line \d+[^\n]*\n)+', re.MULTILINE)
-"""How the code below came to be here: a line of a header, inlined at another one, ..., at a line of the candidate."""
+"""The places of the code that follows: a line of a header, the line it was inlined at, ..., a line of the candidate."""
 _PLACE = re.compile(r'File ("[^"\n]*"), line (\d+)')
 _WIDTH = re.compile(r"\.(128|64|U16|S16|16|U8|S8|8)\b")
 
@@ -60,12 +60,14 @@ _PREFIXES = (
 
 
 def disassemble(cubin: bytes) -> str:
-    """The code sections; before each group of instructions the line it comes from and, where that is a header's, the
-    candidate's line it was inlined at. Paths are shortened.
+    """Return the code sections as text, with shortened paths.
+
+    Before each group of instructions stands its source line and, if that is in a header, the candidate's line at which
+    it was inlined.
 
     Raises:
         WorkerLimitError: the kernel is too large for nvdisasm's limits.
-        MachineError: nvdisasm is missing, or failed.
+        MachineError: nvdisasm is missing or failed.
     """
     with tempfile.TemporaryDirectory(prefix="cutegen-") as folder:
         path = Path(folder) / "candidate.cubin"
@@ -86,23 +88,23 @@ def disassemble(cubin: bytes) -> str:
         raise WorkerLimitError(f"the machine code is too large: disassembling {size} ran past its {done.limit} limit.")
     if done.returncode != 0:
         raise MachineError(f"nvdisasm could not disassemble the cubin: {done.output[-300:].strip()}")
-    return _shortened(done.output)
+    return _shorten_places(done.output)
 
 
-def by_kernel(sass: str) -> Mapping[str, str]:
-    """Mangled kernel name -> its part of the SASS text."""
-    return dict(_sections(sass))
+def split_kernels(sass: str) -> Mapping[str, str]:
+    """Split the SASS text by kernel: mangled name -> its part."""
+    return dict(_split_sections(sass))
 
 
-def instruction_mix(sass: str) -> Mapping[str, int]:
-    """Kind of instruction -> static count, most frequent first; padding NOPs are left out."""
+def count_instructions(sass: str) -> Mapping[str, int]:
+    """Count instructions by kind, most frequent first, without padding NOPs."""
     sass = _CONSTANT_MOVE.sub("MOV", sass)
-    counts = Counter(category(opcode) for opcode in _INSTRUCTION.findall(sass) if not opcode.startswith("NOP"))
+    counts = Counter(categorise(opcode) for opcode in _INSTRUCTION.findall(sass) if not opcode.startswith("NOP"))
     return dict(counts.most_common())
 
 
-def category(opcode: str) -> str:
-    """The kind an instruction is counted under: "LDG.E.128.CONSTANT" -> "global load 128-bit"."""
+def categorise(opcode: str) -> str:
+    """Return the kind of an instruction: "LDG.E.128.CONSTANT" -> "global load 128-bit"."""
     name = opcode.split(".")[0]
     if name in _SIZED:
         width = _WIDTH.search(opcode)
@@ -114,21 +116,21 @@ def category(opcode: str) -> str:
     return next((kind for prefix, kind in _PREFIXES if prefix.match(name)), "other")
 
 
-def _sections(sass: str) -> Iterator[tuple[str, str]]:
+def _split_sections(sass: str) -> Iterator[tuple[str, str]]:
     starts = list(_SECTION.finditer(sass))
     for match, after in zip(starts, [*starts[1:], None], strict=True):
         yield match[1].strip('"'), sass[match.start() : after.start() if after else len(sass)]
 
 
-def _shortened(sass: str) -> str:
+def _shorten_places(sass: str) -> str:
     for folder in sorted(toolchain.find_include_dirs(), key=lambda f: -len(str(f))):
         sass = sass.replace(f'"{folder}/', '"')
     sass = re.sub(r'"/[^"\n]*/(candidate\.cu)"', r'"\1"', sass)
-    return _PLACES.sub(_place, sass)
+    return _PLACES.sub(_format_place, sass)
 
 
-def _place(chain: re.Match[str]) -> str:
-    """One line for a chain of inlined places: the innermost, and the innermost one of the candidate itself."""
+def _format_place(chain: re.Match[str]) -> str:
+    """Write one line for a chain of inlined places: the innermost place and the candidate's innermost line."""
     places = _PLACE.findall(chain[0])
     file, line = places[0]
     mine = next((line for name, line in places if name == '"candidate.cu"'), None)

@@ -1,8 +1,8 @@
-"""Refuses, before the compiler sees it, any directive by which a candidate could reach a file outside the toolchain.
+"""Find directives with which a candidate could reach a file outside the toolchain, before the compiler sees them.
 
-The compilers' sandbox hides those files anyway; this scan also holds where the kernel has no Landlock, and its message
-is better. It looks at the text with line splices undone but does not skip comments: to miss nothing it accepts that a
-comment quoting a forbidden directive is refused too.
+The compilers' sandbox hides those files anyway; this scan also works if the Linux kernel has no Landlock, and its
+message is better. It joins spliced lines but does not skip comments: a comment that quotes a forbidden directive is
+refused too, so that no directive is missed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INCBIN = re.compile(r"\.incbin\b")
 
 
 def check_includes(text: str, first_line: int, folders: Sequence[Path]) -> tuple[Diagnostic, ...]:
-    """What `text`, whose first line has number `first_line`, may not contain; empty when there is nothing."""
+    """Return an error for each forbidden directive in `text`, whose first line has number `first_line`."""
     removed, removed_length = [], 0
     for match in _SPLICE.finditer(text):
         removed.append(match.start() - removed_length)
@@ -34,12 +34,14 @@ def check_includes(text: str, first_line: int, folders: Sequence[Path]) -> tuple
     def line(position: int) -> int:
         return first_line + spliced.count("\n", 0, position) + bisect_left(removed, position)
 
-    return tuple(Diagnostic(line(at), "error", message, "includes") for at, message in sorted(_hits(spliced, folders)))
+    return tuple(
+        Diagnostic(line(at), "error", message, "includes") for at, message in sorted(_find_hits(spliced, folders))
+    )
 
 
-def _hits(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
+def _find_hits(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
     for match in _DIRECTIVE.finditer(text):
-        complaint = _complaint(match[1], match[2], folders)
+        complaint = _check_directive(match[1], match[2], folders)
         if complaint:
             yield match.start(), complaint
     for pattern, message in (
@@ -51,7 +53,7 @@ def _hits(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
             yield match.start(), message
 
 
-def _complaint(directive: str, rest: str, folders: Sequence[Path]) -> str:
+def _check_directive(directive: str, rest: str, folders: Sequence[Path]) -> str:
     if directive == "line":
         return "#line is not allowed: messages must point to the lines of this file"
     if directive != "include":
@@ -60,10 +62,10 @@ def _complaint(directive: str, rest: str, folders: Sequence[Path]) -> str:
     if header is None:
         return "write the header's name behind #include: <cute/...>, <cutlass/...> or <cuda...>"
     name = header[1] or header[2]
-    if name.startswith("/") or ".." in name or (header[2] and not _inside(name, folders)):
+    if name.startswith("/") or ".." in name or (header[2] and not _is_inside(name, folders)):
         return f'#include of "{name}" is refused: only headers of CUTLASS, CuTe, CUDA and CCCL can be included'
     return ""
 
 
-def _inside(name: str, folders: Sequence[Path]) -> bool:
+def _is_inside(name: str, folders: Sequence[Path]) -> bool:
     return any((folder / name).is_file() and (folder / name).resolve().is_relative_to(folder) for folder in folders)

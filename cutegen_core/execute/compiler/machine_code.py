@@ -1,6 +1,6 @@
-"""SASS as rows: every instruction with the line of the kernel file it comes from.
+"""Parse SASS into rows: every instruction with its line of the kernel file.
 
-Reads what `compiler.disassembly` writes: sections, labels, and before each group of instructions a line
+The input is the text of `disassembly`: sections, labels, and before each group of instructions a line
 `//## File "cute/algorithm/copy.hpp", line 59 inlined at "candidate.cu", line 45`.
 """
 
@@ -22,8 +22,8 @@ class Instruction(NamedTuple):
     """One instruction, or a label (then `address` is "").
 
     Attributes:
-        line: of the kernel file, 0 where the line information does not lead there.
-        header: the header's line it was inlined from, "" where it is the kernel file's own.
+        line: line of the kernel file, 0 if unknown.
+        header: file and line of the header it was inlined from, "" if it is the kernel file's own.
     """
 
     address: str
@@ -33,15 +33,15 @@ class Instruction(NamedTuple):
 
 
 class MachineCode(NamedTuple):
-    """One kernel's instructions; `mangled` is its name in the cubin."""
+    """The instructions of one kernel; `mangled` is its name in the cubin."""
 
     mangled: str
     instructions: tuple[Instruction, ...]
 
 
 @lru_cache(maxsize=16)
-def machine_code(sass: str) -> tuple[MachineCode, ...]:
-    """The kernels of a disassembly in its order; the padding behind a kernel's end is left out."""
+def parse_machine_code(sass: str) -> tuple[MachineCode, ...]:
+    """Parse the kernels of a disassembly in its order, without the padding after each kernel's end."""
     kernels: list[tuple[str, list[Instruction]]] = []
     line, header = 0, ""
     for text in sass.splitlines():
@@ -49,27 +49,27 @@ def machine_code(sass: str) -> tuple[MachineCode, ...]:
             kernels.append((section[1].strip('"'), []))
             line, header = 0, ""
         elif place := _PLACE.search(text):
-            line, header = _read(place)
+            line, header = _read_place(place)
         elif kernels:
-            kernels[-1][1].extend(_row(text, line, header))
-    return tuple(MachineCode(name, tuple(_without_padding(rows))) for name, rows in kernels if rows)
+            kernels[-1][1].extend(_read_row(text, line, header))
+    return tuple(MachineCode(name, tuple(_strip_padding(rows))) for name, rows in kernels if rows)
 
 
-def _read(place: re.Match[str]) -> tuple[int, str]:
+def _read_place(place: re.Match[str]) -> tuple[int, str]:
     file, line, inlined_at = place.groups()
     if file == OWN_FILE:
         return int(line), ""
     return int(inlined_at or 0), f"{file}:{line}"
 
 
-def _row(text: str, line: int, header: str) -> Iterator[Instruction]:
+def _read_row(text: str, line: int, header: str) -> Iterator[Instruction]:
     if found := _INSTRUCTION.match(text):
         yield Instruction(found[1], found[2], line, header)
     elif (label := _LABEL.match(text)) and label[1].startswith(".L_"):
         yield Instruction("", f"{label[1]}:", line)
 
 
-def _without_padding(rows: list[Instruction]) -> list[Instruction]:
+def _strip_padding(rows: list[Instruction]) -> list[Instruction]:
     while rows and (not rows[-1].address or rows[-1].text.startswith("NOP")):
         rows.pop()
     return rows

@@ -1,6 +1,6 @@
-"""NVRTC, NVIDIA's runtime compiler, through ctypes: only what the compile server needs.
+"""Call NVRTC, NVIDIA's runtime compiler, through ctypes; only the functions that the compile server needs.
 
-Loaded from an explicit path and in the compile server's process only: another NVRTC (torch's) cannot clash there.
+Only the compile server's process loads it, from an explicit path, so it cannot clash with another NVRTC (torch's).
 Reference: https://docs.nvidia.com/cuda/nvrtc/.
 """
 
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
 
-SUCCESS, OUT_OF_MEMORY, COMPILATION = 0, 1, 6
+SUCCESS, OUT_OF_MEMORY = 0, 1
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """One program through the compiler.
+class NvrtcResult:
+    """The result of compiling one program.
 
     Attributes:
-        code: nvrtcResult; SUCCESS, COMPILATION (the program's fault), OUT_OF_MEMORY, or something else.
+        code: nvrtcResult: SUCCESS, 6 (an error in the program), OUT_OF_MEMORY, or another failure.
         lowered: name expression -> mangled name; empty unless successful.
     """
 
@@ -33,7 +33,7 @@ class Compiled:
 
 
 class Nvrtc:
-    """The library, loaded."""
+    """The loaded library."""
 
     def __init__(self, library: Path, builtins: Path) -> None:
         ctypes.CDLL(str(builtins))
@@ -46,11 +46,11 @@ class Nvrtc:
         return f"{major.value}.{minor.value}"
 
     def set_pch_heap(self, size_bytes: int) -> None:
-        """Room for precompiled headers; must come before the first compile."""
+        """Set the size of the heap for precompiled headers; call it before the first compile."""
         self._call("nvrtcSetPCHHeapSize", ctypes.c_size_t(size_bytes))
 
-    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> Compiled:
-        """Compiles one program to a cubin. A faulty program is a value; MachineError when NVRTC itself misbehaves."""
+    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> NvrtcResult:
+        """Compile one program to a cubin. An error in the program is a result; MachineError if NVRTC itself fails."""
         with self._program(source, name) as program:
             for expression in names:
                 self._call("nvrtcAddNameExpression", program, expression.encode())
@@ -59,12 +59,12 @@ class Nvrtc:
             code = self._library.nvrtcCompileProgram(program, len(encoded), array)
             log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             if code != SUCCESS:
-                return Compiled(code, log, b"", {})
+                return NvrtcResult(code, log, b"", {})
             lowered = {expression: self._lowered(program, expression) for expression in names}
-            return Compiled(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
+            return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
 
     def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path) -> None:
-        """Precompiles headers into `pch`, valid in this process and its forks, with the same options only."""
+        """Precompile headers into `pch`, valid only in this process and its forks and with the same options."""
         made = self.compile(source, name, [*options, f"-create-pch={pch}"])
         if made.code != SUCCESS or not pch.exists():
             raise MachineError(

@@ -1,8 +1,8 @@
-"""Theoretical occupancy: how many blocks of a launch fit on one SM at once, and what stops the next one.
+"""Compute the theoretical occupancy of a launch: the number of blocks that fit on one SM, and the limiting resource.
 
-The rules and granularities are those of NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA runtime headers,
-for compute capability 8.0 and newer; `test_occupancy` compares with that header itself. Named barriers and clusters are
-not counted.
+Rules and granularities follow NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA runtime headers, for
+compute capability 8.0 and newer; `test_occupancy` compares with that header. Named barriers and clusters are not
+counted.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from cutegen_core.records.launch import Launch
 from cutegen_core.records.trial import KernelResources, Occupancy
 
 _REGISTER_UNIT = 256
-"""Registers are given to a warp in multiples of this."""
+"""A warp gets registers in multiples of this."""
 _SUB_PARTITIONS = 4
-"""Of one SM; a warp's registers lie in one of them."""
+"""Partitions of one SM; a warp's registers lie in one of them."""
 _SMEM_UNIT_BYTES = 128
 _SMEM_RESERVED_BYTES = 1024
-"""What the driver takes for itself in every block."""
+"""Bytes that the driver uses in every block."""
 _REGISTERS_PER_BLOCK = 65536
 _THREADS_PER_BLOCK = 1024
 
 
-def occupancy(launch: Launch, resources: KernelResources, device: Device, workload: str) -> Occupancy:
-    """Occupancy of one launch; of several equal limits "threads" is named first, since it is the full SM.
+def compute_occupancy(launch: Launch, resources: KernelResources, device: Device, workload: str) -> Occupancy:
+    """Compute the occupancy of one launch. Of several equal limits it names "threads" first: then the SM is full.
 
-    `blocks_per_sm` is 0 where not even one block fits; `limiter` then says why.
+    `blocks_per_sm` is 0 if not even one block fits; `limiter` then names the reason.
     """
     warps = -(-prod(launch.block) // device.warp_size)
     smem_bytes = resources.smem_static_bytes + launch.smem_bytes

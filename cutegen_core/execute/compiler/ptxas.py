@@ -1,4 +1,4 @@
-"""What `ptxas -v` reports for each kernel: registers, spills, stack, static shared memory."""
+"""Parse the report of `ptxas -v` for each kernel: registers, spills, stack, static shared memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Usage(NamedTuple):
-    """One entry function. All but `registers` in bytes."""
+class KernelUsage(NamedTuple):
+    """The resources of one entry function."""
 
     registers: int = 0
     spill_store_bytes: int = 0
@@ -24,14 +24,14 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SMEM = re.compile(r"(\d+) bytes smem")
 
 
-def usages(log: str) -> Mapping[str, Usage]:
-    """Mangled name of every entry function in the log -> what it uses."""
-    found: dict[str, Usage] = {}
+def parse_usages(log: str) -> Mapping[str, KernelUsage]:
+    """Parse the log: mangled name of every entry function -> its resources."""
+    found: dict[str, KernelUsage] = {}
     entry = function = ""
     for line in log.splitlines():
         if match := _ENTRY.search(line):
             entry = match[1]
-            found[entry] = Usage()
+            found[entry] = KernelUsage()
         elif match := _FUNCTION.search(line):
             function = match[1].rstrip("'\"").lstrip("'\"")
         elif (match := _FRAME.search(line)) and function in found:

@@ -1,6 +1,6 @@
-"""The CUDA driver through `cuda.bindings.driver`: plain ints in and out, one exception for everything that fails.
+"""Call the CUDA driver through `cuda.bindings.driver`, with plain ints and one exception for every failure.
 
-Works with cuda-bindings 13.0 to 13.4. Nothing here runs at import; `start` is the first call a process makes. All
+Works with cuda-bindings 13.0 to 13.4. Importing this module calls nothing; a process calls `start` first. All
 addresses, streams, events and functions are ints, so that they can be stored, compared and sent.
 Reference: https://docs.nvidia.com/cuda/cuda-driver-api/.
 """
@@ -23,11 +23,11 @@ _NAP_S = 0.0005
 
 
 class DriverError(MachineError):
-    """A driver call failed. Whether the candidate or the machine is to blame is for the caller to say.
+    """A driver call failed. The caller decides whether the candidate or the machine is the cause.
 
     Attributes:
         name: the CUresult's name, "CUDA_ERROR_ILLEGAL_ADDRESS".
-        call: the function that returned it; for an asynchronous error, the one that noticed.
+        call: the function that returned it; for an asynchronous error, the function that reported it.
         text: the driver's own description.
     """
 
@@ -37,17 +37,17 @@ class DriverError(MachineError):
 
 
 class Unfinished(Exception):  # noqa: N818 - an outcome, not a fault
-    """The device was still working at the deadline."""
+    """The device was still busy at the deadline."""
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """The device a process works on.
+class CudaDevice:
+    """The device that a process uses.
 
     Attributes:
         handle: CUdevice.
         uuid: "GPU-..." as nvidia-smi writes it.
-        driver: newest CUDA version the driver serves, "13.0".
+        driver: newest CUDA version the driver supports, "13.0".
     """
 
     handle: int
@@ -60,32 +60,32 @@ class Gpu:
 
 
 def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:  # noqa: ANN401 - the bindings have no types
-    """Calls a driver function; its result, a tuple of several, or None.
+    """Call a driver function; return its result, a tuple of several results, or None.
 
     Raises:
-        DriverError: it returned anything but CUDA_SUCCESS.
+        DriverError: it did not return CUDA_SUCCESS.
     """
     code, *results = function(*arguments)
     if code != cuda.CUresult.CUDA_SUCCESS:
-        raise _error(code, function.__name__)
+        raise _make_error(code, function.__name__)
     return results[0] if len(results) == 1 else tuple(results) or None
 
 
-def start(ordinal: int = 0) -> Gpu:
-    """Initialises the driver and makes the device's primary context current in this thread.
+def start(ordinal: int = 0) -> CudaDevice:
+    """Initialise the driver and make the device's primary context current in this thread.
 
     Raises:
         MachineError: there is no driver, or no such device.
     """
     try:
         call(cuda.cuInit, 0)
-    except RuntimeError as error:  # the bindings' way to say that libcuda is not there
+    except RuntimeError as error:  # the bindings raise this when libcuda is missing
         raise MachineError(f"the NVIDIA driver is not installed here: {error}") from error
     device = call(cuda.cuDeviceGet, ordinal)
     call(cuda.cuCtxSetCurrent, call(cuda.cuDevicePrimaryCtxRetain, device))
     version = call(cuda.cuDriverGetVersion)
     attribute = cuda.CUdevice_attribute
-    return Gpu(
+    return CudaDevice(
         handle=int(device),
         name=call(cuda.cuDeviceGetName, 256, device).split(b"\0", 1)[0].decode(),
         uuid=f"GPU-{uuid.UUID(bytes=bytes(call(cuda.cuDeviceGetUuid, device).bytes))}",
@@ -97,22 +97,22 @@ def start(ordinal: int = 0) -> Gpu:
 
 
 def create_stream() -> int:
-    """A stream that does not wait for the default one."""
+    """Create a stream that does not wait for the default stream."""
     return int(call(cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
 
-def finish(stream: int, deadline: float) -> None:
-    """Waits for everything on a stream, by asking, so that an endless kernel does not hold this process.
+def wait_until_idle(stream: int, deadline: float) -> None:
+    """Poll a stream until it has no work left; polling lets the deadline end the wait for an endless kernel.
 
     Args:
-        deadline: on `time.monotonic`'s clock.
+        deadline: in the time of `time.monotonic`.
 
     Raises:
-        Unfinished: the device is still at it.
-        DriverError: something on the stream failed.
+        Unfinished: the device is still busy at the deadline.
+        DriverError: work on the stream failed.
     """
     started = time.monotonic()
-    while not finished(stream):
+    while not is_idle(stream):
         now = time.monotonic()
         if now > deadline:
             raise Unfinished
@@ -120,30 +120,30 @@ def finish(stream: int, deadline: float) -> None:
             time.sleep(_NAP_S)
 
 
-def finished(stream: int) -> bool:
-    """Whether nothing is left to do on a stream; DriverError when something on it failed."""
+def is_idle(stream: int) -> bool:
+    """Tell whether a stream has no work left; DriverError if work on it failed."""
     (code,) = cuda.cuStreamQuery(stream)
     if code == cuda.CUresult.CUDA_ERROR_NOT_READY:
         return False
     if code != cuda.CUresult.CUDA_SUCCESS:
-        raise _error(code, "cuStreamQuery")
+        raise _make_error(code, "cuStreamQuery")
     return True
 
 
 def fill(address: int, byte: int, nbytes: int, stream: int) -> None:
-    """Sets device memory to one byte value, in the stream's order."""
+    """Enqueue setting device memory to one byte value."""
     if nbytes:
         call(cuda.cuMemsetD8Async, address, byte, nbytes, stream)
 
 
 def copy_in(address: int, data: bytes | bytearray | mmap) -> None:
-    """Host to device, done when this returns."""
+    """Copy from host to device and wait."""
     if len(data):
         call(cuda.cuMemcpyHtoD, address, data, len(data))
 
 
 def copy_out(address: int, nbytes: int) -> bytearray:
-    """Device to host, done when this returns."""
+    """Copy from device to host and wait."""
     data = bytearray(nbytes)
     if nbytes:
         call(cuda.cuMemcpyDtoH, data, address, nbytes)
@@ -151,11 +151,11 @@ def copy_out(address: int, nbytes: int) -> bytearray:
 
 
 def free_memory_bytes() -> int:
-    """Memory of the device that nobody holds."""
+    """Return the free memory of the device."""
     free: int = call(cuda.cuMemGetInfo)[0]
     return free
 
 
-def _error(code: Any, name: str) -> DriverError:  # noqa: ANN401 - CUresult
+def _make_error(code: Any, name: str) -> DriverError:  # noqa: ANN401 - CUresult
     text = cuda.cuGetErrorString(code)[1] or b"no description"
     return DriverError(code.name if hasattr(code, "name") else str(code), name, text.decode())

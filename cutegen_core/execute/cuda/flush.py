@@ -1,8 +1,8 @@
-"""Empties the L2 of a device between two samples.
+"""Flush a device's L2 cache between two samples.
 
-It writes twice the L2's size and then reads another buffer of that size: after the write alone the cache is full of
-dirty lines, and their write-back would be charged to whoever runs next. Torch-free; the reading kernel is PTX, so that
-a process without a compiler can do it.
+It writes twice the L2's size and then reads another buffer of that size. After the write alone the cache is full of
+dirty lines, and the next kernel would be charged for their write-back. Torch-free; the reading kernel is PTX, so that
+a process without a compiler can load it.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ end:
   ret;
 }
 \0"""
-"""Reads `count` 16-byte words; writes only if they XOR to a value that zeros never give."""
+"""Kernel that reads `count` 16-byte words. It writes only if their XOR has a value that zeros never give."""
 
 
 class Flush:
-    """Two buffers and a kernel in the current context.
+    """Two buffers and the reading kernel in the current context.
 
     Attributes:
-        nbytes: written, and then read, each time.
-        reader: the kernel (first byte, number of 16-byte words, where it would write).
+        nbytes: bytes written and then read by each flush.
+        reader: the kernel; its parameters are first byte, number of 16-byte words, address it would write to.
     """
 
     def __init__(self, l2_bytes: int) -> None:
@@ -77,13 +77,13 @@ class Flush:
         self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in self._arguments))
 
     def enqueue(self, stream: int) -> None:
-        """Leaves the L2 full of clean lines of nobody's data."""
+        """Enqueue a flush: it leaves the L2 full of clean lines of unrelated data."""
         call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
         pointers = ctypes.addressof(self._pointers)
         call(cuda.cuLaunchKernel, self.reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
 
 
-if __name__ == "__main__":  # a kernel for a profiler to be tried out on
+if __name__ == "__main__":  # a kernel on which `profiling.try_out` tries the profiler
     driver.start()
     Flush(1 << 20).enqueue(0)
     call(cuda.cuCtxSynchronize)

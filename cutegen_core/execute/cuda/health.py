@@ -1,7 +1,8 @@
-"""Is the device fit for the next trial? Asked after a crash or a killed kernel, in a process of its own.
+"""Check after a crash or a killed kernel that the device still works.
 
-A fresh process makes a context, fills memory, copies it back and compares: what any trial does first. A kernel cannot
-break this for others on a healthy device, so a failure is the machine's, and its message says what helps.
+A fresh process creates a context, fills memory, copies it back and compares, as every trial does first. On a healthy
+device one kernel cannot break this for other processes, so a failure is the machine's; the message says how to repair
+it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _BYTES = (0x00, 0xFF, 0x5A)
 
 @dataclass(frozen=True)
 class Health:
-    """What the check saw.
+    """The result of the check.
 
     Attributes:
-        free_bytes: of the device's memory, with the check's own context in place.
+        free_bytes: free device memory while the check's own context exists.
     """
 
     uuid: str
@@ -39,10 +40,10 @@ class Health:
 
 
 def check(uuid: str) -> Health:
-    """Tries the device out; takes about a third of a second.
+    """Check the device; takes about a third of a second.
 
     Raises:
-        MachineError: it does not work; the message says what to do.
+        MachineError: it does not work; the message says how to repair it.
     """
     with tempfile.TemporaryDirectory(prefix="cutegen-health-") as home:
         environment = child_environment(Path(home)) | {"CUDA_VISIBLE_DEVICES": uuid}
@@ -70,7 +71,7 @@ def _probe() -> Health:
         buffer.fill(byte)
         if driver.copy_out(buffer.address, buffer.nbytes) != bytes([byte]) * _PROBE_BYTES:
             raise MachineError("memory does not hold what was written")
-    if buffer.damage():
+    if buffer.find_damage():
         raise MachineError("memory next to what was written has changed")
     buffer.free()
     return Health(gpu.uuid, gpu.name, gpu.driver, driver.free_memory_bytes())

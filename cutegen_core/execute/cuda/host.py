@@ -1,11 +1,11 @@
-"""The memory owner of TEST: torch-free, long-lived, one context. `host_process` is its client.
+"""Own the memory of the TEST stage: a torch-free, long-lived process with one context. `executors.gpu` is its client.
 
-1. It keeps one runner prewarmed beside those that serve a trial (`open` takes it and starts the next).
-2. `execute` allocates the tensors of one workload, copies the inputs in from files, has the runner run the plan once,
-   and looks at what happened: guards around every tensor, inputs bit for bit, then outputs go back into their files.
-3. A kernel that faulted is run once more with writable inputs, in a runner of its own, to tell a write to an input
-   from any other wild access.
-4. `close` ends a trial's runner. A fault ends it before; the host's own context is untouched by it.
+1. It keeps one prewarmed runner in addition to those serving a trial (`open` takes it and starts the next).
+2. `execute` allocates the tensors of one workload, copies the inputs from files, and lets the runner run the plan once.
+   Then it checks the guards around every tensor and every bit of the inputs, and writes the outputs to their files.
+3. If the kernel faulted, another runner repeats the run with writable inputs, to distinguish a write to an input from
+   other accesses out of bounds.
+4. `close` ends a trial's runner. A fault ends it earlier; the host's own context is not affected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from cutegen_core.execute.cuda.driver import DriverError
 from cutegen_core.execute.cuda.layout import Shared
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
-from cutegen_core.execute.cuda.runner_process import Answer, RunnerProcess
-from cutegen_core.execute.cuda.wire import end_with
+from cutegen_core.execute.cuda.runner_process import RunnerAnswer, RunnerProcess
+from cutegen_core.execute.cuda.wire import exit_when_closed
 from cutegen_core.machine.worker import Message, serve
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Finding, Status
@@ -32,7 +32,7 @@ _TOLD_APART = "out-of-bounds"
 
 
 class Host:
-    """Runs plans on files of values."""
+    """Runs launch plans on files of values."""
 
     def __init__(self, uuid: str) -> None:
         driver.start()
@@ -41,7 +41,7 @@ class Host:
         self._standby = RunnerProcess(uuid)
 
     def handle(self, request: Message) -> Message:
-        """Answers one request; what goes wrong here is a "machine_error"."""
+        """Answer one request; a failure of the machine is answered as "machine_error"."""
         try:
             match request["op"]:
                 case "open":
@@ -51,7 +51,7 @@ class Host:
                 case "close":
                     self._close(request["trial"])
                 case "prepare":
-                    self._standby.ready()
+                    self._standby.wait_until_ready()
                     return {"sandbox": self._standby.sandbox}
             return {}
         except MachineError as error:
@@ -67,19 +67,19 @@ class Host:
             self._trials.pop(trial).close()
 
     def _take(self) -> RunnerProcess:
-        """The prewarmed runner; the next one starts while this one works."""
+        """Take the prewarmed runner; the next one starts while this one works."""
         runner, self._standby = self._standby, RunnerProcess(self._uuid)
         try:
-            runner.ready()
+            runner.wait_until_ready()
             return runner
-        except MachineError:  # somebody ended it while it waited; its successor tells whether there is more to it
+        except MachineError:  # it may have been killed while it waited; if its successor fails too, report that
             runner.close()
             runner, self._standby = self._standby, RunnerProcess(self._uuid)
-            runner.ready()
+            runner.wait_until_ready()
             return runner
 
-    def _serving(self, trial: int) -> RunnerProcess:
-        """The trial's runner; after a fault, another."""
+    def _find_runner(self, trial: int) -> RunnerProcess:
+        """Return the trial's runner, or a new one after a fault."""
         runner = self._trials[trial]
         if not runner.alive:
             runner.close()
@@ -87,40 +87,40 @@ class Host:
         return runner
 
     def _execute(self, request: Message) -> Message:
-        cubin, program = Path(request["cubin"]).read_bytes(), Program.read(request["program"])
+        cubin, program = Path(request["cubin"]).read_bytes(), Program.from_json(request["program"])
         with ExitStack() as cleanup:
             try:
                 tensors = _Tensors(cleanup, request["inputs"], request["outputs"])
             except DriverError as error:
                 raise MachineError(f"there is not enough free GPU memory for the test's tensors: {error}") from error
-            answer = self._run(self._serving(request["trial"]), cubin, program, tensors, request)
+            answer = self._run(self._find_runner(request["trial"]), cubin, program, tensors, request)
             if answer.findings and answer.findings[0].kind == _TOLD_APART:
                 answer = self._blame_input(answer, cubin, program, tensors, request)
             if answer.passed:
                 answer = tensors.inspect() or answer
             if answer.passed:
-                tensors.bring_back()
+                tensors.write_outputs()
         return {"status": answer.status, "message": answer.message, "findings": [asdict(f) for f in answer.findings]}
 
     def _run(
         self, runner: RunnerProcess, cubin: bytes, program: Program, tensors: _Tensors, request: Message,
         *, inputs_writable: bool = False,
-    ) -> Answer:  # fmt: skip
-        with tensors.shared() as shared:
+    ) -> RunnerAnswer:  # fmt: skip
+        with tensors.share() as shared:
             loaded = runner.load(cubin, program, [shared], inputs_writable=inputs_writable)
         if not loaded.passed:
             return loaded
         return runner.run(poison=request["poison"], timeout_s=request["timeout_s"])
 
     def _blame_input(
-        self, answer: Answer, cubin: bytes, program: Program, tensors: _Tensors, request: Message
-    ) -> Answer:
+        self, answer: RunnerAnswer, cubin: bytes, program: Program, tensors: _Tensors, request: Message
+    ) -> RunnerAnswer:
         runner = self._take()
         try:
             self._run(runner, cubin, program, tensors, request, inputs_writable=True)
         finally:
             runner.close()
-        name = tensors.changed_input()
+        name = tensors.find_changed_input()
         if not name:
             return answer
         message = f"the kernel writes to its input {name}; inputs are read-only: write to an output or to scratch"
@@ -142,8 +142,8 @@ class _Tensors:
                 driver.copy_in(buffer.address, path.read_bytes())
 
     @contextmanager
-    def shared(self) -> Iterator[list[Shared]]:
-        """All of them as one buffer set; the descriptors live as long as the block."""
+    def share(self) -> Iterator[list[Shared]]:
+        """Share all tensors as one buffer set; leaving the context closes the descriptors."""
         shared = [b.share(name, output=name in self._outputs) for name, b in self._buffers.items()]
         try:
             yield shared
@@ -151,33 +151,35 @@ class _Tensors:
             for each in shared:
                 os.close(each.fd)
 
-    def inspect(self) -> Answer | None:
-        """A verdict when something was written that must not be."""
+    def inspect(self) -> RunnerAnswer | None:
+        """Return a verdict if the kernel wrote outside a tensor or to an input."""
         for name, buffer in self._buffers.items():
-            if damage := buffer.damage():
-                message = damage.sentence(name)
-                return Answer(Status.MEMORY_ERROR, message, (Finding("out-of-bounds", message, variable=name),))
-        if name := self.changed_input():
-            return Answer(Status.INPUT_MODIFIED, f"the kernel has changed its input {name}")
+            if damage := buffer.find_damage():
+                message = damage.describe(name)
+                return RunnerAnswer(Status.MEMORY_ERROR, message, (Finding("out-of-bounds", message, variable=name),))
+        if name := self.find_changed_input():
+            return RunnerAnswer(Status.INPUT_MODIFIED, f"the kernel has changed its input {name}")
         return None
 
-    def changed_input(self) -> str:
-        """The first input that is not what its file says, "" when all are."""
-        return next((n for n in self._files if n not in self._outputs and self._values(n) != self._read(n)), "")
+    def find_changed_input(self) -> str:
+        """Return the first input that differs from its file, or ""."""
+        return next(
+            (n for n in self._files if n not in self._outputs and self._read_device(n) != self._read_file(n)), ""
+        )
 
-    def bring_back(self) -> None:
-        """Writes the outputs into their files."""
+    def write_outputs(self) -> None:
+        """Write the outputs to their files."""
         for name in self._outputs:
-            self._files[name].write_bytes(self._values(name))
+            self._files[name].write_bytes(self._read_device(name))
 
-    def _values(self, name: str) -> bytearray:
+    def _read_device(self, name: str) -> bytearray:
         return driver.copy_out(self._buffers[name].address, self._buffers[name].nbytes)
 
-    def _read(self, name: str) -> bytes:
+    def _read_file(self, name: str) -> bytes:
         return self._files[name].read_bytes()
 
 
 if __name__ == "__main__":
-    end_with(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))  # an engine that dies must not leave a hanging kernel
+    exit_when_closed(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))  # if the engine dies, no hanging kernel may stay
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)

@@ -1,8 +1,9 @@
-"""A program loaded and ready to be launched over buffer sets: functions, packed arguments, launch configurations.
+"""Load a program and launch it on buffer sets.
 
-Everything is prepared once, so that `Loaded.run` only enqueues, and may be captured into a graph. What cannot be
-launched is found here, before anything runs, with a sentence: the driver itself crashes on too few arguments and
-accepts wrong ones. `Loaded` is a `measuring.Work`.
+1. The constructor of `LoadedProgram` prepares everything once: functions, packed arguments, launch configurations. It
+   refuses a wrong plan with a message before anything runs; the driver itself crashes on too few arguments and accepts
+   wrong ones.
+2. `LoadedProgram.run` only enqueues, so it can be captured into a graph; it is a `measuring.TimedWork`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, call
-from cutegen_core.execute.cuda.program import Descriptor, Passed, Program, Step
+from cutegen_core.execute.cuda.program import Descriptor, PassedArgument, Program, ProgramStep
 from cutegen_core.records.launch import TENSOR_MAP_BYTES
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -26,24 +27,24 @@ _PORTABLE_CLUSTER = 8
 
 
 class LaunchRefused(Exception):  # noqa: N818 - a verdict, not a fault
-    """The plan does not fit the compiled kernel or the device; the text is for the person."""
+    """The plan does not fit the compiled kernel or the device; its text is for the person."""
 
 
-class Place(NamedTuple):
-    """A tensor in this process."""
+class DeviceTensor(NamedTuple):
+    """A tensor in device memory mapped in this process."""
 
     address: int
     nbytes: int
     output: bool
 
 
-Places = Mapping[str, Place]
-"""One buffer set: inputs and outputs by name."""
+DeviceTensors = Mapping[str, DeviceTensor]
+"""The inputs and outputs of one buffer set by name."""
 
 
 @dataclass
 class _Prepared:
-    """One launch with all it points to, which must live as long as the launch may run."""
+    """One launch and the memory it points to, which must live as long as the launch may run."""
 
     function: Any
     config: Any
@@ -51,29 +52,31 @@ class _Prepared:
     storage: list[Any]
 
 
-class Loaded:
-    """A module with its launches for each buffer set; `unload` ends it, and with it the module's global variables.
+class LoadedProgram:
+    """A loaded module and its launches for each buffer set; `unload` frees it and its global variables.
 
     Args:
-        scratch: addresses by name; shared by all sets, whose runs follow one another.
+        scratch: addresses by name, shared by all sets, which run one after another.
 
     Raises:
         LaunchRefused: arguments, shared memory, cluster or a tensor map do not fit.
         DriverError: the cubin cannot be loaded.
     """
 
-    def __init__(self, cubin: bytes, program: Program, sets: Sequence[Places], scratch: Mapping[str, int]) -> None:
+    def __init__(
+        self, cubin: bytes, program: Program, sets: Sequence[DeviceTensors], scratch: Mapping[str, int]
+    ) -> None:
         self._program, self._sets, self._scratch = program, sets, scratch
         self._module = call(cuda.cuModuleLoadData, cubin)
         try:
-            self._functions = {step.function: self._function(step) for step in program.steps}
+            self._functions = {step.function: self._load_function(step) for step in program.steps}
             self._launches = [list(self._prepare(places)) for places in sets]
         except BaseException:
             cuda.cuModuleUnload(self._module)
             raise
 
     def run(self, stream: int, index: int) -> None:
-        """Enqueues the zeroing of scratch and every launch of the plan on one buffer set.
+        """Enqueue the zeroing of scratch and every launch of the plan on one buffer set.
 
         Raises:
             LaunchRefused: the driver refuses a launch.
@@ -87,11 +90,11 @@ class Loaded:
                 call(cuda.cuLaunchKernelEx, launch.config, launch.function, ctypes.addressof(launch.pointers), 0)
             except DriverError as error:
                 if error.name not in _REFUSALS:
-                    raise  # of an earlier launch, or of a capture
-                raise LaunchRefused(_refusal(step, error)) from error
+                    raise  # an error of an earlier launch, or of a capture
+                raise LaunchRefused(_describe_refusal(step, error)) from error
 
     def poison(self, stream: int, index: int, byte: int = 0xFF) -> None:
-        """Enqueues filling the set's outputs, and scratch that is not zeroed, with a byte."""
+        """Enqueue filling the set's outputs, and scratch that is not zeroed, with a byte."""
         for place in self._sets[index].values():
             if place.output:
                 driver.fill(place.address, byte, place.nbytes, stream)
@@ -100,10 +103,10 @@ class Loaded:
                 driver.fill(self._scratch[space.name], byte, space.nbytes, stream)
 
     def unload(self) -> None:
-        """Unloads the module; the device must be idle."""
+        """Unload the module; the device must be idle."""
         call(cuda.cuModuleUnload, self._module)
 
-    def _function(self, step: Step) -> Any:  # noqa: ANN401 - CUfunction
+    def _load_function(self, step: ProgramStep) -> Any:  # noqa: ANN401 - CUfunction
         function = call(cuda.cuModuleGetFunction, self._module, step.function.encode())
         most = max(s.smem_bytes for s in self._program.steps if s.function == step.function)
         attribute = cuda.CUfunction_attribute
@@ -119,19 +122,19 @@ class Loaded:
             call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
         return function
 
-    def _prepare(self, places: Places) -> Iterator[tuple[Step, _Prepared]]:
+    def _prepare(self, places: DeviceTensors) -> Iterator[tuple[ProgramStep, _Prepared]]:
         outputs = [place for place in places.values() if place.output]
         if outputs and not any(place.nbytes for place in outputs):
-            return  # nothing is wanted: a host program returns before it launches
+            return  # all outputs are empty: a host program would return before launching
         addresses = {name: place.address for name, place in places.items()} | dict(self._scratch)
         maps = {each.name: each for each in self._program.maps}
         for step in self._program.steps:
             if not step.empty:
                 yield step, self._pack(step, addresses, maps)
 
-    def _pack(self, step: Step, addresses: Mapping[str, int], maps: Mapping[str, Descriptor]) -> _Prepared:
+    def _pack(self, step: ProgramStep, addresses: Mapping[str, int], maps: Mapping[str, Descriptor]) -> _Prepared:
         function = self._functions[step.function]
-        sizes = parameter_sizes(function)
+        sizes = read_parameter_sizes(function)
         if len(sizes) != len(step.passed):
             given = len(step.passed)
             raise LaunchRefused(f"{step.kernel} takes {len(sizes)} parameters, the plan gives {given} arguments")
@@ -139,19 +142,19 @@ class Loaded:
         for number, (passed, size) in enumerate(zip(step.passed, sizes, strict=True), 1):
             where = f"{step.kernel}, argument {number}"
             if passed.kind == "map":
-                storage.append(_encoded(maps[str(passed.value)], addresses, size, where))
+                storage.append(_encode_tensor_map(maps[str(passed.value)], addresses, size, where))
                 continue
-            value = Passed("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
+            value = PassedArgument("tensor", addresses[str(passed.value)]) if passed.kind == "tensor" else passed
             storage.append(ctypes.create_string_buffer(pack(value, size, where), size))
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*(_address(each) for each in storage))
-        return _Prepared(function, _configuration(step), pointers, storage)
+        return _Prepared(function, _make_config(step), pointers, storage)
 
 
-def pack(passed: Passed, size: int, where: str) -> bytes:
-    """A pointer or number as the kernel's parameter of `size` bytes; beyond float's range is infinite, as in C.
+def pack(passed: PassedArgument, size: int, where: str) -> bytes:
+    """Pack a pointer or number as a kernel parameter of `size` bytes; a number beyond float's range becomes infinite.
 
     Raises:
-        LaunchRefused: no such number has that size, or the value does not fit.
+        LaunchRefused: no parameter of this kind has that size, or the value does not fit.
     """
     formats = {"tensor": {8: "Q"}, "int": _INTEGERS, "float": _FLOATS}[passed.kind]
     if size not in formats:
@@ -168,8 +171,8 @@ def pack(passed: Passed, size: int, where: str) -> bytes:
 _NOUNS = {"tensor": "pointer", "int": "whole number", "float": "floating-point number"}
 
 
-def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
-    """Bytes of each parameter of a loaded kernel."""
+def read_parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
+    """Return the size in bytes of each parameter of a loaded kernel."""
     sizes: list[int] = []
     while True:
         code, _, size = cuda.cuFuncGetParamInfo(function, len(sizes))
@@ -178,7 +181,7 @@ def parameter_sizes(function: Any) -> list[int]:  # noqa: ANN401 - CUfunction
         sizes.append(int(size))
 
 
-def _encoded(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
+def _encode_tensor_map(each: Descriptor, addresses: Mapping[str, int], size: int, where: str) -> Any:  # noqa: ANN401 - CUtensorMap
     if size != TENSOR_MAP_BYTES:
         raise LaunchRefused(
             f"{where}: the parameter has {size} bytes, a tensor map has {TENSOR_MAP_BYTES} and is passed by value"
@@ -202,7 +205,7 @@ def _address(storage: Any) -> int:  # noqa: ANN401 - a ctypes buffer or a CUtens
     return int(storage.getPtr()) if isinstance(storage, cuda.CUtensorMap) else ctypes.addressof(storage)
 
 
-def _configuration(step: Step) -> Any:  # noqa: ANN401 - CUlaunchConfig
+def _make_config(step: ProgramStep) -> Any:  # noqa: ANN401 - CUlaunchConfig
     config = cuda.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = step.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = step.block
@@ -246,7 +249,7 @@ _REFUSALS = {
 }
 
 
-def _refusal(step: Step, error: DriverError) -> str:
+def _describe_refusal(step: ProgramStep, error: DriverError) -> str:
     cluster = f", cluster {step.cluster}" if step.cluster != (1, 1, 1) else ""
     shape = f"grid {step.grid}, block {step.block}{cluster}, {step.smem_bytes} bytes of shared memory"
     return f"line {step.line}: {step.kernel} cannot be launched ({shape}): {_REFUSALS[error.name]} ({error.name})"

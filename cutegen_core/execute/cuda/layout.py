@@ -1,23 +1,23 @@
-"""Where a tensor lies in its mapping, and what another process needs to map it; no CUDA needed to speak of it."""
+"""Describe the position of a tensor in its mapping, and what another process needs to map it; needs no CUDA."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 ALIGNMENT = 16
-"""What float4 loads, cp.async and tensor maps need; allocators give 256."""
+"""Bytes that float4 loads, cp.async and tensor maps need; allocators give 256."""
 
 FRONT_BYTES = 4096
-"""Least room for the guard pattern in front of a tensor."""
+"""Minimum size of the guard pattern in front of a tensor."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor at the end of a mapping; all in bytes.
+    """A tensor at the end of a mapping; all numbers in bytes.
 
     Attributes:
         mapped: size of the mapping, a multiple of the device's granularity.
-        offset: of the tensor's first byte.
+        offset: position of the tensor's first byte.
     """
 
     nbytes: int
@@ -26,8 +26,12 @@ class Layout:
 
     @classmethod
     def of(cls, nbytes: int, granularity: int, alignment: int = ALIGNMENT) -> Layout:
-        """The layout of a tensor; `alignment` (a power of two) of its start costs up to that many bytes of tail
-        behind it, where an overflow is seen by the pattern instead of a fault."""
+        """Return the layout of a tensor.
+
+        Args:
+            alignment: of its start, a power of two. It leaves a tail of fewer bytes than this after the tensor, where
+                the guard pattern detects an overflow instead of a fault.
+        """
         mapped = -(-(nbytes + FRONT_BYTES) // granularity) * granularity
         return cls(nbytes, mapped, (mapped - nbytes) // alignment * alignment)
 
@@ -38,11 +42,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Shared:
-    """A tensor of a buffer set, offered to a runner.
+    """A tensor of a buffer set that a runner may map.
 
     Attributes:
-        fd: stands for the whole mapping; whoever exported it closes it after sending.
-        output: the candidate may write it.
+        fd: descriptor of the whole mapping; its exporter closes it after sending.
+        output: whether the candidate may write it.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""One at a time on a device: a lock file per GPU that all users of the machine share.
+"""Lock a GPU for one process at a time, with a lock file that all users of the machine share.
 
-The lock is `flock` on a descriptor, so it ends with the process that holds it, however that ends; children do not
-inherit it. What the file says (who, what, since when) is for people: the Setup page and whoever waits.
+The lock is `flock` on a descriptor: it ends with the process that holds it, however that process ends, and children do
+not inherit it. The file's content (holder, purpose, start) is for people: the Setup page and messages show it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
 
-_FOLDER = Path("/tmp")  # the same for every user, whatever TMPDIR says
+_FOLDER = Path("/tmp")  # the same for every user, independent of TMPDIR
 _ASK_AGAIN_S = 0.02
 _mine: dict[tuple[str, int], int] = {}
-"""How deep this process's threads are in, by GPU and thread: a nested `held` does not wait for itself."""
+"""Nesting depth of `hold` by GPU and thread of this process, so that a nested call does not wait for itself."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a device.
+    """The process that holds a device.
 
     Attributes:
-        what: what for, in a few words.
+        what: its purpose in a few words.
         since: Unix time.
     """
 
@@ -41,11 +41,11 @@ class Holder:
 
 
 @contextlib.contextmanager
-def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float]:
-    """Holds the device; gives the seconds waited for it. A thread that holds it already may enter again.
+def hold(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float]:
+    """Hold the device's lock; yield the seconds spent waiting. A thread that holds it may enter again.
 
     Raises:
-        MachineError: not free within `timeout_s`, with the holder; or the file cannot be opened.
+        MachineError: it is not free within `timeout_s` (the message names the holder), or the file cannot be opened.
     """
     key = (uuid, threading.get_ident())
     if key in _mine:
@@ -58,7 +58,7 @@ def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float
     fd = _open(path(uuid))
     try:
         waited = _acquire(fd, uuid, timeout_s)
-        _write(fd, Holder(os.getpid(), _user(), what, time.time()))
+        _write(fd, Holder(os.getpid(), _user_name(), what, time.time()))
         _mine[key] = 1
         try:
             yield waited
@@ -69,8 +69,8 @@ def held(uuid: str, what: str, timeout_s: float | None = None) -> Iterator[float
         os.close(fd)
 
 
-def holder(uuid: str) -> Holder | None:
-    """Who holds the device now, None when nobody does."""
+def find_holder(uuid: str) -> Holder | None:
+    """Return the present holder of the device, or None."""
     try:
         fd = os.open(path(uuid), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -85,20 +85,20 @@ def holder(uuid: str) -> Holder | None:
 
 
 def path(uuid: str) -> Path:
-    """The lock file of a GPU; it stays when nobody holds it."""
+    """Return the lock file of a GPU; the file stays after the lock is released."""
     return _FOLDER / f"cutegen-{uuid}.lock"
 
 
 def _open(file: Path) -> int:
-    """The file for writing; every user may create it, and every user may then lock it."""
+    """Open the file for writing; every user may create it and lock it."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-    for _ in range(2):  # not O_CREAT on an existing file: Linux refuses that for others' files in a shared /tmp
+    for _ in range(2):  # no O_CREAT on an existing file: Linux refuses it for other users' files in a shared /tmp
         try:
             return os.open(file, flags)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
                 fd = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o666)
-                os.fchmod(fd, 0o666)  # whatever the umask says
+                os.fchmod(fd, 0o666)  # independent of the umask
                 return fd
         except OSError as error:
             raise MachineError(f"the lock of the GPU cannot be opened: {file}: {error.strerror}.") from error
@@ -113,20 +113,20 @@ def _acquire(fd: int, uuid: str, timeout_s: float | None) -> float:
             return time.monotonic() - started
         except BlockingIOError:
             if timeout_s is not None and time.monotonic() - started > timeout_s:
-                raise MachineError(_busy(uuid, timeout_s)) from None
+                raise MachineError(_busy_message(uuid, timeout_s)) from None
             time.sleep(_ASK_AGAIN_S)
 
 
-def _busy(uuid: str, timeout_s: float) -> str:
-    now = holder(uuid)
+def _busy_message(uuid: str, timeout_s: float) -> str:
+    now = find_holder(uuid)
     who = f"process {now.pid} of {now.user} ({now.what})" if now else "another process"
     return f"the GPU {uuid} has been busy for {timeout_s:g} s: {who} holds it. Wait for it, or end it."
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # containers give out numbers without names
+    except KeyError:  # in containers a user id may have no name
         return str(os.getuid())
 
 
@@ -136,7 +136,7 @@ def _write(fd: int, now: Holder) -> None:
 
 
 def _read(fd: int) -> Holder:
-    """What the file says; another process may be about to write it."""
+    """Read the file's content; another process may be about to write it."""
     try:
         return Holder(**json.loads(os.pread(fd, 4096, 0)))
     except (ValueError, TypeError):

@@ -1,15 +1,16 @@
-"""Device memory that two processes can share, one mapping a tensor, with nothing mapped behind its last byte.
+"""Allocate device memory that two processes can share: one mapping per tensor, unmapped addresses after it.
 
     reserved:  |<------------------ mapped, a multiple of 2 MiB ------------------>|<-- never mapped -->|
                | guard pattern ................. | tensor ............... | tail |
 
-1. The owner allocates (`Buffer.allocate`) and offers a file descriptor (`share`); it may read and write.
-2. The runner imports the descriptor (`Buffer.imported`), inputs read-only.
-3. Mappings lie at random addresses, in each process others.
-4. A tensor ends at the end of its mapping, so that the first element past it faults. Its start is aligned, which may
-   leave a tail of fewer than `alignment` bytes; tail and front hold a pattern that the owner compares (`damage`).
+1. The owner allocates memory (`Buffer.allocate`) and exports a file descriptor (`share`); it may read and write.
+2. The runner imports the descriptor (`Buffer.import_fd`), inputs read-only.
+3. Mappings lie at random addresses, different in each process.
+4. A tensor ends at the end of its mapping, so that access to the first element after it faults. Its start is aligned,
+   which may leave a tail of fewer than `alignment` bytes. Tail and front hold a pattern that the owner checks
+   (`find_damage`).
 
-Virtual memory management: CUDA Driver API, chapters "Virtual Memory Management".
+Source: CUDA Driver API, chapter "Virtual Memory Management".
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from cutegen_core.execute.cuda.driver import call
 from cutegen_core.execute.cuda.layout import ALIGNMENT, Layout, Shared
 
 GUARD = 0xA5
-"""The byte around tensors."""
+"""The byte of the pattern around tensors."""
 
 _HOLE_BYTES = 64 << 20
 _WINDOW_AT, _WINDOW_BYTES, _SLOT_BYTES = 1 << 44, 512 << 30, 32 << 20  # the driver rounds hints to 32 MiB
@@ -34,29 +35,29 @@ _FD = cuda.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 @dataclass(frozen=True)
 class Damage:
-    """Guard bytes somebody wrote over.
+    """Guard bytes that were overwritten.
 
     Attributes:
         where: "in front of" or "behind" the tensor.
-        distance: bytes from the tensor to the nearest of them, 1 for the neighbour.
+        distance: bytes from the tensor to the nearest overwritten byte, 1 for the adjacent byte.
     """
 
     where: str
     distance: int
 
-    def sentence(self, tensor: str) -> str:
-        """What happened to `tensor`, for the person."""
+    def describe(self, tensor: str) -> str:
+        """Describe the damage next to `tensor`, for the person."""
         return f"the kernel writes {self.where} {tensor}, {self.distance} bytes away from it"
 
 
 class Buffer:
-    """One tensor's memory, mapped in this process. `address` is the tensor's, `nbytes` its size; `free` ends it."""
+    """The memory of one tensor, mapped in this process; `address` and `nbytes` are the tensor's, `free` unmaps it."""
 
     def __init__(self, layout: Layout, handle: int, access: int) -> None:
         self.layout = layout
         self._handle = handle
         self._reserved = layout.mapped + _HOLE_BYTES
-        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _somewhere(), 0))
+        self._base = int(call(cuda.cuMemAddressReserve, self._reserved, 0, _random_address(), 0))
         self._mapped = False
         try:
             call(cuda.cuMemMap, self._base, layout.mapped, 0, handle, 0)
@@ -68,19 +69,19 @@ class Buffer:
 
     @classmethod
     def allocate(cls, nbytes: int, alignment: int = ALIGNMENT) -> Buffer:
-        """Fresh memory on the current device, guards written, the tensor itself undefined.
+        """Allocate memory on the current device; the guards are written, the tensor is undefined.
 
         Raises:
-            DriverError: CUDA_ERROR_OUT_OF_MEMORY and its kin.
+            DriverError: such as CUDA_ERROR_OUT_OF_MEMORY.
         """
         layout = Layout.of(nbytes, granularity(), alignment)
         buffer = cls(layout, int(call(cuda.cuMemCreate, layout.mapped, _properties(), 0)), _READ_WRITE)
-        buffer.guard()
+        buffer.write_guards()
         return buffer
 
     @classmethod
-    def imported(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
-        """Somebody else's memory; the descriptor is closed. A write to a read-only one is an illegal address."""
+    def import_fd(cls, fd: int, layout: Layout, *, writable: bool) -> Buffer:
+        """Map another process's memory and close the descriptor. A write to read-only memory is an illegal address."""
         try:
             handle = int(call(cuda.cuMemImportFromShareableHandle, fd, _FD))
         finally:
@@ -96,24 +97,24 @@ class Buffer:
         return self.layout.nbytes
 
     def share(self, name: str, *, output: bool) -> Shared:
-        """The memory as a runner can map it, under a tensor's name; the caller closes the descriptor."""
+        """Export the memory for a runner under a tensor's name; the caller closes the descriptor."""
         return Shared(name, int(call(cuda.cuMemExportToShareableHandle, self._handle, _FD, 0)), self.layout, output)
 
     def fill(self, byte: int) -> None:
-        """Sets the tensor, not the guards, and waits."""
+        """Fill the tensor, but not the guards, and wait."""
         if self.nbytes:
             call(cuda.cuMemsetD8, self.address, byte, self.nbytes)
             call(cuda.cuCtxSynchronize)
 
-    def guard(self) -> None:
-        """Writes the pattern around the tensor and waits."""
+    def write_guards(self) -> None:
+        """Write the pattern around the tensor and wait."""
         call(cuda.cuMemsetD8, self._base, GUARD, self.layout.offset)
         if self.layout.tail:
             call(cuda.cuMemsetD8, self.address + self.nbytes, GUARD, self.layout.tail)
         call(cuda.cuCtxSynchronize)
 
-    def damage(self) -> Damage | None:
-        """What became of the guards; call when no kernel runs."""
+    def find_damage(self) -> Damage | None:
+        """Return the damage to the guards, or None; call it while no kernel runs."""
         behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)
         if behind.strip(_PATTERN):
             return Damage("behind", len(behind) - len(behind.lstrip(_PATTERN)) + 1)
@@ -122,7 +123,7 @@ class Buffer:
         return Damage("in front of", clean + 1) if clean < len(front) else None
 
     def free(self) -> None:
-        """Gives the memory back; safe to call twice, and after the context is lost it does what still can be done."""
+        """Unmap and free the memory. Safe to call twice; after the context is lost it frees what it still can."""
         if self._mapped:
             cuda.cuMemUnmap(self._base, self.layout.mapped)
             self._mapped = False
@@ -132,14 +133,16 @@ class Buffer:
             self._base = 0
 
 
-def _somewhere() -> int:
-    """A random address: where one tensor lies says nothing about the others, which a kernel could otherwise reach
-    before its time. All in a window that one page directory covers, so that it costs no longer walks."""
+def _random_address() -> int:
+    """Return a random address hint, so that a kernel cannot find other tensors from the address of one.
+
+    All hints lie in a window that one page directory covers, so that address translation does not get slower.
+    """
     return _WINDOW_AT + secrets.randbelow(_WINDOW_BYTES // _SLOT_BYTES) * _SLOT_BYTES
 
 
 def granularity() -> int:
-    """What the size of a mapping must be a multiple of, in bytes."""
+    """Return the granularity of mappings: their size must be a multiple of this many bytes."""
     minimum = cuda.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     size: int = call(cuda.cuMemGetAllocationGranularity, _properties(), minimum)
     return size

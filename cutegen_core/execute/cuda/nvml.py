@@ -1,12 +1,12 @@
-"""The GPU's state while something is measured: clocks, heat, power, why it slows down, who else uses it.
+"""Watch a GPU during a measurement: clocks, temperature, power, reasons for slowdown, other programs on it.
 
-Through NVML (nvidia-ml-py), which needs no CUDA context. `Monitor` asks every few milliseconds in a thread; `Period`
-says what it saw between two moments.
+Uses NVML (nvidia-ml-py), which needs no CUDA context. `Monitor` reads the state every 10 ms in a thread; `Period`
+summarises the states between two moments.
 
-What drops a sample: slowdown by heat and by hardware protection (HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown,
-SwThermalSlowdown); they come and go and say nothing about a kernel. The software power cap does not: a large matrix
-product holds an H200 at its power limit all the time, so that is the speed it has there; it hits everything measured in
-the same rounds, and is recorded. https://docs.nvidia.com/deploy/nvml-api/ (nvmlClocksEventReasons)
+A sample is dropped during slowdown by heat or hardware protection (HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown,
+SwThermalSlowdown): these come and go and say nothing about a kernel. The software power cap drops no sample: a large
+matrix product holds an H200 at its power limit all the time, so that is its real speed there. The cap affects every
+contender of the same rounds, and is recorded. https://docs.nvidia.com/deploy/nvml-api/ (nvmlClocksEventReasons)
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _HOLDERS = (b"cutegen_core.execute.cuda.", b"cutegen_core.judge.gpu.")
 
 
 @dataclass(frozen=True)
-class State:
-    """One look at the device.
+class GpuState:
+    """The state of the device at one moment.
 
     Attributes:
-        at: on `time.monotonic`'s clock.
-        power_w: 0 where the GPU does not say.
-        reasons: NVML's bits for why clocks are lower than they could be.
+        at: in the time of `time.monotonic`.
+        power_w: 0 if the GPU does not report it.
+        reasons: NVML's bits for the reasons why clocks are lower than possible.
     """
 
     at: float
@@ -54,19 +54,19 @@ class State:
 
     @property
     def throttled(self) -> bool:
-        """Slowed down by heat or by the hardware's protection: what is measured now says nothing."""
+        """Whether heat or hardware protection slows it down, so that measurements at this moment are useless."""
         return bool(self.reasons & _DROPPING)
 
 
-class Gpu:
-    """One device by its UUID.
+class NvmlGpu:
+    """One device, found by its UUID.
 
     Raises:
-        MachineError: from every method, when the driver does not answer.
+        MachineError: in every method, if the driver does not answer.
     """
 
     def __init__(self, uuid: str | None = None) -> None:
-        """The device of that UUID ("GPU-..."), by default the first."""
+        """Find the device with that UUID ("GPU-..."); by default the first."""
         _call(pynvml.nvmlInit)
         if uuid is None:
             self._handle = _call(pynvml.nvmlDeviceGetHandleByIndex, 0)
@@ -85,22 +85,22 @@ class Gpu:
     def driver(self) -> str:
         return str(_call(pynvml.nvmlSystemGetDriverVersion))
 
-    def state(self) -> State:
-        """How it is now."""
+    def read_state(self) -> GpuState:
+        """Read the present state."""
         handle = self._handle
-        return State(
+        return GpuState(
             at=time.monotonic(),
             sm_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
             memory_clock_mhz=int(_call(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
             temperature_c=int(_call(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)),
-            power_w=_reported(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
-            reasons=_reported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
+            power_w=_call_or_default(pynvml.nvmlDeviceGetPowerUsage, handle, otherwise=0) / 1000.0,
+            reasons=_call_or_default(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle, otherwise=_UNREPORTED),
         )
 
-    def other_processes(self) -> int:
-        """Programs that compute on it beside the workbench's own.
+    def count_other_processes(self) -> int:
+        """Count the programs that compute on it, without the workbench's own.
 
-        In a container the driver may number processes differently: then as many as ours are taken off.
+        In a container the driver may number processes differently; then the number of our processes is subtracted.
         """
         listed = [int(p.pid) for p in _call(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle)]
         own = _own_processes()
@@ -108,27 +108,27 @@ class Gpu:
         return len(listed) - len(known) if known else max(0, len(listed) - len(own))
 
     def memory_used_bytes(self) -> int:
-        """Memory of the device that somebody holds, the driver included."""
+        """Return the used memory of the device, including the driver's."""
         return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).used)
 
     def memory_total_bytes(self) -> int:
-        """Memory of the device."""
+        """Return the total memory of the device."""
         return int(_call(pynvml.nvmlDeviceGetMemoryInfo, self._handle).total)
 
     def power_limit_w(self) -> float:
-        """What the driver keeps its power under."""
+        """Return the power limit that the driver enforces."""
         return float(_call(pynvml.nvmlDeviceGetEnforcedPowerLimit, self._handle)) / 1000.0
 
     def close(self) -> None:
-        """Lets go of the driver's library."""
+        """Release the driver's library."""
         _call(pynvml.nvmlShutdown)
 
 
 @dataclass(frozen=True)
 class Period:
-    """All that was seen between two moments; at least one state."""
+    """The states seen between two moments, at least one."""
 
-    states: tuple[State, ...]
+    states: tuple[GpuState, ...]
 
     @property
     def throttled(self) -> bool:
@@ -136,7 +136,7 @@ class Period:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What slowed it down, in words; nothing when it did not."""
+        """The reasons for slowdown in words; empty if there was none."""
         seen = 0
         for state in self.states:
             seen |= state.reasons
@@ -157,7 +157,7 @@ class Period:
 
 
 class Monitor:
-    """Looks at a device from a thread until it is left.
+    """Reads the state of a device in a thread until its context is left.
 
     with Monitor(gpu) as monitor:
         begun = time.monotonic()
@@ -165,15 +165,15 @@ class Monitor:
         monitor.since(begun).throttled
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: NvmlGpu) -> None:
         self._gpu = gpu
-        self._states: list[State] = []
+        self._states: list[GpuState] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def since(self, begun: float) -> Period:
-        """What was seen from that moment until now; it looks once more itself, so there is always something."""
-        self._states.append(self._gpu.state())
+        """Return the states since that moment; reads one more itself, so there is always at least one."""
+        self._states.append(self._gpu.read_state())
         return Period(tuple(state for state in self._states if state.at >= begun))
 
     def __enter__(self) -> Monitor:
@@ -186,17 +186,17 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._stop.wait(_INTERVAL_S):
-            self._states.append(self._gpu.state())
+            self._states.append(self._gpu.read_state())
 
 
 def _own_processes() -> set[int]:
-    """Processes of the workbench that may hold a device."""
+    """Find the workbench's processes that may use a device."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()
         except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
+            continue  # it has ended, or belongs to another user
         if any(module in command for module in _HOLDERS):
             found.add(int(folder.name))
     return found
@@ -206,8 +206,8 @@ def _range(values: Sequence[int]) -> tuple[int, int]:
     return min(values), max(values)
 
 
-def _reported(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
-    """A number that not every GPU gives."""
+def _call_or_default(function: Any, handle: Any, *, otherwise: int) -> int:  # noqa: ANN401 - the library has no types
+    """Read a number that not every GPU reports."""
     try:
         return int(function(handle))
     except pynvml.NVMLError_NotSupported:

@@ -1,7 +1,7 @@
-"""What a runner launches: a launch plan joined with what was compiled, as plain data that travels as JSON.
+"""Describe the launches of a runner: a launch plan joined with the compiled kernels, as data that converts to JSON.
 
-`program` makes it out of a resolved plan, the mangled names and the kernels' parameter types. A number's C width comes
-from the loaded kernel; whether it is stored as an integer or as floating point only its declared type can tell.
+`make_program` joins a resolved plan with the mangled names and the kernels' parameter types. The loaded kernel tells
+the width of a number; only the declared type tells whether it is an integer or floating point.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutegen_core.records.launch import Argument, Dim3, Launch, LaunchPlan, Scal
 from cutegen_core.records.problem import ITEMSIZE
 
 FUNCTIONS = "functions.json"
-"""Beside a built cubin: name expression -> `Function`."""
+"""File next to a built cubin: name expression -> `Function`."""
 
 _FLOATING = ("float", "double")
 
@@ -29,7 +29,7 @@ class Function:
 
     Attributes:
         mangled: its name in the cubin.
-        signature: the same demangled, "relu(float const*, float*, int)".
+        signature: its demangled name, "relu(float const*, float*, int)".
     """
 
     mangled: str
@@ -37,11 +37,11 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Passed:
-    """One argument as it is passed.
+class PassedArgument:
+    """One argument of a launch.
 
     Attributes:
-        kind: "tensor" and "map" (by name), "int" and "float" (a number).
+        kind: "tensor" or "map" (`value` is a name), "int" or "float" (`value` is a number).
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgramStep:
     """One kernel launch.
 
     Attributes:
@@ -66,17 +66,17 @@ class Step:
     cluster: Dim3
     cooperative: bool
     line: int
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedArgument, ...]
 
     @property
     def empty(self) -> bool:
-        """There is no block to run: the driver would refuse it, a host program would leave it out."""
+        """Whether the grid has no blocks; the driver would refuse such a launch and a host program would skip it."""
         return 0 in self.grid
 
 
 @dataclass(frozen=True)
-class Space:
-    """Scratch the runner allocates; zeroed before each run of the plan, or poisoned once."""
+class ScratchSpace:
+    """Scratch that the runner allocates; zeroed before each run of the plan, or else poisoned."""
 
     name: str
     nbytes: int
@@ -85,7 +85,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A tensor map, as numbers for cuTensorMapEncodeTiled; `codes` in the order of `launch.TensorMapCodes`."""
+    """A tensor map as numbers for cuTensorMapEncodeTiled; `codes` in the order of `records.launch.TensorMapCodes`."""
 
     name: str
     tensor: str
@@ -101,48 +101,48 @@ class Descriptor:
 class Program:
     """All launches of one workload, in order on one stream."""
 
-    steps: tuple[Step, ...]
-    scratch: tuple[Space, ...] = ()
+    steps: tuple[ProgramStep, ...]
+    scratch: tuple[ScratchSpace, ...] = ()
     maps: tuple[Descriptor, ...] = ()
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; `Program.read` takes them back."""
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values that `Program.from_json` reads."""
         return asdict(self)
 
     @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Program:
-        """The inverse of `plain`, after a journey through JSON."""
+    def from_json(cls, plain: Mapping[str, Any]) -> Program:
+        """Read what `to_json` returned, after encoding and decoding."""
         return cls(
-            steps=tuple(_step(step) for step in plain["steps"]),
-            scratch=tuple(Space(**space) for space in plain["scratch"]),
-            maps=tuple(Descriptor(**{k: _tupled(v) for k, v in each.items()}) for each in plain["maps"]),
+            steps=tuple(_read_step(step) for step in plain["steps"]),
+            scratch=tuple(ScratchSpace(**space) for space in plain["scratch"]),
+            maps=tuple(Descriptor(**{k: _to_tuple(v) for k, v in each.items()}) for each in plain["maps"]),
         )
 
 
-def program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
-    """Joins a plan with the compiled kernels.
+def make_program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program:
+    """Join a plan with the compiled kernels.
 
     Args:
-        functions: by name expression; a kernel that is missing is a KeyError, the plan was checked before.
+        functions: by name expression; a missing kernel is a KeyError, because the plan was checked before.
     """
     return Program(
-        steps=tuple(_joined(launch, functions[launch.kernel]) for launch in plan.launches),
-        scratch=tuple(Space(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
-        maps=tuple(_descriptor(each) for each in plan.tensor_maps),
+        steps=tuple(_make_step(launch, functions[launch.kernel]) for launch in plan.launches),
+        scratch=tuple(ScratchSpace(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
+        maps=tuple(_make_descriptor(each) for each in plan.tensor_maps),
     )
 
 
-def program_of(built: Built, plan: LaunchPlan) -> Program:
-    """The program of a candidate that the GPU executor built; `built.path` is the cubin."""
+def load_program(built: Built, plan: LaunchPlan) -> Program:
+    """Return the program of a candidate built by the GPU executor; `built.path` is the cubin."""
     assert built.path is not None
     functions = json.loads((built.path.parent / FUNCTIONS).read_text())
-    return program(plan, {name: Function(**function) for name, function in functions.items()})
+    return make_program(plan, {name: Function(**function) for name, function in functions.items()})
 
 
-def _joined(launch: Launch, function: Function) -> Step:
+def _make_step(launch: Launch, function: Function) -> ProgramStep:
     types = parse_parameters(function.signature)
     floating = [types[i].base in _FLOATING if i < len(types) else False for i in range(len(launch.args))]
-    return Step(
+    return ProgramStep(
         kernel=launch.kernel,
         function=function.mangled,
         grid=launch.grid,
@@ -151,29 +151,29 @@ def _joined(launch: Launch, function: Function) -> Step:
         cluster=launch.cluster,
         cooperative=launch.cooperative,
         line=launch.line,
-        passed=tuple(_passed(a, f) for a, f in zip(launch.args, floating, strict=True)),
+        passed=tuple(_pass_argument(a, f) for a, f in zip(launch.args, floating, strict=True)),
     )
 
 
-def _passed(argument: Argument, floating: bool) -> Passed:
+def _pass_argument(argument: Argument, floating: bool) -> PassedArgument:
     if isinstance(argument, TensorArgument):
-        return Passed("tensor", argument.name)
+        return PassedArgument("tensor", argument.name)
     if isinstance(argument, ScalarArgument):
-        return Passed("float", float(argument.value)) if floating else Passed("int", argument.value)
-    return Passed("map", argument.name)
+        return PassedArgument("float", float(argument.value)) if floating else PassedArgument("int", argument.value)
+    return PassedArgument("map", argument.name)
 
 
-def _descriptor(tensor_map: TensorMap) -> Descriptor:
+def _make_descriptor(tensor_map: TensorMap) -> Descriptor:
     return Descriptor(
         tensor_map.name, tensor_map.tensor, tensor_map.offset_bytes, tensor_map.dims, tensor_map.strides_bytes,
         tensor_map.box, tensor_map.element_strides, tuple(tensor_map.codes),
     )  # fmt: skip
 
 
-def _step(plain: Mapping[str, Any]) -> Step:
-    passed = tuple(Passed(**each) for each in plain["passed"])
-    return Step(**{k: _tupled(v) for k, v in plain.items() if k != "passed"}, passed=passed)
+def _read_step(plain: Mapping[str, Any]) -> ProgramStep:
+    passed = tuple(PassedArgument(**each) for each in plain["passed"])
+    return ProgramStep(**{k: _to_tuple(v) for k, v in plain.items() if k != "passed"}, passed=passed)
 
 
-def _tupled(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _to_tuple(value: Any) -> Any:  # noqa: ANN401 - JSON
     return tuple(value) if isinstance(value, list) else value

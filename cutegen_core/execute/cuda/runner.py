@@ -1,14 +1,14 @@
-"""The process that runs one candidate, over memory somebody else owns; torch-free. `runner_process` starts it.
+"""Run one candidate on memory that another process owns; torch-free. `runner_process` starts this process.
 
-1. Before the candidate is known: driver, context, stream, what measuring needs. Then it shuts itself in
-   (`confine.seal`: no file, socket or program can be opened any more; importing memory and loading modules need none).
-2. `load`: imports a program's buffer sets, inputs read-only, outputs read-write, each ending at unmapped addresses,
+1. Before it knows the candidate, it starts the driver and prepares context, stream and measuring. Then it seals itself
+   (`confine.seal`: it can no longer open a file, socket or program; importing memory and loading modules need none).
+2. `load` imports a program's buffer sets (inputs read-only, outputs read-write, each followed by unmapped addresses)
    and allocates the scratch.
-3. `run`, `measure`: load the module afresh, so that no global variable outlives a phase, launch, and ask the stream
-   until a deadline instead of waiting for it.
-4. The first fault, a closed channel or a word ends the process; an endless kernel ends with it.
+3. `run` and `measure` load the module afresh, so that no global variable survives a phase, launch it, and poll the
+   stream until a deadline.
+4. The first fault or a closed channel ends the process, and with it an endless kernel.
 
-Whatever a kernel prints goes to stdout, a file of the owner. Answers go over the inherited socket.
+Kernel output goes to stdout, a file of the owner. Answers go over the inherited socket.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished
-from cutegen_core.execute.cuda.launching import LaunchRefused, Loaded, Place
+from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
 from cutegen_core.execute.cuda.layout import Layout
-from cutegen_core.execute.cuda.measuring import Meter, Round
+from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.shared_memory import SharedMemory
-from cutegen_core.execute.cuda.wire import Channel, Message, end_with
+from cutegen_core.execute.cuda.wire import Channel, Message, exit_when_closed
 from cutegen_core.machine.sandbox import confine
 from cutegen_core.records.errors import MachineError
 
@@ -39,7 +39,7 @@ _SCRATCH_ALIGNMENT = 256
 
 @dataclass
 class Runner:
-    """What is loaded now, and what was made ready before."""
+    """What was prepared before the candidate was known, and what is loaded now."""
 
     stream: int
     shared: SharedMemory
@@ -47,61 +47,61 @@ class Runner:
     cubin: bytes = b""
     program: Program = field(default_factory=lambda: Program(()))
     sets: list[dict[str, Buffer]] = field(default_factory=list)
-    places: list[dict[str, Place]] = field(default_factory=list)
+    places: list[dict[str, DeviceTensor]] = field(default_factory=list)
     scratch: dict[str, Buffer] = field(default_factory=dict)
 
     def load(self, message: Message, fds: list[int]) -> Message:
-        """Takes the memory of a program, in place of what was there."""
+        """Import the memory of a program and free that of the earlier program."""
         self._free()
         self.cubin = _read(fds[0])
-        self.program = Program.read(message["program"])
+        self.program = Program.from_json(message["program"])
         waiting = iter(fds[1:])
         for described in message["sets"]:
             self.sets.append({})
             for tensor in described:
                 layout, writable = Layout(**tensor["layout"]), tensor["output"] or message["inputs_writable"]
-                self.sets[-1][tensor["name"]] = Buffer.imported(next(waiting), layout, writable=writable)
-            self.places.append({t["name"]: self._place(t["name"], t["output"]) for t in described})
+                self.sets[-1][tensor["name"]] = Buffer.import_fd(next(waiting), layout, writable=writable)
+            self.places.append({t["name"]: self._locate(t["name"], t["output"]) for t in described})
         for space in self.program.scratch:
             self.scratch[space.name] = Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT)
         return {}
 
     def run(self, message: Message) -> Message:
-        """The plan on one set, as many calls in a row as asked for; its scratch must be intact afterwards.
+        """Run the plan on one set, as many times in a row as asked; check the scratch guards at the end.
 
-        The outputs are those of the last call: what an earlier one left in the module must not keep it from its work.
+        The outputs are those of the last call, so a call that relies on values left by an earlier one is found out.
         """
         deadline = time.monotonic() + message["timeout_s"]
-        with self._loaded() as loaded:
+        with self._load_module() as loaded:
             for _ in range(message["calls"]):
                 loaded.poison(self.stream, message["set"], message["poison"])
                 self.shared.fill(message["poison"], self.stream)
                 loaded.run(self.stream, message["set"])
-                driver.finish(self.stream, deadline)
+                driver.wait_until_idle(self.stream, deadline)
         for name, buffer in self.scratch.items():
-            if damage := buffer.damage():
-                raise ScratchDamaged(name, damage.sentence(f"scratch {name}"))
+            if damage := buffer.find_damage():
+                raise ScratchDamaged(name, damage.describe(f"scratch {name}"))
         return {}
 
     def measure(self, message: Message) -> Message:
-        """Device time of sets; needs a runner started for it."""
+        """Measure the device time of sets; the runner must have been started with `--measures`."""
         if self.meter is None:
             raise MachineError("this GPU runner was not started to measure.")
-        steps = Round(tuple(message["order"]), message["warm"], message["warm_runs"])
-        with self._loaded() as loaded:
+        steps = RoundPlan(tuple(message["order"]), message["warm"], message["warm_runs"])
+        with self._load_module() as loaded:
             samples = self.meter.measure(loaded, steps, time.monotonic() + message["timeout_s"])
         return {"us": samples.us, "method": samples.method}
 
     @contextlib.contextmanager
-    def _loaded(self) -> Iterator[Loaded]:
-        # on a fault the context is lost and the process ends: nothing is unloaded then
-        loaded = Loaded(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
+    def _load_module(self) -> Iterator[LoadedProgram]:
+        # After a fault the context is lost and the process ends, so there is no unloading in a `finally`.
+        loaded = LoadedProgram(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
         yield loaded
         loaded.unload()
 
-    def _place(self, name: str, output: bool) -> Place:
+    def _locate(self, name: str, output: bool) -> DeviceTensor:
         buffer = self.sets[-1][name]
-        return Place(buffer.address, buffer.nbytes, output)
+        return DeviceTensor(buffer.address, buffer.nbytes, output)
 
     def _free(self) -> None:
         for buffer in (*(b for each in self.sets for b in each.values()), *self.scratch.values()):
@@ -110,7 +110,7 @@ class Runner:
 
 
 class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
-    """A kernel wrote past a scratch buffer."""
+    """A kernel wrote outside a scratch buffer."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -118,14 +118,14 @@ class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
 
 
 def main() -> None:
-    """Serves the socket named by CUTEGEN_CHANNEL until the first fault or the owner's end."""
+    """Serve the socket named by CUTEGEN_CHANNEL until the first fault or the owner's end."""
     channel = Channel(socket.socket(fileno=int(os.environ.pop("CUTEGEN_CHANNEL"))))
-    end_with(channel.socket.fileno())
+    exit_when_closed(channel.socket.fileno())
     try:
         gpu = driver.start()
         stream = driver.create_stream()
         runner = Runner(stream, SharedMemory(gpu), Meter(stream, gpu.l2_bytes) if "--measures" in sys.argv else None)
-        driver.finish(stream, time.monotonic() + 10.0)
+        driver.wait_until_idle(stream, time.monotonic() + 10.0)
         channel.send({"sandbox": confine.seal(_LOG_BYTES)})
     except MachineError as error:
         channel.send({"machine_error": str(error)})
@@ -135,7 +135,7 @@ def main() -> None:
         answer = _answer(runner, message, fds)
         channel.send(answer)
         if answer.get("ended") != "well":
-            os._exit(0)  # the context may be lost or busy: the kernel takes everything back
+            os._exit(0)  # the context may be lost or busy; the operating system frees everything
 
 
 def _answer(runner: Runner, message: Message, fds: list[int]) -> Message:

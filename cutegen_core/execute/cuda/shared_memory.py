@@ -1,8 +1,8 @@
-"""Fills the shared memory of every SM with a byte, so that what a kernel reads there without having written it shows.
+"""Fill the shared memory of every SM with a byte, to expose kernels that read it uninitialised.
 
-Shared memory keeps what the last block on an SM left, which is mostly zeros: the very value a kernel that forgot to
-initialise it was counting on. compute-sanitizer does not look for this. One block takes all an SM has, so as many
-blocks as there are SMs reach every one. The kernel is PTX, so that a process without a compiler can load it.
+Shared memory keeps the values of the last block on an SM, which are mostly zeros: the value on which a kernel that
+forgot to initialise it would rely. compute-sanitizer does not detect this. Each block uses all shared memory of an SM,
+so one block per SM reaches every SM. The kernel is PTX, so that a process without a compiler can load it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 
 from cuda.bindings import driver as cuda
 
-from cutegen_core.execute.cuda.driver import Gpu, call
+from cutegen_core.execute.cuda.driver import CudaDevice, call
 
 _BLOCK = 1024
 _PTX = b"""
@@ -43,13 +43,13 @@ end:
 
 
 class SharedMemory:
-    """The kernel in the current context.
+    """The filling kernel, loaded in the current context.
 
     Attributes:
-        nbytes: of one block, all that a block of this device can have.
+        nbytes: most shared memory of one block on this device.
     """
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: CudaDevice) -> None:
         attribute = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         self.nbytes = int(call(cuda.cuDeviceGetAttribute, attribute, gpu.handle))
         self._blocks = gpu.sm_count
@@ -58,7 +58,7 @@ class SharedMemory:
         call(cuda.cuFuncSetAttribute, self._function, most, self.nbytes)
 
     def fill(self, byte: int, stream: int) -> None:
-        """Enqueues the filling."""
+        """Enqueue the kernel that fills shared memory with `byte`."""
         arguments = (ctypes.c_uint32(byte * 0x01010101), ctypes.c_uint32(self.nbytes // 4))
         pointers = (ctypes.c_void_p * 2)(*(ctypes.addressof(a) for a in arguments))
         where = ctypes.addressof(pointers)

@@ -1,10 +1,11 @@
-"""One plan on exact allocations, alone in a process: what a profiler or a sanitizer watches.
+"""Run one plan on exact allocations, alone in a process, for a profiler or a sanitizer to watch.
 
     python -m cutegen_core.execute.cuda.standalone SPEC
 
-No descriptors, no walls (tools inject code of their own), every tensor a cuMemAlloc of its exact size, so that the
-sanitizer sees the first byte past it. SPEC is JSON, written by `write_spec`. What became of the run is the last line
-of stdout, one JSON object: {"ended": "well" | "refused" | "unfinished" | "fault", ...} as the runner answers.
+There is no shared memory and no sandbox, because the tools inject code of their own. Every tensor is a cuMemAlloc of
+its exact size, so that the sanitizer detects access to the first byte after it. SPEC is JSON, written by `write_spec`.
+The last line of stdout is one JSON object: {"ended": "well" | "refused" | "unfinished" | "fault", ...}, as a runner
+answers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished, call
-from cutegen_core.execute.cuda.launching import LaunchRefused, Loaded, Place
+from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
 from cutegen_core.execute.cuda.program import Program
 
 
@@ -37,37 +38,37 @@ def write_spec(
     runs: int = 1,
     timeout_s: float = 60.0,
 ) -> None:
-    """Describes a run.
+    """Write the description of a run.
 
     Args:
         inputs: tensor -> file of its values.
-        outputs: tensor -> bytes.
-        uuid: of the GPU; the first one when empty.
-        poison: outputs and unzeroed scratch are filled with it; None leaves them uninitialised, which initcheck needs.
-        runs: how often the plan runs, all on the same buffers.
+        outputs: tensor -> size in bytes.
+        uuid: of the GPU; "" means the first one.
+        poison: byte that fills outputs and unzeroed scratch; None leaves them uninitialised, which initcheck needs.
+        runs: number of runs of the plan, all on the same buffers.
     """
     description = {
-        "cubin": str(cubin), "program": program.plain(), "inputs": {n: str(p) for n, p in inputs.items()},
+        "cubin": str(cubin), "program": program.to_json(), "inputs": {n: str(p) for n, p in inputs.items()},
         "outputs": dict(outputs), "uuid": uuid, "poison": poison, "runs": runs, "timeout_s": timeout_s,
     }  # fmt: skip
     spec.write_text(json.dumps(description))
 
 
 def main(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs what the spec says."""
+    """Run the plan as the spec describes."""
     if spec["uuid"]:
         os.environ["CUDA_VISIBLE_DEVICES"] = spec["uuid"]
     driver.start()
     stream = driver.create_stream()
-    program = Program.read(spec["program"])
+    program = Program.from_json(spec["program"])
     try:
-        places, scratch = _tensors(spec), {s.name: _allocate(s.nbytes) for s in program.scratch}
-        loaded = Loaded(Path(spec["cubin"]).read_bytes(), program, [places], scratch)
+        places, scratch = _load_tensors(spec), {s.name: _allocate(s.nbytes) for s in program.scratch}
+        loaded = LoadedProgram(Path(spec["cubin"]).read_bytes(), program, [places], scratch)
         if spec["poison"] is not None:
             loaded.poison(stream, 0, spec["poison"])
         for _ in range(spec["runs"]):
             loaded.run(stream, 0)
-        driver.finish(stream, time.monotonic() + spec["timeout_s"])
+        driver.wait_until_idle(stream, time.monotonic() + spec["timeout_s"])
     except LaunchRefused as refused:
         return {"ended": "refused", "message": str(refused)}
     except Unfinished:
@@ -77,14 +78,14 @@ def main(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"ended": "well"}
 
 
-def _tensors(spec: Mapping[str, Any]) -> dict[str, Place]:
+def _load_tensors(spec: Mapping[str, Any]) -> dict[str, DeviceTensor]:
     places = {}
     for name, path in spec["inputs"].items():
         values = Path(path).read_bytes()
-        places[name] = Place(_allocate(len(values)), len(values), output=False)
+        places[name] = DeviceTensor(_allocate(len(values)), len(values), output=False)
         driver.copy_in(places[name].address, values)
     for name, nbytes in spec["outputs"].items():
-        places[name] = Place(_allocate(nbytes), nbytes, output=True)
+        places[name] = DeviceTensor(_allocate(nbytes), nbytes, output=True)
     return places
 
 
@@ -96,4 +97,4 @@ if __name__ == "__main__":
     answer = main(json.loads(Path(sys.argv[1]).read_text()))
     print(json.dumps(answer), flush=True)
     if answer["ended"] == "unfinished":
-        os._exit(0)  # an orderly end would wait for the kernel
+        os._exit(0)  # a normal exit would wait for the kernel

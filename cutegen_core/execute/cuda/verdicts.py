@@ -1,6 +1,7 @@
-"""What an error of the device says about the candidate, and what to do next.
+"""Turn a driver error into a verdict on the candidate, with advice for the person.
 
-https://docs.nvidia.com/cuda/cuda-driver-api/, CUresult. After any of these the context is lost, and with it the runner.
+Errors: https://docs.nvidia.com/cuda/cuda-driver-api/, CUresult. After any of them the context is lost, and with it the
+runner.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cutegen_core.records.trial import Status
 
 
 class Fault(NamedTuple):
-    """A verdict with the kind of finding it is; `message` is for the person."""
+    """A verdict, the kind of its finding ("" for none) and the message for the person."""
 
     status: Status
     kind: str
@@ -70,12 +71,12 @@ _LAUNCH = {
 _ASSERTION = re.compile(r"(?:^|\n)(?:\S+?:)?(\d+): .*?Assertion `(.*?)` failed")
 
 
-def fault(name: str, call: str, text: str, log: str = "") -> Fault | None:
-    """The verdict on a candidate whose run ended in a driver's error; None when only the machine can be to blame.
+def judge_error(name: str, call: str, text: str, log: str = "") -> Fault | None:
+    """Return the verdict on a candidate whose run ended in a driver error; None if the machine must be the cause.
 
     Args:
         name, call, text: the CUresult's name, the function that returned it, the driver's description.
-        log: what the device printed; a failed assertion is named from it.
+        log: output of the device, which contains a failed assertion.
     """
     if name in _LAUNCH:
         return Fault(Status.LAUNCH_ERROR, "", f"{_LAUNCH[name]} ({call}: {text})")
@@ -88,8 +89,8 @@ def fault(name: str, call: str, text: str, log: str = "") -> Fault | None:
     return found._replace(message=f"{found.message} ({name})")
 
 
-def timed_out(limit_s: float) -> Fault:
-    """The verdict on a kernel that was still running at its limit."""
+def make_timeout(limit_s: float) -> Fault:
+    """Return the verdict on a kernel that was still running at its time limit."""
     return Fault(
         Status.TIMEOUT, "timeout",
         f"the kernel was still running after {limit_s:g} s and was stopped: an endless loop, a barrier that not all "

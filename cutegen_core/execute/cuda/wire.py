@@ -1,7 +1,8 @@
-"""JSON messages and file descriptors over a Unix socket between a memory owner and its runner.
+"""Send JSON messages and file descriptors over a Unix socket between a memory owner and its runner.
 
-A message is one line of JSON. Its descriptors travel before it, as ancillary data of single spaces, which JSON allows
-in front: the kernel limits how many fit beside one byte. https://man7.org/linux/man-pages/man7/unix.7.html, SCM_RIGHTS.
+A message is one line of JSON. Its descriptors precede it as ancillary data of single spaces, because the kernel limits
+the number of descriptors per byte; JSON allows leading spaces.
+https://man7.org/linux/man-pages/man7/unix.7.html, SCM_RIGHTS.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _LARGEST_BYTES = 64 << 20
 
 
 class Received(NamedTuple):
-    """A message and the descriptors that came with it; whoever receives them closes them."""
+    """A message and its descriptors, which the receiver closes."""
 
     message: Message
     fds: list[int]
 
 
 class Channel:
-    """One end. Closed by the other side: EOFError; nothing in time: TimeoutError."""
+    """One end of the socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -39,11 +40,11 @@ class Channel:
         self._fds: list[int] = []
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float = 30.0) -> None:
-        """Sends one message with its descriptors, which stay open here.
+        """Send one message with its descriptors, which stay open in this process.
 
         Raises:
-            EOFError: the other side is gone.
-            TimeoutError: it does not read.
+            EOFError: the other side has closed the socket.
+            TimeoutError: the other side does not read.
         """
         self.socket.settimeout(timeout_s)
         try:
@@ -55,11 +56,11 @@ class Channel:
             raise EOFError("the other side has closed the channel") from error
 
     def receive(self, timeout_s: float | None = None) -> Received:
-        """Waits for the next message; for ever when `timeout_s` is None.
+        """Wait for the next message; without limit if `timeout_s` is None.
 
         Raises:
-            EOFError: the other side is gone, or sent what is no message.
-            TimeoutError: nothing complete came in time.
+            EOFError: the other side has closed the socket, or sent too much without a line end.
+            TimeoutError: no complete message arrived in time.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while b"\n" not in self._bytes:
@@ -74,7 +75,7 @@ class Channel:
         return Received(message, fds)
 
     def close(self) -> None:
-        """Ends the connection and closes descriptors nobody took."""
+        """Close the socket and the descriptors that were never received."""
         for fd in self._fds:
             os.close(fd)
         self._fds = []
@@ -93,10 +94,10 @@ class Channel:
             raise EOFError("the other side has closed the channel")
 
 
-def end_with(fd: int) -> None:
-    """Ends this process as soon as the other end of a pipe or socket is gone, whatever it is doing then: a thread."""
+def exit_when_closed(fd: int) -> None:
+    """Start a thread that ends this process as soon as the other end of a pipe or socket is closed."""
     watch = select.poll()
-    watch.register(fd, select.POLLRDHUP)  # POLLHUP and POLLERR come unasked
+    watch.register(fd, select.POLLRDHUP)  # poll always reports POLLHUP and POLLERR
 
     def wait() -> None:
         watch.poll()
@@ -105,7 +106,7 @@ def end_with(fd: int) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def pair() -> tuple[Channel, socket.socket]:
-    """Our end, and the socket to be inherited by a child."""
+def make_pair() -> tuple[Channel, socket.socket]:
+    """Create a socket pair: this process's channel, and the socket that a child inherits."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return Channel(ours), theirs

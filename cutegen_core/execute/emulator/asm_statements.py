@@ -1,7 +1,7 @@
-"""Inline assembly into calls of the PTX interpreter.
+"""Turn inline assembly into calls of the PTX interpreter.
 
 `asm volatile("ptx" : "=r"(d) : "r"(a))` becomes `emu::ptx("ptx", emu::out<'r'>(d), emu::in<'r'>(a))`. Only separators
-and constraints are replaced, so preprocessor lines inside a statement and line numbers stay as they are.
+and constraints are replaced, so line numbers and preprocessor lines inside a statement do not change.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from cutegen_core.execute.emulator.lexer import (
     Token,
     TokenKind,
+    find_closing,
     is_blank,
-    matching,
-    next_solid,
-    text_of,
-    tokens_until_closed,
+    join_text,
+    skip_blanks,
+    tokenize_until_closed,
 )
 
 _SKIPPED_OR_ASM = re.compile(
@@ -31,12 +31,12 @@ _HEAD = re.compile(
     r"(?:asm|__asm__|__asm)(?:\s|\\\n|/\*.*?\*/|//[^\n]*)*(?:\b(?:volatile|__volatile__|__volatile)\b\s*)*(?=\()",
     re.DOTALL,
 )
-_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the letters PTX has; those of a host are others
+_CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the constraint letters of PTX; a host's differ
 _CLOBBERS = 3
 
 
 class AsmError(Exception):
-    """A statement that is not in the form inline PTX takes; carries its line."""
+    """A statement that is not valid inline PTX; carries its line."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -44,17 +44,17 @@ class AsmError(Exception):
 
 
 class Rewritten(NamedTuple):
-    """The new text and how many statements were replaced in it."""
+    """The new text and the number of statements replaced in it."""
 
     text: str
     statements: int
 
 
 def rewrite_asm(text: str) -> Rewritten:
-    """Replaces every inline assembly statement of `text`.
+    """Replace every inline assembly statement of `text`.
 
     Raises:
-        AsmError: a statement with operand names, `asm goto`, or a constraint PTX does not have.
+        AsmError: a statement with operand names, `asm goto`, or a constraint that PTX does not have.
     """
     parts: list[str] = []
     position = statements = 0
@@ -65,26 +65,26 @@ def rewrite_asm(text: str) -> Rewritten:
         head = _HEAD.match(text, match.start())
         if head is None:
             raise AsmError("`asm` that is not a PTX statement", line)
-        statement = tokens_until_closed(text, head.end())
+        statement = tokenize_until_closed(text, head.end())
         if not statement:
             raise AsmError("inline assembly whose parenthesis stays open", line)
         parts += [text[position : match.start()], "emu::ptx(", "\n" * head[0].count("\n")]
-        parts += [*_arguments(statement[1:-1], line), ")"]
+        parts += [*_rewrite_arguments(statement[1:-1], line), ")"]
         position = head.end() + sum(len(token.text) for token in statement)
         statements += 1
     return Rewritten("".join([*parts, text[position:]]), statements)
 
 
-def _arguments(body: Sequence[Token], line: int) -> list[str]:
-    """What stands between the parentheses; sections are the PTX text, outputs, inputs, clobbers."""
+def _rewrite_arguments(body: Sequence[Token], line: int) -> list[str]:
+    """Rewrite the text between the parentheses; its sections are PTX text, outputs, inputs, clobbers."""
     section = index = 0
-    conditions: list[int] = []  # the section at each open #if: every branch starts from it
+    conditions: list[int] = []  # the section at each open #if, in which every branch starts
     parts: list[str] = []
     while index < len(body):
         token = body[index]
         if token.text == "#":
-            index, text = _directive(body, index)
-            section = _branch(text, section, conditions)
+            index, text = _read_directive(body, index)
+            section = _follow_branch(text, section, conditions)
             parts.append(text)
             continue
         if token.text in (":", "::"):
@@ -94,21 +94,21 @@ def _arguments(body: Sequence[Token], line: int) -> list[str]:
         elif section in (0, _CLOBBERS) or is_blank(token):
             parts.append(token.text if section == 0 or is_blank(token) else "")
         elif token.text != ",":
-            index, text = _operand(body, index, line)
+            index, text = _rewrite_operand(body, index, line)
             parts.append(text)
             continue
         index += 1
     return parts
 
 
-def _directive(body: Sequence[Token], index: int) -> tuple[int, str]:
+def _read_directive(body: Sequence[Token], index: int) -> tuple[int, str]:
     end = index + 1
     while end < len(body) and "\n" not in body[end].text:
         end += 1
-    return end, text_of(body[index:end])
+    return end, join_text(body[index:end])
 
 
-def _branch(directive: str, section: int, conditions: list[int]) -> int:
+def _follow_branch(directive: str, section: int, conditions: list[int]) -> int:
     word = directive[1:].split()[0]
     if word in ("if", "ifdef", "ifndef"):
         conditions.append(section)
@@ -119,13 +119,13 @@ def _branch(directive: str, section: int, conditions: list[int]) -> int:
     return section
 
 
-def _operand(body: Sequence[Token], index: int, line: int) -> tuple[int, str]:
+def _rewrite_operand(body: Sequence[Token], index: int, line: int) -> tuple[int, str]:
     token = body[index]
     constraint = _CONSTRAINT.fullmatch(token.text) if token.kind is TokenKind.STRING else None
-    opening = next_solid(body, index + 1)
+    opening = skip_blanks(body, index + 1)
     if constraint is None or opening == len(body) or body[opening].text != "(":
         raise AsmError(f"an operand the emulator cannot read: {token.text}", line)
-    closing = matching(body, opening)
+    closing = find_closing(body, opening)
     way = {"=": "out", "+": "inout", "": "in"}[constraint[1]]
-    between = text_of(body[index + 1 : opening])
-    return closing + 1, f", {between}emu::{way}<'{constraint[2]}'>{text_of(body[opening : closing + 1])}"
+    between = join_text(body[index + 1 : opening])
+    return closing + 1, f", {between}emu::{way}<'{constraint[2]}'>{join_text(body[opening : closing + 1])}"

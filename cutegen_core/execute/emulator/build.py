@@ -1,4 +1,4 @@
-"""A candidate into a shared object, kept by content: screened, translated, compiled and linked inside the sandbox."""
+"""Build a candidate as a shared object: translate the source, compile and link in the sandbox, store by content."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def build(
     checked: bool,
     timeout_s: float,
 ) -> Built:
-    """Builds a candidate, or answers from the cache.
+    """Build a candidate or return the cached build.
 
     Args:
-        timeout_s: wall-clock limit of the compiler, and of the linker.
+        timeout_s: wall-clock limit of the compiler, and again of the linker.
 
     Raises:
         MachineError: the compiler cannot be run in its sandbox.
@@ -56,7 +56,7 @@ def build(
     try:
         source = translate(kernel.to_cpp(params), names, toolchain.find_include_dirs())
     except SourceError as error:
-        return _failed(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
+        return _make_failure(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
     folder = cache / "builds" / _key(installed, source, checked)
     image = folder / IMAGE
     if image.exists():
@@ -89,35 +89,39 @@ def _compile(
         *compiler.compile, *compiler.candidate_flags(checked=checked), *installed.include_flags,
         "-include-pch", str(installed.prelude(checked=checked)), "-c", "candidate.cpp", "-o", "candidate.o",
     ]  # fmt: skip
-    done = _sandboxed(installed, command, scratch, timeout_s)
+    done = _run_sandboxed(installed, command, scratch, timeout_s)
     if done.limit:
-        return _failed(Status.COMPILE_LIMIT, checked, started, (), _limit_message(done.limit, timeout_s), done.output)
+        return _make_failure(
+            Status.COMPILE_LIMIT, checked, started, (), _describe_limit(done.limit, timeout_s), done.output
+        )
     if done.returncode != 0:
         _check_prelude(done.output, installed)
-        found = diagnostics(done.output, names)
+        found = read_diagnostics(done.output, names)
         text = found[0].message if found else "the emulator's compiler failed without a message"
-        return _failed(Status.COMPILE_ERROR, checked, started, found, text, done.output)
-    linked = _sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
+        return _make_failure(Status.COMPILE_ERROR, checked, started, found, text, done.output)
+    linked = _run_sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
     if linked.limit:
-        return _failed(
-            Status.COMPILE_LIMIT, checked, started, (), _limit_message(linked.limit, timeout_s), linked.output
+        return _make_failure(
+            Status.COMPILE_LIMIT, checked, started, (), _describe_limit(linked.limit, timeout_s), linked.output
         )
     if linked.returncode != 0:
-        return _failed(Status.COMPILE_ERROR, checked, started, (), "the kernel does not link", linked.output)
+        return _make_failure(Status.COMPILE_ERROR, checked, started, (), "the kernel does not link", linked.output)
     (scratch / "kernels").write_text("\n".join(names) + "\n")
     _keep(scratch, folder)
     return Built(Status.PASSED, folder / IMAGE, checked, time.monotonic() - started, log=done.output)
 
 
 def _check_prelude(log: str, installed: Installation) -> None:
-    """A prelude that no longer fits its headers is this machine's fault, never the candidate's."""
+    """Raise MachineError if the prelude no longer matches its headers; that is not the candidate's fault."""
     if _STALE.search(log):
         raise MachineError(
             f"the headers of the emulator changed after its prelude was built. Remove {installed.headers} and restart."
         )
 
 
-def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float) -> sandbox.Completed:
+def _run_sandboxed(
+    installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float
+) -> sandbox.Completed:
     reads = (
         installed.headers,
         runtime_sources(),
@@ -135,7 +139,7 @@ def _sandboxed(installed: Installation, command: Sequence[str], scratch: Path, t
 
 
 def _keep(scratch: Path, folder: Path) -> None:
-    """Moves the finished build to its place; another process may have been faster with the same content."""
+    """Move the finished build to its place, unless another process has stored the same build."""
     (scratch / "candidate.o").unlink()
     try:
         os.rename(scratch, folder)
@@ -144,14 +148,14 @@ def _keep(scratch: Path, folder: Path) -> None:
             raise
 
 
-def _failed(
+def _make_failure(
     status: Status, checked: bool, started: float, found: tuple[Diagnostic, ...], message: str, log: str = ""
 ) -> Built:
     seconds = time.monotonic() - started
     return Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
 
 
-def _limit_message(limit: str, timeout_s: float) -> str:
+def _describe_limit(limit: str, timeout_s: float) -> str:
     reasons = {
         "time": f"took more than {timeout_s:g} s", "memory": f"needed more than {_MEMORY_BYTES >> 30} GiB",
         "output": f"printed more than {_LOG_BYTES >> 20} MiB of messages",
@@ -159,9 +163,8 @@ def _limit_message(limit: str, timeout_s: float) -> str:
     return f"compiling for the emulator {reasons[limit]} and was stopped"
 
 
-def diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """The compiler's errors with lines of the kernel file; what it says about headers is folded into the line that
-    led there."""
+def read_diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Read the compiler's errors; an error in a header gets the line of the kernel file that led there."""
     blocks: list[list[re.Match[str]]] = []
     for line in log.splitlines():
         match = _MESSAGE.match(line)
@@ -171,10 +174,10 @@ def diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
             blocks.append([])
         blocks[-1].append(match)
     errors = [b for b in blocks if "error" in b[0]["severity"]]
-    return tuple(_diagnostic(block, names) for block in errors[:_MOST_DIAGNOSTICS])
+    return tuple(_read_diagnostic(block, names) for block in errors[:_MOST_DIAGNOSTICS])
 
 
-def _diagnostic(block: Sequence[re.Match[str]], names: Sequence[str]) -> Diagnostic:
+def _read_diagnostic(block: Sequence[re.Match[str]], names: Sequence[str]) -> Diagnostic:
     head = block[0]
     notes = tuple(f"{m['file']}:{m['line']}: {m['text']}" for m in block[1:])
     if head["file"] == PLAN_FILE:

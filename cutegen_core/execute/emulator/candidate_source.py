@@ -1,7 +1,10 @@
-"""The kernel file's C++ as the host compiler gets it.
+"""Translate a kernel file's C++ for the host compiler.
 
-PTX becomes calls, `__shared__` variables become watched storage, and the plan's kernels are listed at the end.
-Line numbers stay: what is put in takes the place of what it replaces, on the same lines.
+1. Refuse foreign includes and constructs of host compilers.
+2. Turn inline PTX into calls of the interpreter.
+3. Turn `__shared__` variables into watched storage.
+4. Append a list of the plan's kernels.
+Line numbers do not change: each replacement occupies the same lines as the original text.
 """
 
 from __future__ import annotations
@@ -14,7 +17,15 @@ from typing import NamedTuple
 
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
-from cutegen_core.execute.emulator.lexer import Token, TokenKind, is_blank, matching, next_solid, text_of, tokens
+from cutegen_core.execute.emulator.lexer import (
+    Token,
+    TokenKind,
+    find_closing,
+    is_blank,
+    join_text,
+    skip_blanks,
+    tokenize,
+)
 from cutegen_core.records.trial import Diagnostic
 
 PLAN_FILE = "launch-plan"
@@ -25,7 +36,7 @@ _ALIGNMENT = frozenset({"alignas", "__align__", "__attribute__"})
 
 
 class SourceError(Exception):
-    """The candidate holds something the emulator does not accept; carries diagnostics."""
+    """The candidate contains code that the emulator does not accept; carries diagnostics."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(diagnostics[0].message)
@@ -33,7 +44,7 @@ class SourceError(Exception):
 
 
 class _Declaration(NamedTuple):
-    """A `__shared__` declaration: tokens start to end (the semicolon), what it declares, and whether it is extern."""
+    """A `__shared__` declaration: tokens `start` to `end` (the semicolon), its words, and whether it is extern."""
 
     start: int
     end: int
@@ -42,14 +53,14 @@ class _Declaration(NamedTuple):
 
 
 def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[Path]) -> str:
-    """The translation unit for a candidate.
+    """Return the translation unit of a candidate.
 
     Args:
-        program: what `KernelFile.program` returns: constants, a `#line`, the body.
-        kernel_names: name expressions of the plan; their order is their number for the runner.
+        program: text of `KernelFile.to_cpp`: constants, a `#line`, the body.
+        kernel_names: name expressions of the plan; the runner numbers kernels in this order.
 
     Raises:
-        SourceError: foreign includes, inline assembly that is not PTX, shared variables in a form not understood.
+        SourceError: a foreign include, inline assembly that is not PTX, or a shared variable in an unknown form.
     """
     head, body, first_line = _split(program)
     complaints = check_includes(body, first_line, include_dirs)
@@ -60,10 +71,10 @@ def translate(program: str, kernel_names: Sequence[str], include_dirs: Sequence[
         translated = rewrite_asm(body).text
     except AsmError as error:
         raise SourceError(Diagnostic(first_line + error.line - 1, "error", str(error), _TOOL)) from error
-    return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_kernel_list(kernel_names)}"
+    return f"{_WATCHED}{head}{_rewrite_shared(translated, first_line)}\n{_write_kernel_list(kernel_names)}"
 
 
-# Names of attributes that switch the instrumentation off mean nothing here, however a macro puts them together.
+# Neutralise attributes that switch off the instrumentation, even if a macro composes their names.
 _WATCHED = "".join(
     f"#define {name} emu_no_attribute\n"
     for bare in ("no_sanitize", "no_sanitize_thread", "no_instrument_function", "disable_sanitizer_instrumentation")
@@ -88,7 +99,7 @@ def _split(program: str) -> tuple[str, str, int]:
 
 
 def _refuse_host_constructs(body: str, first_line: int) -> None:
-    code = "".join(_without_text(token) for token in tokens(body))
+    code = "".join(_blank_comment(token) for token in tokenize(body))
     found = [
         Diagnostic(first_line + code.count("\n", 0, match.start()), "error", f"{match[0].strip()}: {message}", _TOOL)
         for pattern, message in _HOST_ONLY
@@ -98,7 +109,7 @@ def _refuse_host_constructs(body: str, first_line: int) -> None:
         raise SourceError(*sorted(found, key=lambda d: d.line))
 
 
-def _without_text(token: Token) -> str:
+def _blank_comment(token: Token) -> str:
     if token.kind is TokenKind.COMMENT:
         return " " + "\n" * token.text.count("\n")
     return token.text
@@ -108,26 +119,28 @@ def _without_text(token: Token) -> str:
 
 
 def _rewrite_shared(text: str, first_line: int) -> str:
-    source = tokens(text)
+    source = tokenize(text)
     parts: list[str] = []
     position = 0
-    for declaration in _declarations(source, first_line):
+    for declaration in _find_declarations(source, first_line):
         lines = "\n" * sum(t.text.count("\n") for t in source[declaration.start : declaration.end])
-        parts.append(text_of(source[position : declaration.start]))
-        written = _dynamic(declaration, first_line) if declaration.external else _static(declaration, first_line)
+        parts.append(join_text(source[position : declaration.start]))
+        written = (
+            _write_dynamic(declaration, first_line) if declaration.external else _write_static(declaration, first_line)
+        )
         parts.append(written + lines)
         position = declaration.end
-    return "".join([*parts, text_of(source[position:])])
+    return "".join([*parts, join_text(source[position:])])
 
 
-def _declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declaration]:
+def _find_declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declaration]:
     index = 0
     while index < len(source):
         if source[index].kind is not TokenKind.NAME or source[index].text != "__shared__":
             index += 1
             continue
-        start = _declaration_start(source, index)
-        end = _declaration_end(source, index)
+        start = _find_start(source, index)
+        end = _find_end(source, index)
         solid = tuple(t for t in source[start:end] if not is_blank(t) and t.text not in ("__shared__", "static"))
         external = any(t.text == "extern" for t in solid)
         words = tuple(t for t in solid if t.text != "extern")
@@ -139,8 +152,8 @@ def _declarations(source: Sequence[Token], first_line: int) -> Iterator[_Declara
         index = end
 
 
-def _declaration_start(source: Sequence[Token], index: int) -> int:
-    """Back to the end of the statement before: `extern` or `alignas(...)` may stand ahead of `__shared__`."""
+def _find_start(source: Sequence[Token], index: int) -> int:
+    """Return the start of the declaration: `extern` or `alignas(...)` may precede `__shared__`."""
     position = index
     while (
         position > 0
@@ -148,11 +161,11 @@ def _declaration_start(source: Sequence[Token], index: int) -> int:
         and not _ends_line_directive(source, position - 1)
     ):
         position -= 1
-    return next_solid(source, position)
+    return skip_blanks(source, position)
 
 
 def _ends_line_directive(source: Sequence[Token], index: int) -> bool:
-    """A line break behind a preprocessor line."""
+    """Tell whether a token is the line break after a preprocessor line."""
     if "\n" not in source[index].text or source[index].kind is not TokenKind.SPACE:
         return False
     back = index - 1
@@ -163,9 +176,9 @@ def _ends_line_directive(source: Sequence[Token], index: int) -> bool:
     return False
 
 
-def _declaration_end(source: Sequence[Token], index: int) -> int:
+def _find_end(source: Sequence[Token], index: int) -> int:
     while index < len(source) and source[index].text != ";":
-        index = matching(source, index) if source[index].text in ("(", "[", "{") else index
+        index = find_closing(source, index) if source[index].text in ("(", "[", "{") else index
         index += 1
     return index
 
@@ -179,12 +192,12 @@ class _Declarator(NamedTuple):
     extents: str
 
 
-def _parts(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_Declarator]]:
-    """Alignment, type and declarators of `alignas(16) float a[4], b;`."""
+def _parse_declaration(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_Declarator]]:
+    """Return alignment, type and declarators of a declaration such as `alignas(16) float a[4], b;`."""
     words = list(declaration.words)
     alignment = _take_alignment(words)
     pieces = _split_declarators(words)
-    cut = _name_index(pieces[0])
+    cut = _find_name(pieces[0])
     if cut < 1:
         raise _shared_error("cannot be understood; declare it as `__shared__ TYPE NAME[SIZE];`", words[0], first_line)
     declarators = []
@@ -198,12 +211,12 @@ def _parts(declaration: _Declaration, first_line: int) -> tuple[str, str, list[_
 
 
 def _take_alignment(words: list[Token]) -> str:
-    """Removes alignment specifiers and returns them."""
+    """Remove alignment specifiers and return them."""
     taken = ""
     index = 0
     while index < len(words):
         if words[index].text in _ALIGNMENT and index + 1 < len(words):
-            end = matching(words, index + 1) + 1
+            end = find_closing(words, index + 1) + 1
             taken += " " + "".join(t.text for t in words[index:end])
             del words[index:end]
         else:
@@ -223,8 +236,8 @@ def _split_declarators(words: Sequence[Token]) -> list[list[Token]]:
     return pieces
 
 
-def _name_index(piece: Sequence[Token]) -> int:
-    """Index of the declared name: the last name before the extents."""
+def _find_name(piece: Sequence[Token]) -> int:
+    """Return the index of the declared name: the last name before the extents; -1 if there is none."""
     depth = 0
     for index in range(len(piece) - 1, -1, -1):
         depth += (piece[index].text == "]") - (piece[index].text == "[")
@@ -233,15 +246,15 @@ def _name_index(piece: Sequence[Token]) -> int:
     return -1
 
 
-def _static(declaration: _Declaration, first_line: int) -> str:
-    alignment, kind, declarators = _parts(declaration, first_line)
+def _write_static(declaration: _Declaration, first_line: int) -> str:
+    alignment, kind, declarators = _parse_declaration(declaration, first_line)
     line = first_line + declaration.words[-1].line - 1
-    return " ".join(_static_one(alignment, kind, declarator, line) for declarator in declarators)[:-1]
+    return " ".join(_write_static_variable(alignment, kind, declarator, line) for declarator in declarators)[:-1]
 
 
-def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
+def _write_static_variable(alignment: str, kind: str, declarator: _Declarator, line: int) -> str:
     name, type_name, storage = declarator.name, f"emu_type_{declarator.name}", f"emu_store_{declarator.name}"
-    if alignment:  # less than what the storage has by itself would be refused; of several the strictest counts
+    if alignment:  # the compiler refuses less than the storage's own alignment; of several the strictest applies
         alignment = f"alignas(16) {alignment}"
     return (
         f"typedef {kind} {type_name} {declarator.extents}; "
@@ -252,9 +265,9 @@ def _static_one(alignment: str, kind: str, declarator: _Declarator, line: int) -
     )
 
 
-def _dynamic(declaration: _Declaration, first_line: int) -> str:
-    """The array lies where the runner puts it; a record without an address tells the checker its name."""
-    alignment, kind, declarators = _parts(declaration, first_line)
+def _write_dynamic(declaration: _Declaration, first_line: int) -> str:
+    """Write a dynamic shared array; the runner decides its place, and a record without address holds its name."""
+    alignment, kind, declarators = _parse_declaration(declaration, first_line)
     name, extents = declarators[0]
     line = first_line + declaration.words[-1].line - 1
     return (
@@ -267,7 +280,7 @@ def _dynamic(declaration: _Declaration, first_line: int) -> str:
 # -- the list of kernels ----------------------------------------------------------------------------------------------
 
 
-def _kernel_list(kernel_names: Sequence[str]) -> str:
+def _write_kernel_list(kernel_names: Sequence[str]) -> str:
     entries = "".join(
         f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{name})>::record({json.dumps(name)}),\n'
         for number, name in enumerate(kernel_names, 1)

@@ -1,7 +1,7 @@
-"""The compiler that builds candidates and the runner: the clang in the ziglang wheel, or an installed one by setting.
+"""Choose the compiler of candidates and runner: the clang in the ziglang wheel, or an installed one by setting.
 
-`CUTEGEN_HOST_CXX=/path/to/clang++` chooses another (g++ is refused: the shared-variable layout needs clang). It is a
-setting, never a fallback: results belong to the compiler that is named with them.
+`CUTEGEN_HOST_CXX=/path/to/clang++` chooses an installed clang (g++ is refused: the layout of shared variables needs
+clang). It is a setting, never a fallback, because results name the compiler they belong to.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _ZIG_INCLUDES = (
 
 @dataclass(frozen=True)
 class HostCompiler:
-    """Command lines of one compiler.
+    """The command lines of one compiler.
 
     Attributes:
-        compile: what begins every compile of C++.
-        link_runner: what begins the link of the runner; objects and `-o` follow.
-        link_candidate: what begins the link of a candidate's shared object.
-        reads: folders and files the compiler itself must be able to read.
+        compile: start of every command that compiles C++.
+        link_runner: start of the command that links the runner; objects and `-o` follow.
+        link_candidate: start of the command that links a candidate's shared object.
+        reads: folders and files that the compiler itself must be able to read.
         version: one line for messages and cache keys.
     """
 
@@ -70,22 +70,22 @@ class HostCompiler:
 
 
 def find() -> HostCompiler:
-    """The compiler in use.
+    """Return the compiler in use.
 
     Raises:
-        MachineError: the ziglang wheel is missing, or what the setting names cannot be run.
+        MachineError: the ziglang wheel is missing, or the compiler in the setting cannot be run.
     """
     chosen = os.environ.get(SETTING)
     return _installed(Path(chosen)) if chosen else _zig()
 
 
-def flags_digest() -> str:
-    """Changes when the options of any compile do."""
+def digest_flags() -> str:
+    """Return a text that changes if the options of any compile change."""
     return repr((_CANDIDATE, _CLANG_ONLY, CHECKS, _RUNNER))
 
 
 def environment(cache: Path) -> Mapping[str, str]:
-    """Environment of every compile: nothing of the user's, zig's own caches inside ours."""
+    """Return the environment of every compile: no user settings, zig's caches inside `cache`."""
     return {
         "PATH": os.environ.get("PATH", ""), "HOME": str(cache), "TMPDIR": str(cache),
         "ZIG_GLOBAL_CACHE_DIR": str(cache / "zig"), "ZIG_LOCAL_CACHE_DIR": str(cache / "zig"),

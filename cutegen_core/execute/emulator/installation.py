@@ -1,7 +1,7 @@
-"""What the emulator builds once a machine: the header overlay, two precompiled preludes, the runner. ninja builds it.
+"""Build the emulator once per machine with ninja: the header overlay, two precompiled preludes, the runner.
 
-The folders' names are digests of everything that goes in (sources here, compiler, wheel versions), so an upgrade builds
-anew and an interrupted build is picked up where it stopped.
+Each folder's name contains a digest of everything it is built from (sources, compiler, wheel versions), so an upgrade
+builds a new folder, and an interrupted build continues where it stopped.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from cutegen_core.machine import toolchain
 from cutegen_core.records.errors import MachineError
 
 _TIMEOUT_S = 900.0
-# Headers may be copied or checked out anew: what counts is their content, and that is in the folder's name.
+# Ignore the headers' times, which change with a new checkout: their content is in the folder's name.
 _NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
 _PLAIN, _CHECKED, _COMPLETE = "plain.pch", "checked.pch", "complete"
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Where everything is that a candidate is built and run with.
+    """The files with which candidates are built and run.
 
     Attributes:
-        compiler: what built it.
-        headers: folder of the overlay and of both precompiled preludes; part of its name is a digest of their sources.
+        compiler: the compiler that built them.
+        headers: folder of the overlay and of both precompiled preludes; its name contains a digest of their sources.
         runner: the program that executes candidates.
-        include_flags: `-isystem` options: overlay first, then the wheels.
+        include_flags: `-isystem` options: first the overlay, then the wheels.
     """
 
     compiler: HostCompiler
@@ -51,17 +51,17 @@ class Installation:
 
 
 def install(cache: Path, progress: Progress) -> Installation:
-    """Builds what is missing below `cache` and returns where it is; safe to call from several processes.
+    """Build the missing parts below `cache` and return their paths; several processes may call it.
 
     Raises:
-        MachineError: a wheel is missing, CUTLASS is another version, or the compiler fails.
+        MachineError: a wheel is missing, CUTLASS has the wrong version, or the compiler fails.
     """
     compiler = host_compiler.find()
-    # A precompiled prelude names its headers by absolute path: a moved workspace or program builds its own.
+    # A precompiled prelude contains absolute paths of headers: a moved workspace or program must build its own.
     known = repr((compiler, sorted(toolchain.installed_versions().items()), cache.absolute(), runtime_sources()))
     headers = cache / f"headers-{_digest(known, _header_sources())}"
     runner = cache / f"runner-{_digest(known, _runner_sources())}"
-    includes = (headers / "overlay", *dict.fromkeys(toolchain.find_include_dirs()), *_cccl())
+    includes = (headers / "overlay", *dict.fromkeys(toolchain.find_include_dirs()), *_find_cccl())
     flags = tuple(word for path in includes for word in ("-isystem", str(path)))
     _make(headers, cache, _header_edges(compiler, flags), progress, "header overlay and preludes (once, half a minute)")
     _make(runner, cache, _runner_edges(compiler), progress, "runner (once, a few seconds)")
@@ -69,7 +69,7 @@ def install(cache: Path, progress: Progress) -> Installation:
 
 
 def runtime_sources() -> Path:
-    """Folder of the C++ sources of prelude and runner."""
+    """Return the folder of the C++ sources of prelude and runner."""
     return Path(str(resources.files("cutegen_core.execute.emulator").joinpath("runtime")))
 
 
@@ -83,19 +83,19 @@ def _runner_sources() -> list[Path]:
     return sorted([*runtime_sources().glob("*.cpp"), *runtime_sources().glob("*.h")])
 
 
-def _cccl() -> tuple[Path, ...]:
+def _find_cccl() -> tuple[Path, ...]:
     return tuple(d / "cccl" for d in toolchain.find_include_dirs() if (d / "cccl").is_dir())
 
 
 def _digest(known: str, sources: Sequence[Path]) -> str:
-    digest = hashlib.sha256(f"{known} {host_compiler.flags_digest()} {_NO_TIMES}".encode())
+    digest = hashlib.sha256(f"{known} {host_compiler.digest_flags()} {_NO_TIMES}".encode())
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, what: str) -> None:
-    """Runs ninja in `folder` unless it is complete; a second process waits for the first."""
+    """Run ninja in `folder` unless it is complete; a second process waits for the first."""
     if (folder / _COMPLETE).exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,13 +103,13 @@ def _make(folder: Path, cache: Path, edges: Sequence[str], progress: Progress, w
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMPLETE).exists():
             progress(f"building the emulator: {what}")
-            _ninja(folder, cache, edges)
+            _run_ninja(folder, cache, edges)
             (folder / _COMPLETE).touch()
 
 
-def _ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
+def _run_ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
     (folder / "build.ninja").write_text("rule run\n  command = $line\n  description = $out\n\n" + "\n".join(edges))
-    # `timeout` ends the whole group even when we die first: zig spins for ever in a workspace that was deleted.
+    # `timeout` ends the whole group even if this process dies first: zig loops forever in a deleted workspace.
     limit = ["timeout", "--kill-after=5", str(_TIMEOUT_S)] if shutil.which("timeout") else []
     command = [*limit, sys.executable, "-m", "ninja", "-C", str(folder)]
     paths = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
@@ -132,29 +132,31 @@ def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[
         *map(str, toolchain.find_include_dirs()[:2]),
         "overlay",
     ]
-    edges = [_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
+    edges = [_format_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
     prelude = str(runtime_sources() / "prelude.hpp")
     for name in (_PLAIN, _CHECKED):
         flags = [*compiler.candidate_flags(checked=name == _CHECKED), *include_flags, "-x", "c++-header", *_NO_TIMES]
-        edges.append(_edge(name, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", name]))
+        edges.append(_format_edge(name, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", name]))
     return edges
 
 
 def _runner_edges(compiler: HostCompiler) -> list[str]:
     units = sorted(path.stem for path in runtime_sources().glob("*.cpp"))
     objects = [f"{unit}.o" for unit in units]
-    edges = [_edge("runner", objects, [*compiler.link_runner, *objects, "-o", "runner"])]
+    edges = [_format_edge("runner", objects, [*compiler.link_runner, *objects, "-o", "runner"])]
     for unit, target in zip(units, objects, strict=True):
         source = str(runtime_sources() / f"{unit}.cpp")
-        edges.append(_edge(target, [], [*compiler.compile, *compiler.runner_flags(), "-c", source, "-o", target]))
+        edges.append(
+            _format_edge(target, [], [*compiler.compile, *compiler.runner_flags(), "-c", source, "-o", target])
+        )
     return edges
 
 
-def _edge(target: str, needs: Sequence[str], command: Sequence[str]) -> str:
-    line = " ".join(word if word == "&&" else _quoted(word) for word in command)
+def _format_edge(target: str, needs: Sequence[str], command: Sequence[str]) -> str:
+    line = " ".join(word if word == "&&" else _quote(word) for word in command)
     return f"build {target}: run {' '.join(needs)}\n  line = {line}\n"
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     escaped = word.replace("$", "$$")
     return f"'{escaped}'" if any(c in ' ()&;<>"' for c in word) else escaped

@@ -1,4 +1,4 @@
-"""C++ cut into tokens that keep every character, so that a rewritten text has the lines of the original."""
+"""Split C++ into tokens that keep every character, so that a rewritten text has the lines of the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """One piece of source; `line` is 1-based."""
+    """One token; `line` is 1-based."""
 
     kind: TokenKind
     text: str
@@ -41,16 +41,16 @@ _PATTERN = re.compile(
 )
 
 
-def tokens(text: str) -> tuple[Token, ...]:
-    """All tokens; joining their texts gives `text` back."""
-    return tuple(_tokens(text))
+def tokenize(text: str) -> tuple[Token, ...]:
+    """Return all tokens; joining their texts gives `text`."""
+    return tuple(_iterate_tokens(text))
 
 
-def tokens_until_closed(text: str, start: int) -> tuple[Token, ...]:
-    """Tokens from the bracket at `start` to the one that closes it; empty when it stays open."""
+def tokenize_until_closed(text: str, start: int) -> tuple[Token, ...]:
+    """Return the tokens from the bracket at `start` to its closing bracket; empty if it stays open."""
     found: list[Token] = []
     depth = 0
-    for token in _tokens(text, start):
+    for token in _iterate_tokens(text, start):
         found.append(token)
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
@@ -59,7 +59,7 @@ def tokens_until_closed(text: str, start: int) -> tuple[Token, ...]:
     return ()
 
 
-def _tokens(text: str, start: int = 0) -> Iterator[Token]:
+def _iterate_tokens(text: str, start: int = 0) -> Iterator[Token]:
     line = 1
     for match in _PATTERN.finditer(text, start):
         kind = match.lastgroup if match.lastgroup != "mark" else "string"
@@ -68,12 +68,12 @@ def _tokens(text: str, start: int = 0) -> Iterator[Token]:
 
 
 def is_blank(token: Token) -> bool:
-    """Space or a comment: nothing the compiler sees."""
+    """Tell whether a token is space or a comment, which the compiler ignores."""
     return token.kind in (TokenKind.SPACE, TokenKind.COMMENT)
 
 
-def next_solid(source: Sequence[Token], index: int) -> int:
-    """Index of the first token at or after `index` that is not blank; len(source) when there is none."""
+def skip_blanks(source: Sequence[Token], index: int) -> int:
+    """Return the index of the first token at or after `index` that is not blank; len(source) if there is none."""
     while index < len(source) and is_blank(source[index]):
         index += 1
     return index
@@ -82,8 +82,8 @@ def next_solid(source: Sequence[Token], index: int) -> int:
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
-def matching(source: Sequence[Token], index: int) -> int:
-    """Index of the bracket that closes the one at `index`; len(source) when it stays open."""
+def find_closing(source: Sequence[Token], index: int) -> int:
+    """Return the index of the bracket that closes the one at `index`; len(source) if it stays open."""
     depth = 0
     for position in range(index, len(source)):
         text = source[position].text if source[position].kind is TokenKind.SYMBOL else ""
@@ -96,5 +96,5 @@ def matching(source: Sequence[Token], index: int) -> int:
     return len(source)
 
 
-def text_of(source: Sequence[Token]) -> str:
+def join_text(source: Sequence[Token]) -> str:
     return "".join(token.text for token in source)

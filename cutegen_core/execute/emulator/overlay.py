@@ -1,7 +1,7 @@
-"""The overlay: CUTLASS headers with inline PTX turned into interpreter calls, laid before the installed ones.
+"""Write the overlay: copies of CUTLASS headers with interpreter calls for inline PTX, included before the originals.
 
-Made from the installed nvidia-cutlass wheel at first use. The rewriter was tested on one version: the number of
-statements in every header is written down in `asm_counts.json`, and a difference stops the build.
+The source is the installed nvidia-cutlass wheel. The rewriter was tested on one version: `asm_counts.json` holds the
+number of statements in every header, and a difference stops the build.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from cutegen_core.execute.emulator.asm_statements import AsmError, Rewritten, re
 from cutegen_core.records.errors import MachineError
 
 _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
-    # `thread0()` and its kin ask `__CUDA_ARCH__` at a time when it must not be defined, and would be true everywhere.
+    # `thread0()` and similar functions test `__CUDA_ARCH__`, undefined at that point; they would always be true.
     "cute/util/debug.hpp": (("\n{\n#if defined(__CUDA_ARCH__)\n", "\n{\n#if 1\n", 2),),
-    # What asks for nvcc's version: the emulator has what these switch on.
+    # These test nvcc's version; the emulator supports what they switch on.
     "cutlass/arch/barrier.h": (
         ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ >= 12)\n", "#if 1\n", 1),
     ),
@@ -29,15 +29,16 @@ _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
 }
 
 
-def asm_counts() -> Mapping[str, int]:
-    """Tested number of inline assembly statements per header, by path below the include folder."""
+def load_asm_counts() -> Mapping[str, int]:
+    """Return the tested number of inline assembly statements by header, a path below the include folder."""
     text = resources.files("cutegen_core.execute.emulator").joinpath("asm_counts.json").read_text()
     counts: dict[str, int] = json.loads(text)
     return counts
 
 
-# In a checked build the short vectors copy themselves through members, since the compiler checks no alignment where it
-# copies them as plain memory. Members by type: how many, and of what.
+# In a checked build short vectors are copied member by member: the compiler does not check the alignment of a copy of
+# plain memory. Type -> number and type of its members.
+
 _VECTORS: Mapping[str, tuple[int, str]] = {
     "short4": (4, "short"), "ushort4": (4, "unsigned short"), "int2": (2, "int"), "uint2": (2, "unsigned int"),
     "int4": (4, "int"), "uint4": (4, "unsigned int"), "float2": (2, "float"), "float4": (4, "float"),
@@ -46,7 +47,7 @@ _VECTORS: Mapping[str, tuple[int, str]] = {
     "short2": (2, "short"), "ushort2": (2, "unsigned short"),
 }  # fmt: skip
 VECTOR_HEADER = "vector_types.h"
-# Headers of CUDA that the prelude's own take the place of.
+# CUDA headers that are replaced by the prelude's own.
 _STAND_INS: Mapping[str, str] = {
     "cooperative_groups.h": "cooperative_groups.hpp", "cooperative_groups/reduce.h": "cooperative_groups.hpp",
     "cooperative_groups/scan.h": "cooperative_groups.hpp", "cuda_pipeline.h": "pipeline.hpp",
@@ -54,20 +55,20 @@ _STAND_INS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def headers() -> tuple[str, ...]:
-    """Every header the overlay holds, by path below the include folder."""
-    return tuple(sorted({*asm_counts(), *_REPLACEMENTS}))
+def list_headers() -> tuple[str, ...]:
+    """Return every header of the overlay, as paths below the include folder."""
+    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS}))
 
 
 def generate(include: Path, target: Path) -> None:
-    """Writes the overlay of the CUTLASS headers below `include` into `target`.
+    """Write the overlay of the CUTLASS headers below `include` into `target`.
 
     Raises:
-        MachineError: a header is missing, or its statements are not the ones this version was tested with.
+        MachineError: a header is missing, or its number of statements differs from the tested number.
     """
-    wanted = asm_counts()
+    wanted = load_asm_counts()
     _check_no_others(include, wanted)
-    for name in headers():
+    for name in list_headers():
         source = include / name
         if not source.is_file():
             raise MachineError(f"{source} is missing. {_ADVICE}")
@@ -84,10 +85,10 @@ def generate(include: Path, target: Path) -> None:
 
 
 def generate_vectors(cuda_include: Path, target: Path) -> None:
-    """Writes CUDA's `vector_types.h` with members that check alignment (`EMU_COPY2`, `EMU_COPY4` of the prelude).
+    """Write CUDA's `vector_types.h` with members that check alignment (`EMU_COPY2`, `EMU_COPY4` of the prelude).
 
     Raises:
-        MachineError: a vector type is not declared as in the tested version.
+        MachineError: a vector type's declaration differs from the tested version.
     """
     text = (cuda_include / VECTOR_HEADER).read_text()
     for name, (extent, element) in _VECTORS.items():
@@ -100,19 +101,11 @@ def generate_vectors(cuda_include: Path, target: Path) -> None:
 
 
 def generate_stand_ins(target: Path) -> None:
-    """Writes headers that only lead to one of the prelude's."""
+    """Write headers that only include one of the prelude's headers."""
     runtime = resources.files("cutegen_core.execute.emulator").joinpath("runtime")
     for name, own in _STAND_INS.items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(f'#include "{runtime.joinpath(own)}"\n')
-
-
-def count_statements(include: Path) -> dict[str, int]:
-    """Counts as `asm_counts.json` holds them, for moving to another CUTLASS version on purpose."""
-    counts = {}
-    for name in _with_assembly(include):
-        counts[name] = _rewrite(name, (include / name).read_text()).statements
-    return counts
 
 
 _ASM = re.compile(r"^[^/\n]*\b(?:asm|__asm__|__asm)\b[\s\w]*\(", re.MULTILINE)
@@ -136,12 +129,12 @@ def _replace(name: str, text: str) -> str:
 
 
 def _check_no_others(include: Path, wanted: Mapping[str, int]) -> None:
-    others = sorted(set(_with_assembly(include)) - set(wanted))
+    others = sorted(set(_find_assembly(include)) - set(wanted))
     if others:
         raise MachineError(f"{', '.join(others)}: inline PTX that was not there in the tested version. {_ADVICE}")
 
 
-def _with_assembly(include: Path) -> list[str]:
+def _find_assembly(include: Path) -> list[str]:
     found = []
     for path in sorted([*include.glob("cute/**/*.h*"), *include.glob("cutlass/**/*.h*")]):
         if _ASM.search(path.read_text()):

@@ -1,8 +1,12 @@
-"""One execution: a spec for the runner, the runner in its own process group, its answer as a verdict.
+"""Execute a built candidate on one workload.
 
-Threads of a GPU run in no order, and asynchronous copies arrive at any time. A plain execution picks one thread order;
-copies arrive as late as possible, in reverse order at once. An instrumented one whose threads did anything together is
-repeated in reverse order with copies that arrive at once, and the first defect of both is reported.
+1. Write a spec for the runner.
+2. Run the runner in its own process group.
+3. Turn its answer into a verdict.
+
+On a GPU, threads run in no fixed order and asynchronous copies complete at any time. A plain execution uses one thread
+order; asynchronous copies complete as late as possible, or at once if the order is "reverse". An instrumented execution
+in which threads cooperated is repeated with the opposite setting, and the first defect found is reported.
 """
 
 from __future__ import annotations
@@ -33,13 +37,13 @@ _MOST_BYTES = 4 << 30
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
-# The rewriter's typedef of a shared array, in the words of the bounds checker.
+# The rewriter's typedef of a shared array, as the bounds checker prints it.
 _SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
-Answer = dict[str, list[str]]
+AnswerFields = dict[str, list[str]]
 
 
 class _Setting(NamedTuple):
-    """In which order threads are picked, and whether asynchronous copies arrive at once."""
+    """The order in which threads are scheduled, and whether asynchronous copies complete at once."""
 
     order: str
     eager: bool
@@ -49,43 +53,43 @@ class _Setting(NamedTuple):
 
 
 def execute(installed: Installation, execution: Execution) -> Executed:
-    """Runs a built candidate on one workload.
+    """Run a built candidate on one workload.
 
     Raises:
         MachineError: the runner itself failed.
     """
     started = time.monotonic()
-    unsupported = _unsupported(execution)
+    unsupported = _find_unsupported(execution)
     if unsupported:
         return Executed(Status.UNSUPPORTED, 0.0, unsupported)
     first = _Setting(execution.order, eager=execution.order == "reverse")
     answer = _run_once(installed, execution, first)
-    ran = _executed(answer, execution)
+    ran = _judge(answer, execution)
     if execution.built.checked and ran.status is Status.PASSED and answer["met"] == ["1"]:
         second = _Setting("forward" if first.order == "reverse" else "reverse", eager=not first.eager)
-        ran = _with_second(ran, _executed(_run_once(installed, execution, second), execution), second)
+        ran = _merge(ran, _judge(_run_once(installed, execution, second), execution), second)
     return replace(ran, seconds=time.monotonic() - started)
 
 
-def _run_once(installed: Installation, execution: Execution, setting: _Setting) -> Answer:
+def _run_once(installed: Installation, execution: Execution, setting: _Setting) -> AnswerFields:
     with tempfile.TemporaryDirectory(prefix="cutegen-run-") as folder:
         spec, result = Path(folder) / "spec", Path(folder) / "result"
-        spec.write_text("\n".join(_spec(execution, setting)) + "\n")
-        printed = _run([str(installed.runner), str(spec), str(result)], execution.timeout_s + _GRACE_S)
+        spec.write_text("\n".join(_spec_lines(execution, setting)) + "\n")
+        printed = _run_process([str(installed.runner), str(spec), str(result)], execution.timeout_s + _GRACE_S)
         answer = _read_answer(result)
     if not answer:
         raise MachineError(f"the emulator's runner died without an answer. Its output: {printed[-500:] or '(none)'}")
     return answer
 
 
-def _with_second(first: Executed, second: Executed, setting: _Setting) -> Executed:
-    """A defect that only the second setting shows says so; warnings of either stay."""
+def _merge(first: Executed, second: Executed, setting: _Setting) -> Executed:
+    """Merge two executions: a defect seen only with the second setting names it; warnings of either stay."""
     if second.status is Status.PASSED:
         return first if first.findings else second
     return replace(second, message=f"{second.message} (seen with {setting})")
 
 
-def _unsupported(execution: Execution) -> str:
+def _find_unsupported(execution: Execution) -> str:
     for tensor_map in execution.plan.tensor_maps:
         if tensor_map.interleave != "none":
             return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
@@ -99,12 +103,12 @@ def _unsupported(execution: Execution) -> str:
     return ""
 
 
-# -- what the runner reads --------------------------------------------------------------------------------------------
+# -- the runner's input -----------------------------------------------------------------------------------------------
 
 
-def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
+def _spec_lines(execution: Execution, setting: _Setting) -> Iterator[str]:
     assert execution.built.path is not None
-    yield f"image {_word(execution.built.path)}"
+    yield f"image {_escape_path(execution.built.path)}"
     yield f"checked {int(execution.built.checked)}"
     yield f"order {_ORDERS[setting.order]}"
     yield f"eager {int(setting.eager)}"
@@ -119,16 +123,16 @@ def _spec(execution: Execution, setting: _Setting) -> Iterator[str]:
         yield f"buffer {_ROLES[role]} {name} {size} {item} {int(zero)} {path}"
     maps = {tensor_map.name: number for number, tensor_map in enumerate(execution.plan.tensor_maps)}
     for tensor_map in execution.plan.tensor_maps:
-        yield _tensor_map(tensor_map, numbers)
+        yield _format_tensor_map(tensor_map, numbers)
     kernels = {name: number for number, name in enumerate(_kernel_order(execution))}
     for launch in execution.plan.launches:
-        yield _launch(launch, kernels, numbers, maps)
+        yield _format_launch(launch, kernels, numbers, maps)
 
 
 def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, str]]:
     for role, tensors in (("input", execution.inputs), ("output", execution.outputs)):
         for tensor, path in tensors.items():
-            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, _word(path)
+            yield role, tensor.name, tensor.nbytes, tensor.itemsize, False, _escape_path(path)
     for scratch in execution.plan.scratch:
         size = ITEMSIZE[scratch.dtype]
         for extent in scratch.shape:
@@ -136,8 +140,8 @@ def _buffers(execution: Execution) -> Iterator[tuple[str, str, int, int, bool, s
         yield "scratch", scratch.name, size, ITEMSIZE[scratch.dtype], scratch.zero, "-"
 
 
-def _word(path: Path) -> str:
-    """A path without spaces and line breaks."""
+def _escape_path(path: Path) -> str:
+    """Escape spaces, line breaks and percent signs of a path."""
     return re.sub(r"[%\s]", lambda match: f"%{ord(match[0]):02x}", str(path), flags=re.ASCII)
 
 
@@ -146,7 +150,7 @@ def _kernel_order(execution: Execution) -> list[str]:
     return (execution.built.path.parent / "kernels").read_text().splitlines()
 
 
-def _tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
+def _format_tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
     codes = tensor_map.codes
     head = (tensor_map.name, buffers[tensor_map.tensor], tensor_map.offset_bytes, ITEMSIZE[tensor_map.dtype])
     lists = (*tensor_map.dims, *tensor_map.strides_bytes, *tensor_map.box)
@@ -154,7 +158,7 @@ def _tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
     return " ".join(map(str, words))
 
 
-def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], maps: dict[str, int]) -> str:
+def _format_launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], maps: dict[str, int]) -> str:
     words = [
         kernels[launch.kernel],
         int(launch.cooperative),
@@ -163,10 +167,10 @@ def _launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, int], ma
         launch.smem_bytes,
         len(launch.args),
     ]
-    return " ".join(["launch", *map(str, words), *(_argument(a, buffers, maps) for a in launch.args)])
+    return " ".join(["launch", *map(str, words), *(_format_argument(a, buffers, maps) for a in launch.args)])
 
 
-def _argument(argument: Argument, buffers: dict[str, int], maps: dict[str, int]) -> str:
+def _format_argument(argument: Argument, buffers: dict[str, int], maps: dict[str, int]) -> str:
     if isinstance(argument, TensorArgument):
         return f"p {buffers[argument.name]} {argument.dtype}"
     if isinstance(argument, TensorMapArgument):
@@ -177,8 +181,8 @@ def _argument(argument: Argument, buffers: dict[str, int], maps: dict[str, int])
 # -- the process ------------------------------------------------------------------------------------------------------
 
 
-def _run(command: list[str], timeout_s: float) -> str:
-    """Runs the runner with nothing of the user's environment; its whole group is killed afterwards, come what may."""
+def _run_process(command: list[str], timeout_s: float) -> str:
+    """Run the runner with an empty environment and return its output; always kills its whole group at the end."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
@@ -192,18 +196,18 @@ def _run(command: list[str], timeout_s: float) -> str:
             process.wait()
         log.seek(0)
         text = log.read(1 << 16).decode(errors="replace")
-    return text if process.returncode == 0 else f"{text}\n(ended with {_ending(process.returncode)})"
+    return text if process.returncode == 0 else f"{text}\n(ended with {_describe_exit(process.returncode)})"
 
 
-def _ending(returncode: int) -> str:
+def _describe_exit(returncode: int) -> str:
     return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"code {returncode}"
 
 
-# -- what the runner answers ------------------------------------------------------------------------------------------
+# -- the runner's answer ----------------------------------------------------------------------------------------------
 
 
-def _read_answer(path: Path) -> Answer:
-    answer: Answer = {}
+def _read_answer(path: Path) -> AnswerFields:
+    answer: AnswerFields = {}
     if path.exists():
         for line in path.read_text(errors="replace").splitlines():
             key, _, value = line.partition(" ")
@@ -211,12 +215,12 @@ def _read_answer(path: Path) -> Answer:
     return answer
 
 
-def _executed(answer: Answer, execution: Execution) -> Executed:
+def _judge(answer: AnswerFields, execution: Execution) -> Executed:
     status = answer["status"][0]
     message = answer.get("message", [""])[0]
     if status == "MACHINE_ERROR":
         raise MachineError(f"the emulator's runner: {message}")
-    warnings = (_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
+    warnings = (_read_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
     if status == "PASSED":
         return Executed(Status.PASSED, 0.0, findings=warnings)
     if status in ("UNRESOLVED", "REFUSED"):
@@ -224,17 +228,17 @@ def _executed(answer: Answer, execution: Execution) -> Executed:
         return Executed(Status.LAUNCH_ERROR, 0.0, text)
     if not answer.get("kind", [""])[0]:
         return Executed(Status(status), 0.0, message)
-    finding = _finding(answer, execution, "")
-    return Executed(Status(status), 0.0, _sentence(finding), (finding,))
+    finding = _read_finding(answer, execution, "")
+    return Executed(Status(status), 0.0, _describe_finding(finding), (finding,))
 
 
-def _sentence(finding: Finding) -> str:
+def _describe_finding(finding: Finding) -> str:
     where = f"line {finding.line}: " if finding.line else ""
     who = f" [block {finding.block}, thread {finding.thread}]" if finding.thread else ""
     return f"{where}{finding.message}{who}"
 
 
-def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
+def _read_finding(answer: AnswerFields, execution: Execution, prefix: str) -> Finding:
     def first(key: str) -> str:
         return answer.get(prefix + key, [""])[0]
 
@@ -242,7 +246,7 @@ def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
     line = int(first("line") or 0) if first("file") == PROGRAM_NAME else 0
     if not line:
         assert execution.built.path is not None
-        line = Symboliser(execution.built.path).line(int(frame) for frame in answer.get(prefix + "frame", []))
+        line = Symboliser(execution.built.path).find_line(int(frame) for frame in answer.get(prefix + "frame", []))
     shared = _SHARED_TYPE.search(first("message"))
     return Finding(
         kind=first("kind"),
@@ -250,12 +254,12 @@ def _finding(answer: Answer, execution: Execution, prefix: str) -> Finding:
         variable=shared[1] if shared else first("variable"),
         line=line,
         kernel=execution.plan.launches[launch].kernel if launch >= 0 and execution.plan.launches else "",
-        block=_index(first("block")),
-        thread=_index(first("thread")),
+        block=_read_index(first("block")),
+        thread=_read_index(first("thread")),
     )
 
 
-def _index(words: str) -> tuple[int, int, int] | None:
+def _read_index(words: str) -> tuple[int, int, int] | None:
     if not words:
         return None
     x, y, z = map(int, words.split())

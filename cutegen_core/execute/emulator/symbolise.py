@@ -1,7 +1,7 @@
-"""Addresses of a compiled candidate into lines of the kernel file, from its DWARF line tables.
+"""Map addresses of a compiled candidate to lines of the kernel file with its DWARF line tables.
 
-CuTe is templates all the way down, so an address mostly lies in a header's function inlined many times over: the line
-wanted is the innermost one of the kernel file on the chain of inlined calls, then of the callers.
+CuTe consists of templates, so an address usually lies in a header's function that was inlined several levels deep. The
+result is the kernel file's innermost line on the chain of inlined calls, then on those of the callers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from cutegen_core.kernel.kernel_file import PROGRAM_NAME
 
 
 class Symboliser:
-    """Reads one shared object; every query opens it anew, since a failing run asks once."""
+    """Line tables of one shared object; each query opens the file again, since a failing run makes only one."""
 
     def __init__(self, image: Path) -> None:
         self._image = image
 
-    def line(self, frames: Iterable[int]) -> int:
-        """Line of the kernel file for a chain of addresses, innermost first and the others return addresses; 0 when
-        none of them is in it."""
+    def find_line(self, frames: Iterable[int]) -> int:
+        """Find the line of the kernel file for a chain of addresses; 0 if none of them lies in it.
+
+        Args:
+            frames: the innermost address, then return addresses.
+        """
         addresses = [a for a in frames if a >= 0]
         with open(self._image, "rb") as file:
             elf = ELFFile(file)
@@ -37,15 +40,16 @@ class Symboliser:
             for unit in dwarf.iter_CUs():
                 tables = _Unit(dwarf, unit)
                 for address in addresses:
-                    # Every address is that of a call's return or of the instruction itself; one back is inside both.
-                    line = tables.line(address - 1) or tables.line(address)
+                    # An address is a return address or the instruction's own; address - 1 lies in the right instruction
+                    # or in the same line for both.
+                    line = tables.find_line(address - 1) or tables.find_line(address)
                     if line:
                         return line
         return 0
 
 
 class _Unit:
-    """Line table and inlined calls of one compile unit."""
+    """The line table and inlined calls of one compile unit."""
 
     def __init__(self, dwarf: DWARFInfo, unit: CompileUnit) -> None:
         self._unit = unit
@@ -58,31 +62,31 @@ class _Unit:
             if entry.name.decode(errors="replace").endswith(PROGRAM_NAME)
         }
 
-    def line(self, address: int) -> int:
-        row = self._row(address)
+    def find_line(self, address: int) -> int:
+        row = self._find_row(address)
         if row is None:
             return 0
         if row.file in self._files:
             return int(row.line)
-        return next((line for file, line in self._calls(address) if file in self._files), 0)
+        return next((line for file, line in self._inlined_calls(address) if file in self._files), 0)
 
-    def _row(self, address: int) -> LineState | None:
+    def _find_row(self, address: int) -> LineState | None:
         for before, after in zip(self._rows, self._rows[1:], strict=False):
             if before.address <= address < after.address and not before.end_sequence:
                 return before
         return None
 
-    def _calls(self, address: int) -> Iterator[tuple[int, int]]:
-        """(file, line) of the inlined calls around `address`, innermost first."""
+    def _inlined_calls(self, address: int) -> Iterator[tuple[int, int]]:
+        """Return (file, line) of the inlined calls around `address`, innermost first."""
         chain: list[tuple[int, int]] = []
-        die = self._function(address)
+        die = self._find_function(address)
         while die is not None:
             die = next((d for d in die.iter_children() if self._contains(d, address)), None)
             if die is not None and die.tag == "DW_TAG_inlined_subroutine":
                 chain.append((die.attributes["DW_AT_call_file"].value, die.attributes["DW_AT_call_line"].value))
         return reversed(chain)
 
-    def _function(self, address: int) -> DIE | None:
+    def _find_function(self, address: int) -> DIE | None:
         for die in self._unit.get_top_DIE().iter_children():
             if die.tag == "DW_TAG_subprogram" and self._contains(die, address):
                 return die

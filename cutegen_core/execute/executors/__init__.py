@@ -1,1 +1,1 @@
-"""The adapters of `execute.port`: the emulator (`cpu`) and the driver (`gpu`)."""
+"""Implement `execute.port` on the emulator (`cpu`) and on the CUDA driver (`gpu`)."""

@@ -1,5 +1,7 @@
-"""The executor that needs no GPU: kernels run thread by thread in the emulator. Right or wrong is found out; speed is
-not measured, and no time it takes means anything for a GPU."""
+"""Run kernels without a GPU: the emulator executes them thread by thread.
+
+This finds wrong results, memory errors and races. It does not measure speed; emulator times say nothing about a GPU.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +12,34 @@ from pathlib import Path
 
 from cutegen_core.execute.emulator import build, run
 from cutegen_core.execute.emulator.installation import Installation, install
-from cutegen_core.execute.port import Built, Compiled, Execute, Progress
+from cutegen_core.execute.port import Built, Execute, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
 from cutegen_core.machine.sandbox import sandbox
 
 
-def _silent(_: str) -> None:
-    """Says nothing."""
+def _ignore_progress(_: str) -> None:
+    """Do nothing."""
 
 
 class CpuExecutor:
-    """Implements `executor.Executor` on the emulator. May be used from several threads.
+    """Implements `execute.port.Executor` on the emulator. Several threads may use it.
 
     Args:
-        cache: folder for builds; the workspace's when None.
-        progress: told when something takes long, such as the first build of the emulator itself.
+        cache: folder for builds; None means the workspace's.
+        progress: called when something takes long, such as the first build of the emulator itself.
         build_timeout_s: wall-clock limit of compiling a candidate.
     """
 
     name = "cpu"
     measures_speed = False
-    ordered = True
+    has_thread_orders = True
     checks_every_trial = True
     can_check = True
 
-    def __init__(self, cache: Path | None = None, progress: Progress = _silent, build_timeout_s: float = 120.0) -> None:
+    def __init__(
+        self, cache: Path | None = None, progress: Progress = _ignore_progress, build_timeout_s: float = 120.0
+    ) -> None:
         self._cache = cache or workspace.cache_dir("emulator")
         self._progress = progress
         self.build_timeout_s = build_timeout_s
@@ -43,10 +47,10 @@ class CpuExecutor:
         self._lock = threading.Lock()
 
     def prepare(self, progress: Progress | None = None) -> Installation:
-        """Builds the emulator unless it is there; about half a minute the first time on a machine.
+        """Build the emulator unless it exists; takes about half a minute the first time on a machine.
 
         Raises:
-            MachineError: a wheel is missing or another version, or the compiler fails.
+            MachineError: a wheel is missing or has the wrong version, or the compiler fails.
         """
         with self._lock:
             if self._installation is None:
@@ -54,21 +58,24 @@ class CpuExecutor:
             return self._installation
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
     ) -> Built:
-        """Compiles a candidate for the emulator, instrumented when `checked`; answers from the cache where it can."""
+        """Compile a candidate for the emulator, instrumented if `checked`, or return the cached build."""
         return build.build(self.prepare(), self._cache, kernel, params, checked=checked, timeout_s=self.build_timeout_s)
 
     @contextmanager
     def open(self, built: Built) -> Iterator[Execute]:
-        """Every execution is a fresh process that can open no file and reach no network; MachineError when the
-        runner, not the kernel, fails."""
+        """Open a trial. Each execution is a fresh process that can open no file and reach no network.
+
+        Raises:
+            MachineError: the runner, not the kernel, fails.
+        """
         installed = self.prepare()
         yield lambda execution: run.execute(installed, execution)
 
     def close(self) -> None:
-        """Nothing runs between trials."""
+        """Do nothing: no process runs between trials."""
 
     def describe(self) -> str:
-        """What runs the kernels and under which sandbox level."""
+        """Describe the emulator's compiler and the sandbox level."""
         return f"CPU emulator ({self.prepare().compiler.version}; sandbox: {sandbox.probe_level()})"

@@ -1,9 +1,9 @@
-"""The executor that runs kernels where they belong, and the only one whose times mean anything.
+"""Run kernels on a GPU; only this executor's times mean anything.
 
-1. `build` keeps what NVIDIA's compiler made, by content: the cubin and, beside it, its kernels' names and signatures.
-2. `open` takes a prewarmed runner from the host, a process that owns the tensors (`gpu.host`); each execution holds the
-   device's lock while it runs. After a fault the device is tried out before the verdict is believed.
-3. A *checked* build runs under compute-sanitizer instead, on exact allocations of a process of its own.
+1. `build` stores the compiler's result by content: the cubin, and next to it the names and signatures of its kernels.
+2. `open` takes a prewarmed runner from the host, a process that owns the tensors (`cuda.host`). Each execution holds
+   the device's lock. After a fault, a health check of the device comes before the verdict.
+3. A *checked* build runs under compute-sanitizer instead, in a process of its own with exact allocations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pathlib import Path
 
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda import health, lock
-from cutegen_core.execute.cuda.program import FUNCTIONS, Function, program_of
+from cutegen_core.execute.cuda.program import FUNCTIONS, Function, load_program
 from cutegen_core.execute.cuda.standalone import write_spec
 from cutegen_core.execute.nvidia import nvidia_tools, sanitizer
-from cutegen_core.execute.port import Built, Compiled, Execute, Executed, Execution, Progress
+from cutegen_core.execute.port import Built, Execute, Executed, Execution, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
 from cutegen_core.machine.device import Device, detect
@@ -36,17 +36,17 @@ from cutegen_core.records.trial import Finding, Status
 
 CUBIN = "candidate.cubin"
 _OPEN_S = 120.0
-_SLACK_S = 120.0  # beyond the kernel's own limit: copies, a second run to find out what was written
+_SLACK_S = 120.0  # beyond the kernel's own limit: copies, and a second run that finds a written input
 _CHECK_VERDICTS = {"timeout": Status.TIMEOUT, "launch": Status.LAUNCH_ERROR, "fault": Status.RUNTIME_ERROR}
 _FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.INPUT_MODIFIED, Status.TIMEOUT)
 
 
 class GpuExecutor:
-    """Implements `executor.Executor` on one GPU. May be used from several threads; `close` ends its processes.
+    """Implements `execute.port.Executor` on one GPU. Several threads may use it; `close` ends its processes.
 
     Args:
-        cache: folder for builds; the workspace's when None.
-        device: the GPU; the first one of the machine when None.
+        cache: folder for builds; None means the workspace's.
+        device: the GPU; None means the machine's first.
 
     Raises:
         MachineError: there is no GPU in this machine, or no driver for it.
@@ -54,7 +54,7 @@ class GpuExecutor:
 
     name = "gpu"
     measures_speed = True
-    ordered = False
+    has_thread_orders = False
     checks_every_trial = False
 
     def __init__(self, cache: Path | None = None, device: Device | None = None) -> None:
@@ -71,20 +71,20 @@ class GpuExecutor:
         self._serving = False
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], compiled: Compiled, *, checked: bool
+        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
     ) -> Built:
-        """Waits for the compiler and keeps its cubin; no kernel is loaded yet."""
+        """Wait for the compiler and store its cubin; no kernel is loaded yet."""
         started = time.monotonic()
-        machine = compiled()
-        if not machine.cubin or machine.lowered is None:
+        code = wait_for_code()
+        if not code.cubin or code.lowered is None:
             return Built(Status.COMPILE_ERROR, None, checked, time.monotonic() - started, message="it did not compile")
-        functions = {name: asdict(Function(mangled, demangle(mangled))) for name, mangled in machine.lowered.items()}
-        cubin, cached = self._keep(machine.cubin, json.dumps(functions))
+        functions = {name: asdict(Function(mangled, demangle(mangled))) for name, mangled in code.lowered.items()}
+        cubin, cached = self._keep(code.cubin, json.dumps(functions))
         return Built(Status.PASSED, cubin, checked, time.monotonic() - started, cached)
 
     @contextmanager
     def open(self, built: Built) -> Iterator[Execute]:
-        """Executions of one trial in one runner; checked builds get a process of the sanitizer for each."""
+        """Open a trial: one runner for all its executions, or for a checked build a sanitizer process for each."""
         if built.checked:
             yield self._check
             return
@@ -93,22 +93,22 @@ class GpuExecutor:
         try:
             yield lambda execution: self._execute(trial, execution)
         finally:
-            if self._serving:  # else its runners went with it
+            if self._serving:  # if not, the host has ended and its runners with it
                 self._ask({"op": "close", "trial": trial}, _OPEN_S)
 
     def prepare(self, progress: Progress | None = None) -> None:
-        """Starts the host with its first runner, so that the first trial need not wait for them."""
+        """Start the host and its first runner, so that the first trial need not wait for them."""
         if progress:
             progress(f"starting a runner on {self.device.name}")
         self._sandbox = str(self._ask({"op": "prepare"}, _OPEN_S)["sandbox"])
 
     def close(self) -> None:
-        """Ends the host and its runners; a later trial starts them again."""
+        """End the host and its runners; a later trial starts them again."""
         with self._turn:
             self._end_host()
 
     def describe(self) -> str:
-        """What runs the kernels and, once a runner has said so, under which sandbox level."""
+        """Describe the GPU and, once a runner has reported it, the sandbox level."""
         walls = f"; sandbox: {self._sandbox}" if self._sandbox else ""
         return f"{self.device.name} (CUDA {self.device.driver}{walls})"
 
@@ -116,12 +116,12 @@ class GpuExecutor:
         assert execution.built.path is not None
         request = {
             "op": "execute", "trial": trial, "cubin": str(execution.built.path),
-            "program": program_of(execution.built, execution.plan).plain(),
+            "program": load_program(execution.built, execution.plan).to_json(),
             "inputs": {spec.name: str(path) for spec, path in execution.inputs.items()},
             "outputs": {spec.name: str(path) for spec, path in execution.outputs.items()},
             "poison": execution.poison, "timeout_s": execution.timeout_s,
         }  # fmt: skip
-        with lock.held(self.device.uuid, "testing a kernel"):
+        with lock.hold(self.device.uuid, "testing a kernel"):
             started = time.monotonic()
             answer = self._ask(request, 2 * execution.timeout_s + _SLACK_S)
             if answer["status"] in _FAULTS:
@@ -130,17 +130,17 @@ class GpuExecutor:
         return Executed(Status(answer["status"]), time.monotonic() - started, answer["message"], findings)
 
     def _check(self, execution: Execution) -> Executed:
-        """The sanitizer's four tools on one run."""
+        """Execute under the four tools of compute-sanitizer."""
         assert execution.built.path is not None
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="cutegen-checked-") as folder:
             spec = Path(folder) / "spec.json"
             write_spec(
-                spec, execution.built.path, program_of(execution.built, execution.plan),
+                spec, execution.built.path, load_program(execution.built, execution.plan),
                 {tensor.name: path for tensor, path in execution.inputs.items()},
                 {tensor.name: tensor.nbytes for tensor in execution.outputs}, uuid=self.device.uuid,
             )  # fmt: skip
-            with lock.held(self.device.uuid, "checking a kernel with compute-sanitizer"):
+            with lock.hold(self.device.uuid, "checking a kernel with compute-sanitizer"):
                 findings = sanitizer.check(spec)
         seconds = time.monotonic() - started
         if not findings:
@@ -168,7 +168,7 @@ class GpuExecutor:
         self._host.close()
 
     def _keep(self, cubin: bytes, functions: str) -> tuple[Path, bool]:
-        """Where the build lies, and whether it was there already; another process may be keeping the same."""
+        """Store the build; return its path and whether it existed. Another process may store the same build."""
         folder = self._cache / "builds" / hashlib.sha256(functions.encode() + b"\0" + cubin).hexdigest()
         if (folder / CUBIN).exists():
             return folder / CUBIN, True

@@ -1,1 +1,1 @@
-"""NVIDIA's command-line tools: Nsight Compute and compute-sanitizer."""
+"""Run NVIDIA's command-line tools: Nsight Compute and compute-sanitizer."""

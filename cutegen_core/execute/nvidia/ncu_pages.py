@@ -1,7 +1,7 @@
-"""Nsight Compute's CSV pages as records: the chosen metrics, the advice of its rules, samples by instruction.
+"""Read Nsight Compute's CSV pages: the chosen metrics, the advice of its rules, samples by instruction.
 
-Written against 2025.3; metrics and sections are found by name, so a column more or less does no harm, and a metric that
-a version or a chip does not have is left out. Reference: https://docs.nvidia.com/nsight-compute/ProfilingGuide/.
+Written for version 2025.3. Metrics and sections are found by name, so an added or missing column does no harm; a
+metric that a version or a chip does not have is left out. https://docs.nvidia.com/nsight-compute/ProfilingGuide/
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_ADVICE, MAX_STALLS, MAX_SENTENCES = 5, 3, 2
 
 
 class Chosen(NamedTuple):
-    """One metric of ours: its name and unit here, ncu's name, and what a base unit of ncu's is multiplied by."""
+    """One metric we show: its name and unit here, ncu's name, and the factor from ncu's base unit to ours."""
 
     name: str
     unit: str
@@ -48,7 +48,7 @@ SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "Occupancy", "LaunchStats",
     "SchedulerStats", "WarpStateStats", "ComputeWorkloadAnalysis", "SourceCounters",
 )  # fmt: skip
-"""What is collected: every metric of CHOSEN and every rule whose advice is worth reading comes out of these."""
+"""Sections to collect; they contain every metric of CHOSEN and every rule whose advice is worth reading."""
 
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -71,88 +71,88 @@ _PER = {"": 1.0, "s": 1.0, "second": 1.0, "us": 1e-6, "ns": 1e-9}
 _DULL_RULES = ("HighPipeUtilization",)
 
 
-class Row(NamedTuple):
-    """One profiled launch: its mangled kernel name, and the values of all metrics in base units."""
+class ProfiledLaunch(NamedTuple):
+    """One profiled launch: its mangled kernel name and the values of all metrics in base units."""
 
     id: str
     kernel: str
     values: Mapping[str, float]
 
 
-def raw_page(text: str) -> tuple[Row, ...]:
-    """The launches of `--page raw --csv`; lines before the header (ncu's own messages) are skipped."""
-    rows = _table(text, '"ID"')
+def read_raw_page(text: str) -> tuple[ProfiledLaunch, ...]:
+    """Read the launches of `--page raw --csv`; skips lines before the header (ncu's own messages)."""
+    rows = _read_table(text, '"ID"')
     if len(rows) < 2:
         return ()
     names, units = rows[0], rows[1]
     return tuple(
-        Row(row[names.index("ID")], row[names.index("Kernel Name")], dict(_values(names, units, row)))
+        ProfiledLaunch(row[names.index("ID")], row[names.index("Kernel Name")], dict(_read_values(names, units, row)))
         for row in rows[2:]
     )
 
 
-def metrics(row: Row) -> tuple[Metric, ...]:
-    """The chosen ones that this launch has, then what its warps waited for."""
+def choose_metrics(row: ProfiledLaunch) -> tuple[Metric, ...]:
+    """Return the chosen metrics that this launch has, then the main reasons why its warps waited."""
     found = [Metric(c.name, row.values[c.source] * c.factor, c.unit) for c in CHOSEN if c.source in row.values]
     wavefronts = row.values.get(_WAVEFRONTS, 0.0)
     if wavefronts:
         share = 100.0 * row.values.get(_CONFLICTS, 0.0) / wavefronts
         found.append(Metric("shared memory cycles lost to bank conflicts", share, "%"))
-    return (*found, *_stalls(row.values))
+    return (*found, *_find_stalls(row.values))
 
 
-def advice(text: str) -> Mapping[str, tuple[str, ...]]:
-    """Launch id -> what the rules of `--page details --csv` suggest: those that promise most first."""
-    rows = _table(text, '"ID"')
+def read_advice(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Read the advice of `--page details --csv`: launch id -> suggestions, those with the largest gain first."""
+    rows = _read_table(text, '"ID"')
     if not rows:
         return {}
     found: dict[str, list[tuple[float, str]]] = {}
     for cells in rows[1:]:
         row = dict(zip(rows[0], cells, strict=False))
         if row.get("Rule Type") == "OPT" and row["Rule Name"] not in _DULL_RULES:
-            found.setdefault(row["ID"], []).append((_promise(row), _sentences(row)))
+            found.setdefault(row["ID"], []).append((_rank_advice(row), _shorten_advice(row)))
     return {
         launch: tuple(dict.fromkeys(sentence for _, sentence in sorted(entries, key=lambda e: -e[0])))[:MAX_ADVICE]
         for launch, entries in found.items()
     }
 
 
-def line_costs(text: str, line_of: Callable[[str, int], int]) -> tuple[tuple[LineCost, ...], ...]:
-    """Per launch, in their order: samples by line of the kernel file, the most expensive first.
+def read_line_costs(text: str, line_of: Callable[[str, int], int]) -> tuple[tuple[LineCost, ...], ...]:
+    """Read the samples of each launch by line of the kernel file, the most expensive line first.
 
     Args:
-        text: of `--page source --csv --print-source sass`, with mangled kernel names.
-        line_of: mangled kernel name and byte offset of an instruction -> line, 0 when unknown.
+        text: output of `--page source --csv --print-source sass`, with mangled kernel names.
+        line_of: mangled kernel name and byte offset of an instruction -> line, 0 if unknown.
     """
-    listings = list(_listings(text))
-    # 2025.3 prints every listing twice; two launches never collect the very same samples
+    listings = list(_split_listings(text))
+    # Version 2025.3 prints every listing twice; two launches never collect exactly the same samples.
     kept = [each for k, each in enumerate(listings) if k % 2 == 0 or each != listings[k - 1]]
-    return tuple(_lines_of(kernel, rows, line_of) for kernel, rows in kept)
+    return tuple(_sum_by_line(kernel, rows, line_of) for kernel, rows in kept)
 
 
-def _table(text: str, first: str) -> list[list[str]]:
+def _read_table(text: str, first: str) -> list[list[str]]:
     lines = text.splitlines(keepends=True)
     start = next((k for k, line in enumerate(lines) if line.startswith(first)), len(lines))
     return [row for row in csv.reader(lines[start:]) if row]
 
 
-def _values(names: Sequence[str], units: Sequence[str], row: Sequence[str]) -> Iterator[tuple[str, float]]:
+def _read_values(names: Sequence[str], units: Sequence[str], row: Sequence[str]) -> Iterator[tuple[str, float]]:
     for name, unit, cell in zip(names, units, row, strict=False):
         try:
             yield name, float(cell.replace(",", "")) * _scale(unit)
         except ValueError:
-            continue  # a text, or "no data"
+            continue  # text, or "no data"
 
 
 def _scale(unit: str) -> float:
-    """Of "Gbyte/s", "ms", "byte/ns", ...: to bytes, seconds and their quotient; 1 for everything else."""
+    """Return the factor from a unit ("Gbyte/s", "ms", "byte/ns") to bytes and seconds; 1 for other units."""
     found = _SCALED.match(unit)
     if not found:
         return 1.0
     return _SCALES.get(found[1] or "", 1.0) / _PER[(found[3] or "").lower()]
 
 
-def _stalls(values: Mapping[str, float]) -> Iterator[Metric]:
+def _find_stalls(values: Mapping[str, float]) -> Iterator[Metric]:
     cycles = {m[1]: value for name, value in values.items() if (m := _STALL.match(name))}
     total = sum(cycles.values())
     waiting = sorted(((v, k) for k, v in cycles.items() if k not in _NO_STALL and v > 0.0), reverse=True)
@@ -160,8 +160,8 @@ def _stalls(values: Mapping[str, float]) -> Iterator[Metric]:
         yield Metric(f"warps wait for {_WORDS.get(key, key.replace('_', ' '))}", 100.0 * value / total, "%")
 
 
-def _promise(row: Mapping[str, str]) -> float:
-    """Sorts advice: estimated speedup of the whole kernel, then advice without a number, then of a part of it."""
+def _rank_advice(row: Mapping[str, str]) -> float:
+    """Return a sort key: speedups of the whole kernel, then advice without a number, then speedups of a part."""
     try:
         speedup = float(row["Estimated Speedup"])
     except ValueError:
@@ -169,7 +169,7 @@ def _promise(row: Mapping[str, str]) -> float:
     return speedup if row["Estimated Speedup Type"] == "global" else speedup - 1000.0
 
 
-def _sentences(row: Mapping[str, str]) -> str:
+def _shorten_advice(row: Mapping[str, str]) -> str:
     text = re.sub(r"\s*\(https?://[^)]*\)|@url:[^@]*@", "", row["Rule Description"])
     text = re.sub(r"(?<=[a-z])\.(?=[A-Z])", ". ", text)
     kept = [
@@ -182,8 +182,8 @@ def _sentences(row: Mapping[str, str]) -> str:
     return " ".join(kept[:MAX_SENTENCES]).strip() + ending
 
 
-def _listings(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Kernel name and instruction rows of each launch."""
+def _split_listings(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield kernel name and instruction rows of each launch."""
     kernel, names, rows = "", [""], list[dict[str, str]]()
     for cells in csv.reader(text.splitlines()):
         if cells[:1] == ["Kernel Name"]:
@@ -198,7 +198,7 @@ def _listings(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
         yield kernel, rows
 
 
-def _lines_of(
+def _sum_by_line(
     kernel: str, rows: Sequence[Mapping[str, str]], line_of: Callable[[str, int], int]
 ) -> tuple[LineCost, ...]:
     samples: Counter[int] = Counter()
@@ -207,17 +207,19 @@ def _lines_of(
     for row in rows:
         line = line_of(kernel, int(row["Address"], 0) - base)
         if line:
-            samples[line] += _count(row.get("# Samples", "0"))
+            samples[line] += _read_count(row.get("# Samples", "0"))
             for name, cell in row.items():
                 if name.startswith("stall_") and "(" not in name and name[6:] not in _NO_STALL:
-                    stalls.setdefault(line, Counter())[name[6:]] += _count(cell)
-    return tuple(LineCost(line, n, _most(stalls.get(line, Counter()))) for line, n in samples.most_common() if n)
+                    stalls.setdefault(line, Counter())[name[6:]] += _read_count(cell)
+    return tuple(
+        LineCost(line, n, _name_main_stall(stalls.get(line, Counter()))) for line, n in samples.most_common() if n
+    )
 
 
-def _most(stalls: Counter[str]) -> str:
+def _name_main_stall(stalls: Counter[str]) -> str:
     name, count = stalls.most_common(1)[0] if stalls else ("", 0)
     return _WORDS.get(name, name) if count else ""
 
 
-def _count(cell: str) -> int:
+def _read_count(cell: str) -> int:
     return int(cell.replace(",", "")) if cell.replace(",", "").isdigit() else 0

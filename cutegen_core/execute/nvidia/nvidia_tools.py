@@ -1,7 +1,8 @@
-"""NVIDIA's command-line tools: where they are, how to get them, and running them on the standalone runner.
+"""Find NVIDIA's command-line tools and run them on the standalone runner.
 
-ncu and compute-sanitizer inject code into the process they watch, so they get a plain process of its own group, an
-allow-listed environment with a private home (ncu keeps files there), and a time limit after which the group is killed.
+ncu and compute-sanitizer inject code into the process they watch. They therefore get an unsandboxed process in its own
+group, an allow-listed environment with a private home (ncu writes files there), and a time limit after which the group
+is killed.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A finished tool; `limit` when it was stopped at its time limit."""
+class FinishedTool:
+    """A finished tool; `limit` tells whether it was stopped at its time limit."""
 
     returncode: int
     output: str
@@ -44,7 +45,7 @@ class Ran:
 
 
 def find(tool: str) -> Path | None:
-    """From PATH, or from where its installer usually puts it; the newest of several."""
+    """Find a tool in PATH or in its usual folders; the newest of several versions."""
     found = shutil.which(tool)
     if found:
         return Path(found)
@@ -54,8 +55,8 @@ def find(tool: str) -> Path | None:
     return next((p for p in places if os.access(p, os.X_OK) and p.is_file()), None)
 
 
-def need(tool: str) -> Path:
-    """Like `find`; MachineError with the fix when it is nowhere."""
+def require(tool: str) -> Path:
+    """Find a tool like `find`; MachineError with the fix if it is not installed."""
     found = find(tool)
     if found is None:
         raise MachineError(f"{tool} is not installed: {FIX[tool]}.")
@@ -63,23 +64,23 @@ def need(tool: str) -> Path:
 
 
 @cache
-def version(tool: Path) -> str:
-    """Such as "2025.3.1.0"; "" when it does not say."""
+def read_version(tool: Path) -> str:
+    """Return the tool's version, such as "2025.3.1.0"; "" if it prints none."""
     ran = run([str(tool), "--version"], timeout_s=20.0)
     found = re.search(r"\b20\d\d(?:\.\d+)+\b", ran.output)
     return found[0] if found else ""
 
 
-def standalone(spec: Path) -> list[str]:
-    """The command that runs what the spec says, to be put behind a tool's own."""
+def standalone_command(spec: Path) -> list[str]:
+    """Return the command that runs the spec, to append to a tool's own command."""
     return [sys.executable, "-m", "cutegen_core.execute.cuda.standalone", str(spec)]
 
 
-def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) -> Ran:
-    """Runs a tool to its end, output and error output together, on the GPU that `device.detect` found.
+def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) -> FinishedTool:
+    """Run a tool to its end on the GPU that `device.detect` found; stdout and stderr are one output.
 
     Raises:
-        MachineError: it cannot be started.
+        MachineError: the tool cannot be started.
     """
     gpu = detect()
     visible = {"CUDA_VISIBLE_DEVICES": gpu.uuid} if gpu and gpu.uuid else {}
@@ -93,11 +94,11 @@ def run(command: Sequence[str], *, timeout_s: float, cwd: Path | None = None) ->
             raise MachineError(f"{command[0]} cannot be started: {error.strerror}.") from error
         limit = _wait(process, timeout_s)
         log.seek(0)
-        return Ran(process.returncode, log.read().decode(errors="replace"), limit)
+        return FinishedTool(process.returncode, log.read().decode(errors="replace"), limit)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Whether it had to be stopped; nothing of its group is left afterwards."""
+    """Wait for the tool, kill its whole group, and tell whether the time limit stopped it."""
     try:
         process.wait(timeout_s)
         return False

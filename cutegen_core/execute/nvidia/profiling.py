@@ -1,12 +1,12 @@
-"""PROFILE: Nsight Compute on one run of a candidate, cut down to what a person and a prompt can use.
+"""Profile one run of a candidate with Nsight Compute (stage PROFILE) and keep what a person and a prompt can use.
 
-1. ncu watches the standalone runner (`gpu.standalone`) and replays each kernel of the plan as often as its sections
-   need, caches flushed before each pass; the clocks stay as they are.
-2. Three pages of the report are read (`ncu_pages`): raw metrics, rule advice, samples by instruction.
-3. Instructions become lines of the kernel file through the disassembly: kernels are always compiled with -lineinfo, and
-   a line of a header counts for the candidate's line it was inlined at.
+1. ncu watches the standalone runner (`cuda.standalone`) and replays each kernel of the plan as often as its sections
+   need. It flushes the caches before each pass and leaves the clocks unchanged.
+2. `ncu_pages` reads three pages of the report: raw metrics, rule advice, samples by instruction.
+3. The disassembly maps instructions to lines of the kernel file, since kernels are always compiled with -lineinfo. A
+   header's instruction counts for the candidate's line at which it was inlined.
 
-Counters need permission (https://developer.nvidia.com/ERR_NVGPUCTRPERM); what to do about it is in the error.
+Reading counters needs permission (https://developer.nvidia.com/ERR_NVGPUCTRPERM); the error tells how to get it.
 """
 
 from __future__ import annotations
@@ -35,55 +35,55 @@ _ERROR = re.compile(r"^==ERROR==\s*(.*)$", re.MULTILINE)
 
 
 def profile(spec: Path, workload: str, timeout_s: float = 180.0) -> Profile:
-    """Profiles every launch of the plan that the spec describes.
+    """Profile every launch of the plan that the spec describes.
 
     Args:
-        spec: written by `gpu.standalone.write_spec`, with outputs poisoned or not.
-        timeout_s: of the whole collection; large kernels are replayed some thirty times.
+        spec: written by `cuda.standalone.write_spec`, with outputs poisoned or not.
+        timeout_s: limit of the whole collection; large kernels are replayed about thirty times.
 
     Raises:
-        MachineError: ncu is missing, may not read the counters, or failed; or the run did not end well.
+        MachineError: ncu is missing, may not read the counters, or failed; or the run failed.
     """
-    ncu = nvidia_tools.need(nvidia_tools.NCU)
+    ncu = nvidia_tools.require(nvidia_tools.NCU)
     description = json.loads(spec.read_text())
     with tempfile.TemporaryDirectory(prefix="cutegen-ncu-") as folder:
         report = Path(folder) / "report.ncu-rep"
         _collect(ncu, spec, report, timeout_s)
-        raw = ncu_pages.raw_page(_page(ncu, report, "raw"))
-        advice = ncu_pages.advice(_page(ncu, report, "details"))
-        source = _page(ncu, report, "source", "--print-source", "sass")
-    lines = ncu_pages.line_costs(source, SassLines(Path(description["cubin"])).line)
+        raw = ncu_pages.read_raw_page(_print_page(ncu, report, "raw"))
+        advice = ncu_pages.read_advice(_print_page(ncu, report, "details"))
+        source = _print_page(ncu, report, "source", "--print-source", "sass")
+    lines = ncu_pages.read_line_costs(source, SassLines(Path(description["cubin"])).find_line)
     names = {step["function"]: step["kernel"] for step in description["program"]["steps"]}
     kernels = [
-        KernelProfile(names[row.kernel], ncu_pages.metrics(row), advice.get(row.id, ()), cost)
+        KernelProfile(names[row.kernel], ncu_pages.choose_metrics(row), advice.get(row.id, ()), cost)
         for row, cost in zip(raw, lines or ((),) * len(raw), strict=False)
         if row.kernel in names
     ]
     if not kernels:
         raise MachineError("Nsight Compute profiled no kernel of the plan.")
-    return Profile(f"Nsight Compute {nvidia_tools.version(ncu)}".strip(), workload, tuple(kernels))
+    return Profile(f"Nsight Compute {nvidia_tools.read_version(ncu)}".strip(), workload, tuple(kernels))
 
 
 def try_out(timeout_s: float = 60.0) -> str:
-    """Profiles one kernel of our own and says so.
+    """Try the profiler on a kernel of the workbench; return one line about it.
 
     Raises:
         MachineError: ncu is missing, may not read the counters, or failed.
     """
-    ncu = nvidia_tools.need(nvidia_tools.NCU)
+    ncu = nvidia_tools.require(nvidia_tools.NCU)
     command = [
         str(ncu), "--config-file", "off", "--rename-kernels", "off", "--clock-control", "none",
         "--metrics", "dram__bytes_read.sum", sys.executable, "-m", "cutegen_core.execute.cuda.flush",
     ]  # fmt: skip
     ran = nvidia_tools.run(command, timeout_s=timeout_s)
-    _refuse(ran.output)
+    _raise_errors(ran.output)
     if ran.limit or "dram__bytes_read.sum" not in ran.output:
         raise MachineError(f"Nsight Compute read no counter: {ran.output.strip()[-600:] or '(no output)'}")
-    return f"Nsight Compute {nvidia_tools.version(ncu)} reads the counters"
+    return f"Nsight Compute {nvidia_tools.read_version(ncu)} reads the counters"
 
 
 def may_read_counters() -> bool | None:
-    """Whether the driver lets everybody read the counters; None where it does not say (administrators always may)."""
+    """Tell whether all users may read the counters; None if the driver does not report it (root always may)."""
     found = re.search(r"RmProfilingAdminOnly:\s*(\d)", PARAMETERS.read_text()) if PARAMETERS.exists() else None
     return None if found is None else found[1] == "0"
 
@@ -93,17 +93,17 @@ def _collect(ncu: Path, spec: Path, report: Path, timeout_s: float) -> None:
     command = [
         str(ncu), "--config-file", "off", "--rename-kernels", "off", "--clock-control", "none",
         "--target-processes", "application-only", "--force-overwrite", "--export", str(report), *sections,
-        *nvidia_tools.standalone(spec),
+        *nvidia_tools.standalone_command(spec),
     ]  # fmt: skip
     ran = nvidia_tools.run(command, timeout_s=timeout_s)
     if ran.limit:
         raise MachineError(f"Nsight Compute did not end within {timeout_s:g} s; profile a smaller workload.")
-    _refuse(ran.output)
+    _raise_errors(ran.output)
     if not report.exists():
         raise MachineError(f"Nsight Compute wrote no report: {ran.output.strip()[-600:] or '(no output)'}")
 
 
-def _page(ncu: Path, report: Path, page: str, *options: str) -> str:
+def _print_page(ncu: Path, report: Path, page: str, *options: str) -> str:
     command = [
         str(ncu), "--config-file", "off", "--rename-kernels", "off", "--import", str(report), "--csv", "--page", page,
         "--print-kernel-base", "mangled", *options,
@@ -111,12 +111,12 @@ def _page(ncu: Path, report: Path, page: str, *options: str) -> str:
     ran = nvidia_tools.run(command, timeout_s=_PAGE_S)
     if ran.limit:
         raise MachineError(f"Nsight Compute did not print its {page} page within {_PAGE_S:g} s.")
-    _refuse(ran.output)
+    _raise_errors(ran.output)
     return ran.output
 
 
-def _refuse(output: str) -> None:
-    """Raises what ncu reported as an error, and what the runner said about a run that failed."""
+def _raise_errors(output: str) -> None:
+    """Raise MachineError for an error that ncu printed or a run that the runner reported as failed."""
     if "ERR_NVGPUCTRPERM" in output:
         raise MachineError(PERMISSION)
     ended = re.search(r'^\{"ended": "(?!well)(\w+)".*$', output, re.MULTILINE)

@@ -1,11 +1,11 @@
-"""compute-sanitizer's four tools on one run of a candidate, on exact allocations, as findings at lines of its file.
+"""Run compute-sanitizer's four tools on one run of a candidate; report findings with lines of its file.
 
-1. memcheck, racecheck, initcheck and synccheck run the same spec (`gpu.standalone`) at the same time, each in a process
-   of its own; their reports go to files, so nothing a kernel prints can be mistaken for one.
-2. Reports become findings: one a kind, kernel and line, with the first thread and how many more.
-3. A line in a header is led back to the candidate's line it was inlined at, through the disassembly.
+1. memcheck, racecheck, initcheck and synccheck run the same spec (`cuda.standalone`, exact allocations) in parallel,
+   each in its own process. Reports go to files, so a kernel's output cannot be mistaken for a report.
+2. Each combination of kind, kernel and line becomes one finding, with the first thread and the number of repeats.
+3. The disassembly maps a line in a header to the candidate's line at which it was inlined.
 
-Warnings of racecheck (values that do not depend on the order) are left out: they do not make a kernel wrong.
+Warnings of racecheck (values that do not depend on the order) are left out, because they do not make a kernel wrong.
 https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/
 """
 
@@ -52,25 +52,25 @@ _KINDS = (
 )
 
 
-class _Place(NamedTuple):
-    """Of an access: the kernel's name in the cubin and the line of the candidate, 0 when unknown."""
+class _AccessPlace(NamedTuple):
+    """The place of an access: the kernel's name in the cubin and the line of the candidate, 0 if unknown."""
 
     mangled: str
     line: int
 
 
 LineOf = Callable[[str, int], int]
-"""Mangled kernel name and byte offset of an instruction -> line of the candidate, 0 when unknown."""
+"""Function: mangled kernel name and byte offset of an instruction -> line of the candidate, 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one tool said.
+    """The report of one tool.
 
     Attributes:
         text: its log.
-        ended: the runner's last word, {} when it had none.
-        limit: it was stopped at the time limit.
+        ended: the standalone runner's answer, {} if there was none.
+        limit: whether the tool was stopped at its time limit.
     """
 
     tool: str
@@ -80,41 +80,41 @@ class Report:
 
 
 def check(spec: Path, tools: Sequence[str] = TOOLS, timeout_s: float = 60.0) -> tuple[Finding, ...]:
-    """Runs the tools on what the spec describes; nothing when all is well.
+    """Run the tools on the spec; return their findings, none if all is well.
 
     Args:
-        spec: written by `gpu.standalone.write_spec`, outputs unpoisoned (initcheck), on a small workload: the tools
-            slow a kernel down by ten to a hundred times.
-        timeout_s: of each tool.
+        spec: written by `cuda.standalone.write_spec`, outputs unpoisoned (for initcheck), on a small workload: the
+            tools make a kernel ten to a hundred times slower.
+        timeout_s: limit of each tool.
 
     Raises:
         MachineError: compute-sanitizer is missing or failed itself.
     """
-    program = nvidia_tools.need(nvidia_tools.SANITIZER)
+    program = nvidia_tools.require(nvidia_tools.SANITIZER)
     with tempfile.TemporaryDirectory(prefix="cutegen-sanitizer-") as folder, ThreadPoolExecutor(len(tools)) as pool:
-        reports = list(pool.map(lambda tool: _report(program, tool, spec, Path(folder), timeout_s), tools))
+        reports = list(pool.map(lambda tool: _run_tool(program, tool, spec, Path(folder), timeout_s), tools))
     description = json.loads(spec.read_text())
-    line_of = SassLines(Path(description["cubin"])).line
-    found = [finding for report in reports for finding in findings(report, description, line_of)]
-    return tuple(found or [end for report in reports for end in _ends(report, timeout_s)][:1])
+    line_of = SassLines(Path(description["cubin"])).find_line
+    found = [finding for report in reports for finding in read_findings(report, description, line_of)]
+    return tuple(found or [end for report in reports for end in _find_bad_ends(report, timeout_s)][:1])
 
 
-def _report(program: Path, tool: str, spec: Path, folder: Path, timeout_s: float) -> Report:
+def _run_tool(program: Path, tool: str, spec: Path, folder: Path, timeout_s: float) -> Report:
     log = folder / f"{tool}.log"
     command = [
         str(program), "--tool", tool, "--report-api-errors", "no", "--show-backtrace", "device", "--demangle", "no",
-        "--print-limit", str(_PRINTED), "--log-file", str(log), *nvidia_tools.standalone(spec),
+        "--print-limit", str(_PRINTED), "--log-file", str(log), *nvidia_tools.standalone_command(spec),
     ]  # fmt: skip
     ran = nvidia_tools.run(command, timeout_s=timeout_s + _GRACE_S)
     text = log.read_text(errors="replace") if log.exists() else ""
-    word = _last_word(ran.output)
+    word = _read_answer(ran.output)
     if not ran.limit and word.get("ended") != "unfinished" and "SUMMARY" not in text:
         raise MachineError(f"compute-sanitizer's {tool} failed: {(text + ran.output).strip()[-800:] or '(no output)'}")
     return Report(tool, text, word, ran.limit)
 
 
-def _last_word(output: str) -> Mapping[str, Any]:
-    """The runner's answer: the last line that is a JSON object with "ended"."""
+def _read_answer(output: str) -> Mapping[str, Any]:
+    """Return the runner's answer: the last line that is a JSON object with "ended"."""
     for line in reversed(output.splitlines()):
         if line.startswith('{"ended"'):
             word: Mapping[str, Any] = json.loads(line)
@@ -122,8 +122,8 @@ def _last_word(output: str) -> Mapping[str, Any]:
     return {}
 
 
-def _ends(report: Report, timeout_s: float) -> Iterator[Finding]:
-    """A run that no tool complained about and that did not end well all the same."""
+def _find_bad_ends(report: Report, timeout_s: float) -> Iterator[Finding]:
+    """Yield a finding for a run that failed although no tool reported an error."""
     ended = report.ended.get("ended", "")
     if report.limit or ended == "unfinished":
         yield Finding("timeout", f"under {report.tool} the kernel did not end within {timeout_s:g} s")
@@ -136,23 +136,23 @@ def _ends(report: Report, timeout_s: float) -> Iterator[Finding]:
 # -- reading a report --------------------------------------------------------------------------------------------------
 
 
-def findings(report: Report, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, ...]:
-    """The records of one tool's log, those of the same kind at the same place as one.
+def read_findings(report: Report, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, ...]:
+    """Read one tool's log; records of the same kind, kernel and line become one finding.
 
     Args:
-        line_of: where a place in a header was inlined.
+        line_of: finds the line at which a header's code was inlined.
     """
     merged: dict[tuple[str, str, int], tuple[Finding, int]] = {}
-    for title, body in _records(report.text):
-        finding, count = _finding(title, body, spec, line_of)
+    for title, body in _split_records(report.text):
+        finding, count = _read_finding(title, body, spec, line_of)
         key = (finding.kind, finding.kernel, finding.line)
         first, before = merged.get(key, (finding, 0))
         merged[key] = (first, before + count)
-    return tuple(replace(f, message=f"{f.message} ({_times(f, n)})") if n > 1 else f for f, n in merged.values())
+    return tuple(replace(f, message=f"{f.message} ({_count_text(f, n)})") if n > 1 else f for f, n in merged.values())
 
 
-def _records(text: str) -> Iterator[tuple[str, str]]:
-    """First line and indented lines of each record; the tool's own remarks are left out."""
+def _split_records(text: str) -> Iterator[tuple[str, str]]:
+    """Yield first line and indented lines of each record, without the tool's own remarks."""
     title, body = "", list[str]()
     for line in (*text.splitlines(), _PREFIX + "end"):
         words = line.removeprefix(_PREFIX)
@@ -166,39 +166,39 @@ def _records(text: str) -> Iterator[tuple[str, str]]:
         title, body = words, []
 
 
-def _times(finding: Finding, count: int) -> str:
+def _count_text(finding: Finding, count: int) -> str:
     at_least = "at least " if count >= _PRINTED and finding.kind != "race" else ""
     return f"{count} hazards" if finding.kind == "race" else f"{at_least}{count} times"
 
 
-def _finding(title: str, body: str, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, int]:
+def _read_finding(title: str, body: str, spec: Mapping[str, Any], line_of: LineOf) -> tuple[Finding, int]:
     text = f"{title}\n{body}"
     kind = next((name for pattern, name in _KINDS if pattern.search(text)), "fault")
     found = list(_PLACE.finditer(text))
-    accesses = [_place(each, line_of) for each in found if each["role"] == "at "]
-    callers = [_place(each, line_of) for each in found if each["role"] != "at "]
+    accesses = [_find_place(each, line_of) for each in found if each["role"] == "at "]
+    callers = [_find_place(each, line_of) for each in found if each["role"] != "at "]
     chain = [*(accesses[-1:] if kind == "race" else accesses[:1]), *callers]
     who, hazards = _WHO.search(text), _HAZARDS.search(text)
     numbers = [int(n) for n in who.groups()] if who else []
     finding = Finding(
         kind=kind,
-        message=_sentence(kind, title, text, accesses),
-        variable=_variable(text, spec),
+        message=_describe(kind, title, text, accesses),
+        variable=_find_variable(text, spec),
         line=next((place.line for place in chain if place.line), 0),
-        kernel=_kernel(chain, spec),
+        kernel=_find_kernel(chain, spec),
         block=(numbers[3], numbers[4], numbers[5]) if numbers else None,
         thread=(numbers[0], numbers[1], numbers[2]) if numbers else None,
     )
     return finding, int(hazards[1].replace(",", "")) if hazards else 1
 
 
-def _place(found: re.Match[str], line_of: LineOf) -> _Place:
+def _find_place(found: re.Match[str], line_of: LineOf) -> _AccessPlace:
     if found["file"] == OWN_FILE:
-        return _Place(found["kernel"], int(found["line"]))
-    return _Place(found["kernel"], line_of(found["kernel"], int(found["offset"], 16)))
+        return _AccessPlace(found["kernel"], int(found["line"]))
+    return _AccessPlace(found["kernel"], line_of(found["kernel"], int(found["offset"], 16)))
 
 
-def _sentence(kind: str, title: str, text: str, places: Sequence[_Place]) -> str:
+def _describe(kind: str, title: str, text: str, places: Sequence[_AccessPlace]) -> str:
     access, distance = _ACCESS.search(text), _DISTANCE.search(text)
     if kind == "race":
         lines = " and ".join(f"line {place.line}" for place in places if place.line)
@@ -211,22 +211,22 @@ def _sentence(kind: str, title: str, text: str, places: Sequence[_Place]) -> str
     if access is None:
         return title.rstrip(".")
     memory, verb, size = access[1], access[2], access[3]
-    what = f"{verb} of {_bytes(size)} of {memory} memory"
+    what = f"{verb} of {_bytes_text(size)} of {memory} memory"
     if kind == "misaligned":
         return f"{what} at an address that is no multiple of its size"
     if kind == "uninitialised":
         return f"{what} that nothing was written to"
     if distance:
-        return f"{what}, {_bytes(distance[1])} {distance[2]} a buffer of {distance[3]} bytes"
+        return f"{what}, {_bytes_text(distance[1])} {distance[2]} a buffer of {distance[3]} bytes"
     return f"{what}, outside of every buffer" if memory == "global" else f"{what}, past its end"
 
 
-def _bytes(count: str) -> str:
+def _bytes_text(count: str) -> str:
     return f"{count} byte" if count == "1" else f"{count} bytes"
 
 
-def _variable(text: str, spec: Mapping[str, Any]) -> str:
-    """The tensor, where only one has the size of the nearest allocation."""
+def _find_variable(text: str, spec: Mapping[str, Any]) -> str:
+    """Return the tensor with the size of the nearest allocation, "" if several have it."""
     distance = _DISTANCE.search(text)
     if not distance:
         return ""
@@ -236,8 +236,8 @@ def _variable(text: str, spec: Mapping[str, Any]) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _kernel(chain: Sequence[_Place], spec: Mapping[str, Any]) -> str:
-    """The plan's name of the kernel; the access may be in a function that it calls."""
+def _find_kernel(chain: Sequence[_AccessPlace], spec: Mapping[str, Any]) -> str:
+    """Return the plan's name of the kernel; the access may be in a function that the kernel calls."""
     names = {step["function"]: step["kernel"] for step in spec["program"]["steps"]}
     known = [names[place.mangled] for place in chain if place.mangled in names] or list(dict.fromkeys(names.values()))
     return str(known[0]) if len(known) == 1 or any(place.mangled in names for place in chain) else ""

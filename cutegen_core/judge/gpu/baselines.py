@@ -14,7 +14,7 @@ from statistics import median
 
 import torch
 
-from cutegen_core.execute.cuda.measuring import GRAPH, Meter, Round, Samples
+from cutegen_core.execute.cuda.measuring import GRAPH, Meter, RoundPlan, Samples
 from cutegen_core.judge.gpu.sets import BufferSet
 from cutegen_core.judge.reference_process.live import Live
 
@@ -29,7 +29,7 @@ class ReferenceBaseline:
     def __init__(self, forward: Forward, live: Live, sets: Sequence[BufferSet], allow: Sequence[str]) -> None:
         self._forward, self._allow = forward, allow
         self._inputs = [one.inputs(live) for one in sets]
-        self._graphs: dict[Round, torch.cuda.CUDAGraph | None] = {}
+        self._graphs: dict[RoundPlan, torch.cuda.CUDAGraph | None] = {}
 
     def run(self, stream: int, index: int) -> None:
         self._forward(self._inputs[index])
@@ -37,7 +37,7 @@ class ReferenceBaseline:
     def poison(self, stream: int, index: int) -> None:
         """Do nothing: a baseline's outputs are fresh memory each time."""
 
-    def measure(self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float) -> Samples:
+    def measure(self, meter: Meter, stream: torch.cuda.Stream, steps: RoundPlan, deadline: float) -> Samples:
         """Measure one round; `meter` works on `stream`."""
         allow_precision(self._allow)
         with torch.cuda.stream(stream):
@@ -51,7 +51,7 @@ class ReferenceBaseline:
             )
 
     def _choose_graph(
-        self, meter: Meter, stream: torch.cuda.Stream, steps: Round, deadline: float
+        self, meter: Meter, stream: torch.cuda.Stream, steps: RoundPlan, deadline: float
     ) -> torch.cuda.CUDAGraph | None:
         """Return the round as a graph, None if it cannot be captured or is slower as a graph."""
         graph = self._capture(meter, stream, steps)
@@ -61,7 +61,7 @@ class ReferenceBaseline:
         replayed = _replay(meter, graph, steps, deadline).us
         return graph if median(replayed) <= _SLOWER * median(direct) else None
 
-    def _capture(self, meter: Meter, stream: torch.cuda.Stream, steps: Round) -> torch.cuda.CUDAGraph | None:
+    def _capture(self, meter: Meter, stream: torch.cuda.Stream, steps: RoundPlan) -> torch.cuda.CUDAGraph | None:
         for _ in range(_TRIAL_RUNS):
             self.run(stream.cuda_stream, steps.warm)
         torch.cuda.synchronize()
@@ -75,10 +75,10 @@ class ReferenceBaseline:
         return graph
 
 
-def _replay(meter: Meter, graph: torch.cuda.CUDAGraph, steps: Round, deadline: float) -> Samples:
+def _replay(meter: Meter, graph: torch.cuda.CUDAGraph, steps: RoundPlan, deadline: float) -> Samples:
     meter.reset()
     graph.replay()
-    return Samples(meter.elapsed(steps, deadline), GRAPH)
+    return Samples(meter.read_times(steps, deadline), GRAPH)
 
 
 def make_eager(live: Live) -> Forward:

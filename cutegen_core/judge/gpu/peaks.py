@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from cuda.bindings import driver as cuda
 
 from cutegen_core.execute.cuda import driver
-from cutegen_core.execute.cuda.driver import Gpu, call
+from cutegen_core.execute.cuda.driver import CudaDevice, call
 
 REPEATS, WARM_UPS = 10, 3
 SIDES: Mapping[str, int] = {"fp32": 4096, "fp64": 4096, "tf32": 8192, "f16": 8192, "bf16": 8192}
@@ -101,7 +101,7 @@ class Kernels:
         call(cuda.cuLaunchKernel, self._functions[name], blocks, 1, 1, _BLOCK, 1, 1, 0, 0, (values, kinds), 0)
 
 
-def _memory(gpu: Gpu, notes: list[str]) -> tuple[float, float]:
+def _memory(gpu: CudaDevice, notes: list[str]) -> tuple[float, float]:
     nbytes = min(_COPY_BYTES, driver.free_memory_bytes() // 4)
     step = _BLOCK * _LOADS * 16
     nbytes = nbytes // step * step
@@ -121,7 +121,7 @@ def _memory(gpu: Gpu, notes: list[str]) -> tuple[float, float]:
     return max(by_driver.typical, by_kernel.typical), read.typical
 
 
-def _multiply_adds(gpu: Gpu) -> Rate:
+def _multiply_adds(gpu: CudaDevice) -> Rate:
     kernels, blocks = Kernels(), gpu.sm_count * _BLOCKS_PER_SM
     out = int(call(cuda.cuMemAlloc, 4))
     arguments = (ctypes.c_uint64(out), ctypes.c_float(0.9999), ctypes.c_float(0.0001), ctypes.c_uint32(_ROUNDS))

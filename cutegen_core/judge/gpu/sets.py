@@ -94,7 +94,7 @@ def adopt(specs: Sequence[TensorSpec], fds: Sequence[int]) -> BufferSet:
             os.close(fd)
         else:
             layout = Layout.of(spec.nbytes, granularity, ALIGNMENT)
-            buffers[spec.name] = Buffer.imported(fd, layout, writable=False)
+            buffers[spec.name] = Buffer.import_fd(fd, layout, writable=False)
     return _as_buffer_set([s for s in specs if s.role is not TensorRole.OUTPUT], buffers)
 
 

@@ -20,7 +20,7 @@ from dataclasses import asdict
 import torch
 
 from cutegen_core.execute.cuda.driver import Unfinished
-from cutegen_core.execute.cuda.measuring import Meter, Round
+from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
 from cutegen_core.judge.gpu import baselines, sets
 from cutegen_core.judge.gpu.answers import Answers, parse_outputs
 from cutegen_core.judge.gpu.baselines import Forward, ReferenceBaseline
@@ -130,10 +130,10 @@ class DeviceHandler:
         found = []
         for index, one in enumerate(self._sets):
             for name, buffer in one.buffers.items():
-                damage = buffer.damage()
+                damage = buffer.find_damage()
                 if damage is not None:
                     found.append({"set": index, "tensor": name, **asdict(damage)})
-                    buffer.guard()
+                    buffer.write_guards()
         return {"damage": found}
 
     # ---- compiler
@@ -157,7 +157,7 @@ class DeviceHandler:
             self._baseline = ReferenceBaseline(
                 self._forward_of_draw(), self._require_live(), self._sets, request["allow"]
             )
-        steps = Round(tuple(request["order"]), 0, request["warm_runs"])
+        steps = RoundPlan(tuple(request["order"]), 0, request["warm_runs"])
         try:
             samples = self._baseline.measure(self._meter, self._stream, steps, time.monotonic() + request["seconds"])
         except Unfinished:

@@ -26,7 +26,7 @@ def memory_bytes(device: Device) -> int:
     """Return the device's memory; the driver reports it if the device is present."""
     if not device.present:
         return _SHEETS[device.arch][0] << 30
-    with closing(nvml.Gpu(device.uuid)) as gpu:
+    with closing(nvml.NvmlGpu(device.uuid)) as gpu:
         return gpu.memory_total_bytes()
 
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cutegen_core.execute.port import Execution, Executor, Machine
+from cutegen_core.execute.port import CompiledCode, Execution, Executor
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.kernel.plan_resolve import DeviceNumbers
 from cutegen_core.kernel.screening import screen
@@ -139,7 +139,7 @@ def _run(executor: Executor, device: DeviceNumbers, kernel: KernelFile, timeout_
         return struct.unpack(f"<{CAPACITY}i", path.read_bytes())
 
 
-def _no_cubin() -> Machine:
+def _no_cubin() -> CompiledCode:
     raise UsageError("layouts are evaluated on the emulator, which needs no cubin.")
 
 

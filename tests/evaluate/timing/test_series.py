@@ -7,7 +7,7 @@ import pytest
 from cutegen_core.evaluate.timing import series, statistics
 from cutegen_core.evaluate.timing.contenders import Dropped, RoundSamples
 from cutegen_core.evaluate.timing.series import Series
-from cutegen_core.execute.cuda.nvml import Period, State
+from cutegen_core.execute.cuda.nvml import GpuState, Period
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.performance import BEST, Word
 from cutegen_core.records.trial import Status
@@ -40,7 +40,7 @@ class Thermometer:
 
     def since(self, begun):
         now = self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0]
-        return Period((State(begun, 1980, 3201, 40, 300.0, now),))
+        return Period((GpuState(begun, 1980, 3201, 40, 300.0, now),))
 
 
 def measured(*contenders, looks=None, checked=None):

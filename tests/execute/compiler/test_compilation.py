@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.compiler.compile_server import Limits
+from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
@@ -210,7 +210,7 @@ def hurried(workspace, compiler, monkeypatch):
     """The same server with short limits."""
 
     def limit(**limits):
-        monkeypatch.setattr(compiler, "limits", Limits(**limits))
+        monkeypatch.setattr(compiler, "limits", CompileLimits(**limits))
         return compiler
 
     return limit

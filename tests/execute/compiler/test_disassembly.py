@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.execute.compiler.disassembly import by_kernel, category, instruction_mix
+from cutegen_core.execute.compiler.disassembly import categorise, count_instructions, split_kernels
 
 SASS = """
 	.section	.text._Z1fv,"ax",@progbits
@@ -46,13 +46,13 @@ SASS = """
     ],
 )
 def test_kinds(opcode, kind):
-    assert category(opcode) == kind
+    assert categorise(opcode) == kind
 
 
 def test_mix_of_one_kernel():
-    kernels = by_kernel(SASS)
+    kernels = split_kernels(SASS)
     assert list(kernels) == ["_Z1fv", "_Z1gv"]
-    assert instruction_mix(kernels["_Z1fv"]) == {
+    assert count_instructions(kernels["_Z1fv"]) == {
         "constant load": 1, "global load 128-bit": 1, "integer": 1, "move/select": 1, "FFMA": 1, "control": 1,
     }  # fmt: skip
-    assert instruction_mix(kernels["_Z1gv"]) == {"control": 1}
+    assert count_instructions(kernels["_Z1gv"]) == {"control": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.execute.compiler.occupancy import occupancy
+from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.records.errors import UsageError
@@ -17,7 +17,7 @@ from cutegen_core.records.trial import KernelResources
 
 def of(device: Device, block: int, registers: int, smem_static: int = 0, smem_dynamic: int = 0, grid: int = 1000):
     launch = Launch("k", (grid, 1, 1), (block, 1, 1), smem_dynamic, ())
-    return occupancy(launch, KernelResources("k", "void k()", registers, 0, 0, 0, smem_static), device, "w")
+    return compute_occupancy(launch, KernelResources("k", "void k()", registers, 0, 0, 0, smem_static), device, "w")
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from cutegen_core.execute.cuda import health, lock
 from cutegen_core.execute.cuda.launching import LaunchRefused, pack
 from cutegen_core.execute.cuda.layout import FRONT_BYTES, Layout
-from cutegen_core.execute.cuda.program import Function, Passed, Program, program
+from cutegen_core.execute.cuda.program import Function, PassedArgument, Program, make_program
 from cutegen_core.execute.cuda.runner_process import RunnerProcess
-from cutegen_core.execute.cuda.verdicts import fault
-from cutegen_core.execute.cuda.wire import Channel, pair
+from cutegen_core.execute.cuda.verdicts import judge_error
+from cutegen_core.execute.cuda.wire import Channel, make_pair
 from cutegen_core.execute.executors.gpu import GpuExecutor
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError
@@ -43,7 +43,7 @@ MIB = 1 << 20
 HOLD = """
 import sys, time
 from cutegen_core.execute.cuda import lock
-with lock.held(sys.argv[1], "a test"):
+with lock.hold(sys.argv[1], "a test"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -67,28 +67,28 @@ def other(uuid):
 
 
 def test_the_holder_is_known_to_others(uuid, other):
-    now = lock.holder(uuid)
+    now = lock.find_holder(uuid)
     assert (now.pid, now.what) == (other.pid, "a test")
     with (
         pytest.raises(MachineError, match=rf"process {other.pid} of \S+ \(a test\) holds it"),
-        lock.held(uuid, "", 0.1),
+        lock.hold(uuid, "", 0.1),
     ):
         pass
 
 
 def test_the_lock_ends_with_its_process(uuid, other):
     threading.Timer(0.3, other.send_signal, (signal.SIGKILL,)).start()
-    with lock.held(uuid, "next", 10.0) as waited:
+    with lock.hold(uuid, "next", 10.0) as waited:
         assert 0.1 < waited < 5.0
-        assert lock.holder(uuid).pid == os.getpid()
-    assert lock.holder(uuid) is None
+        assert lock.find_holder(uuid).pid == os.getpid()
+    assert lock.find_holder(uuid) is None
 
 
 def test_a_child_does_not_inherit_the_lock(uuid):
-    with lock.held(uuid, "parent"):
+    with lock.hold(uuid, "parent"):
         child = subprocess.Popen(["sleep", "30"])
     try:
-        with lock.held(uuid, "again", 1.0):
+        with lock.hold(uuid, "again", 1.0):
             pass
     finally:
         child.kill()
@@ -99,12 +99,12 @@ def test_a_thread_enters_again_and_others_wait(uuid):
     waits = []
 
     def wait():
-        with lock.held(uuid, "other thread") as waited:
+        with lock.hold(uuid, "other thread") as waited:
             waits.append(waited)
 
     thread = threading.Thread(target=wait)
-    with lock.held(uuid, "outer"):
-        with lock.held(uuid, "inner") as inner:
+    with lock.hold(uuid, "outer"):
+        with lock.hold(uuid, "inner") as inner:
             assert inner == 0.0
         thread.start()
         time.sleep(0.2)
@@ -115,7 +115,7 @@ def test_a_thread_enters_again_and_others_wait(uuid):
 
 def test_a_lock_that_is_a_link_is_refused(uuid, tmp_path):
     lock.path(uuid).symlink_to(tmp_path / "victim")
-    with pytest.raises(MachineError, match="cannot be opened"), lock.held(uuid, ""):
+    with pytest.raises(MachineError, match="cannot be opened"), lock.hold(uuid, ""):
         pass
     assert not (tmp_path / "victim").exists()
 
@@ -125,7 +125,7 @@ def test_a_lock_that_is_a_link_is_refused(uuid, tmp_path):
 
 @pytest.fixture
 def channels():
-    ours, theirs = pair()
+    ours, theirs = make_pair()
     other = Channel(theirs)
     yield ours, other
     ours.close()
@@ -174,7 +174,7 @@ def test_silence_and_a_closed_channel_are_told_apart(channels):
 
 
 def test_a_process_ends_with_the_other_end_even_in_the_middle_of_something():
-    code = "import time; from cutegen_core.execute.cuda.wire import end_with; end_with(0); "
+    code = "import time; from cutegen_core.execute.cuda.wire import exit_when_closed; exit_when_closed(0); "
     code += "print('up', flush=True); time.sleep(60)"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"
@@ -201,15 +201,15 @@ def test_a_tensor_ends_where_its_mapping_does(nbytes, alignment):
 @pytest.mark.parametrize(
     ("passed", "size", "packed"),
     [
-        (Passed("tensor", 0x302000000), 8, struct.pack("<Q", 0x302000000)),
-        (Passed("int", -2), 4, struct.pack("<i", -2)),
-        (Passed("int", 1 << 31), 4, struct.pack("<I", 1 << 31)),
-        (Passed("int", -(1 << 63)), 8, struct.pack("<q", -(1 << 63))),
-        (Passed("int", True), 1, b"\1"),
-        (Passed("int", 300), 2, struct.pack("<h", 300)),
-        (Passed("float", 0.1), 4, struct.pack("<f", 0.1)),
-        (Passed("float", 0.1), 8, struct.pack("<d", 0.1)),
-        (Passed("float", float("inf")), 4, struct.pack("<f", float("inf"))),
+        (PassedArgument("tensor", 0x302000000), 8, struct.pack("<Q", 0x302000000)),
+        (PassedArgument("int", -2), 4, struct.pack("<i", -2)),
+        (PassedArgument("int", 1 << 31), 4, struct.pack("<I", 1 << 31)),
+        (PassedArgument("int", -(1 << 63)), 8, struct.pack("<q", -(1 << 63))),
+        (PassedArgument("int", True), 1, b"\1"),
+        (PassedArgument("int", 300), 2, struct.pack("<h", 300)),
+        (PassedArgument("float", 0.1), 4, struct.pack("<f", 0.1)),
+        (PassedArgument("float", 0.1), 8, struct.pack("<d", 0.1)),
+        (PassedArgument("float", float("inf")), 4, struct.pack("<f", float("inf"))),
     ],
 )
 def test_arguments_are_packed(passed, size, packed):
@@ -219,11 +219,11 @@ def test_arguments_are_packed(passed, size, packed):
 @pytest.mark.parametrize(
     ("passed", "size", "words"),
     [
-        (Passed("tensor", 1), 4, "the parameter has 4 bytes, a pointer has 8"),
-        (Passed("int", 1), 16, "the parameter has 16 bytes, a whole number has 1 or 2 or 4 or 8"),
-        (Passed("float", 1.0), 2, "a floating-point number has 4 or 8"),
-        (Passed("int", 300), 1, "300 does not fit into the 1 bytes"),
-        (Passed("int", -129), 1, "-129 does not fit"),
+        (PassedArgument("tensor", 1), 4, "the parameter has 4 bytes, a pointer has 8"),
+        (PassedArgument("int", 1), 16, "the parameter has 16 bytes, a whole number has 1 or 2 or 4 or 8"),
+        (PassedArgument("float", 1.0), 2, "a floating-point number has 4 or 8"),
+        (PassedArgument("int", 300), 1, "300 does not fit into the 1 bytes"),
+        (PassedArgument("int", -129), 1, "-129 does not fit"),
     ],
 )
 def test_arguments_that_do_not_fit(passed, size, words):
@@ -244,7 +244,7 @@ def test_a_plan_becomes_a_program_and_survives_json():
     plan = LaunchPlan(
         (first, Launch("e", (0, 1, 1), (1, 1, 1), 0, ())), (Scratch("s", "int64", (3, 5), True),), (tensor_map,)
     )
-    made = program(
+    made = make_program(
         plan,
         {
             "k<4>": Function("_Z1kILi4EE", "void k<4>(float const*, int, float, double, CUtensorMap)"),
@@ -256,21 +256,21 @@ def test_a_plan_becomes_a_program_and_survives_json():
     assert [step.empty for step in made.steps] == [False, True]
     assert made.scratch[0].nbytes == 120
     assert made.maps[0].codes == (9, 0, 3, 0, 0)
-    assert Program.read(json.loads(json.dumps(made.plain()))) == made
+    assert Program.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
 def test_faults_are_verdicts_that_say_what_to_do():
-    illegal = fault("CUDA_ERROR_ILLEGAL_ADDRESS", "cuStreamQuery", "an illegal memory access was encountered")
+    illegal = judge_error("CUDA_ERROR_ILLEGAL_ADDRESS", "cuStreamQuery", "an illegal memory access was encountered")
     assert illegal.status is Status.MEMORY_ERROR
     assert "past the end of a tensor" in illegal.message
     assert "sanitizer" in illegal.message
     log = "candidate.cu:12: void f<4>(float *): block: [0,0,0], thread: [3,0,0] Assertion `n < 4` failed."
-    assert fault("CUDA_ERROR_ASSERT", "cuStreamQuery", "", log).message == "line 12: assertion failed: n < 4"
-    assert fault("CUDA_ERROR_NO_BINARY_FOR_GPU", "cuModuleLoadData", "").status is Status.LAUNCH_ERROR
-    assert fault("CUDA_ERROR_ECC_UNCORRECTABLE", "cuStreamQuery", "") is None
+    assert judge_error("CUDA_ERROR_ASSERT", "cuStreamQuery", "", log).message == "line 12: assertion failed: n < 4"
+    assert judge_error("CUDA_ERROR_NO_BINARY_FOR_GPU", "cuModuleLoadData", "").status is Status.LAUNCH_ERROR
+    assert judge_error("CUDA_ERROR_ECC_UNCORRECTABLE", "cuStreamQuery", "") is None
 
 
 # -- the sandbox -------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_without_a_driver_everybody_says_so():
     runner = RunnerProcess("GPU-none")
     try:
         with pytest.raises(MachineError, match="NVIDIA driver is not installed"):
-            runner.ready()
+            runner.wait_until_ready()
     finally:
         runner.close()
     with pytest.raises(MachineError, match="NVIDIA driver is not installed"):

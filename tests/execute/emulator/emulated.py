@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cutegen_core.execute.executors.cpu import CpuExecutor
-from cutegen_core.execute.port import Built, Executed, Execution, Machine
+from cutegen_core.execute.port import Built, CompiledCode, Executed, Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument
 from cutegen_core.records.problem import TensorRole, TensorSpec
@@ -51,7 +51,7 @@ def from_bytes(data: bytes, like: TensorSpec) -> np.ndarray:
     return np.frombuffer(data, np.dtype(like.dtype)).reshape(like.shape)
 
 
-def not_asked() -> Machine:
+def not_asked() -> CompiledCode:
     """The emulator builds from source; it never waits for NVIDIA's compiler."""
     raise AssertionError("the emulator asked for a cubin")
 

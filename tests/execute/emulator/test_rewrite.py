@@ -9,14 +9,14 @@ import pytest
 from cutegen_core.execute.emulator import host_compiler, overlay
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.execute.emulator.candidate_source import SourceError, translate
-from cutegen_core.execute.emulator.lexer import tokens
+from cutegen_core.execute.emulator.lexer import tokenize
 from cutegen_core.machine import toolchain
 from cutegen_core.records.errors import MachineError
 
 
 def test_tokens_keep_every_character() -> None:
     text = 'a \\\n /* b\n*/ "s\\"" R"x(raw " )x" \'c\' 1\'000 0x1p-3 ::%: // end'
-    assert "".join(t.text for t in tokens(text)) == text
+    assert "".join(t.text for t in tokenize(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_shared_declarations_that_are_not_understood_are_refused_with_their_line
 def test_headers_with_other_statements_stop_the_build(tmp_path: Path) -> None:
     include = toolchain.find_include_dirs()[0]
     changed = tmp_path / "include"
-    for name in overlay.headers():
+    for name in overlay.list_headers():
         (changed / name).parent.mkdir(parents=True, exist_ok=True)
         (changed / name).write_bytes((include / name).read_bytes())
     victim = changed / "cute" / "arch" / "copy_sm75.hpp"

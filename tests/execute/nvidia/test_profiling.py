@@ -50,9 +50,9 @@ def quoted(number):
 
 
 def test_metrics_have_our_names_and_units():
-    rows = ncu_pages.raw_page((NVIDIA / "raw.csv").read_text())
+    rows = ncu_pages.read_raw_page((NVIDIA / "raw.csv").read_text())
     assert [KERNELS[row.kernel] for row in rows] == ["bank_conflicts", "strided_copy", "vector_copy<256>"]
-    found = [{m.name: m for m in ncu_pages.metrics(row)} for row in rows]
+    found = [{m.name: m for m in ncu_pages.choose_metrics(row)} for row in rows]
     assert all(len(metrics) == 20 for metrics in found)
     conflicts, strided, fast = found
     assert conflicts["shared memory cycles lost to bank conflicts"].value == pytest.approx(96.8, abs=0.2)
@@ -78,22 +78,22 @@ def test_metrics_have_our_names_and_units():
 )  # fmt: skip
 def test_units_come_down_to_the_base(unit, scale):
     page = f'==PROF== noise\n"ID","Kernel Name","m"\n"","","{unit}"\n"0","k","1,234.5"\n'
-    (row,) = ncu_pages.raw_page(page)
+    (row,) = ncu_pages.read_raw_page(page)
     assert row.values["m"] == pytest.approx(1234.5 * scale)
 
 
 def test_a_page_without_kernels_is_empty_and_missing_counters_are_left_out():
-    assert ncu_pages.raw_page("==WARNING== No kernels were profiled.\n") == ()
-    (row,) = ncu_pages.raw_page(
+    assert ncu_pages.read_raw_page("==WARNING== No kernels were profiled.\n") == ()
+    (row,) = ncu_pages.read_raw_page(
         '"ID","Kernel Name","gpu__time_duration.sum","x"\n"","","ns",""\n"0","k","10","no data"\n'
     )
-    assert ncu_pages.metrics(row) == (Metric("duration", pytest.approx(0.01), "us"),)
-    assert ncu_pages.advice("") == {}
-    assert ncu_pages.line_costs("", line_of) == ()
+    assert ncu_pages.choose_metrics(row) == (Metric("duration", pytest.approx(0.01), "us"),)
+    assert ncu_pages.read_advice("") == {}
+    assert ncu_pages.read_line_costs("", line_of) == ()
 
 
 def test_advice_puts_the_greatest_gain_first_and_leaves_the_manual_out():
-    advice = ncu_pages.advice((NVIDIA / "details.csv").read_text())
+    advice = ncu_pages.read_advice((NVIDIA / "details.csv").read_text())
     assert set(advice) == {"0", "1", "2"}
     assert "bank conflict" in advice["0"][0]
     assert "uncoalesced global accesses" in advice["1"][0]
@@ -104,7 +104,7 @@ def test_advice_puts_the_greatest_gain_first_and_leaves_the_manual_out():
 
 
 def test_samples_fall_on_the_lines_that_wait():
-    costs = ncu_pages.line_costs((NVIDIA / "source.csv").read_text(), line_of)
+    costs = ncu_pages.read_line_costs((NVIDIA / "source.csv").read_text(), line_of)
     assert len(costs) == 3  # printed twice each
     conflicts, strided, fast = costs
     assert "tile[lane][row] =" in quoted(conflicts[0].line)
@@ -127,7 +127,7 @@ SPEC = {
 
 def read(name, spec=SPEC, lines=lambda mangled, offset: 0):
     text = (NVIDIA / f"{name}.log").read_text()
-    return sanitizer.findings(Report(name.split(".")[1], text, {}), spec, lines)
+    return sanitizer.read_findings(Report(name.split(".")[1], text, {}), spec, lines)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,9 @@ def test_repeated_records_are_counted_and_the_tensor_is_named_by_its_size():
 
 def test_large_numbers_have_commas():
     text = (NVIDIA / "write_past_end.memcheck.log").read_text().replace("of size 256 bytes", "of size 4,000 bytes")
-    (finding,) = sanitizer.findings(Report("memcheck", text, {}), SPEC | {"outputs": {"out": 4000}}, lambda m, o: 0)
+    (finding,) = sanitizer.read_findings(
+        Report("memcheck", text, {}), SPEC | {"outputs": {"out": 4000}}, lambda m, o: 0
+    )
     assert finding.variable == "out"
     assert "1 byte after a buffer of 4,000 bytes" in finding.message
 
@@ -179,7 +181,7 @@ def test_code_of_a_header_counts_for_the_line_that_called_it():
     spec = SPEC | {
         "program": {"scratch": [], "steps": [{"function": "_Z13copy_past_endPKfPfi", "kernel": "copy_past_end"}]}
     }
-    (inlined,) = sanitizer.findings(
+    (inlined,) = sanitizer.read_findings(
         Report("memcheck", text, {}), spec, lambda mangled, offset: 77 if offset == 0x2D0 else 0
     )
     assert (inlined.line, inlined.kernel) == (77, "copy_past_end")
@@ -187,7 +189,7 @@ def test_code_of_a_header_counts_for_the_line_that_called_it():
         "=========         Device Frame: _Z13copy_past_endPKfPfi+0x1c0 in candidate.cu:113\n========= \n========= ERROR"
     )
     called = text.replace("========= \n========= ERROR", frame)
-    (finding,) = sanitizer.findings(Report("memcheck", called, {}), spec, lambda mangled, offset: 0)
+    (finding,) = sanitizer.read_findings(Report("memcheck", called, {}), spec, lambda mangled, offset: 0)
     assert (finding.line, finding.kernel) == (113, "copy_past_end")
 
 
@@ -305,10 +307,10 @@ def test_a_run_that_ends_badly_is_a_finding_even_when_no_tool_complains(tool, sp
 
 def test_a_profile_is_short_and_quotes_the_lines():
     text = (NVIDIA / "source.csv").read_text()
-    rows, lines = ncu_pages.raw_page((NVIDIA / "raw.csv").read_text()), ncu_pages.line_costs(text, line_of)
-    advice = ncu_pages.advice((NVIDIA / "details.csv").read_text())
+    rows, lines = ncu_pages.read_raw_page((NVIDIA / "raw.csv").read_text()), ncu_pages.read_line_costs(text, line_of)
+    advice = ncu_pages.read_advice((NVIDIA / "details.csv").read_text())
     kernels = tuple(
-        KernelProfile(KERNELS[r.kernel], ncu_pages.metrics(r), advice[r.id], cost)
+        KernelProfile(KERNELS[r.kernel], ncu_pages.choose_metrics(r), advice[r.id], cost)
         for r, cost in zip(rows, lines, strict=True)
     )
     profile = Profile("Nsight Compute 2025.3.1.0", "large", kernels)

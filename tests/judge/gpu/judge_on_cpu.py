@@ -50,7 +50,7 @@ class _HostBuffer:
     def share(self, name: str, *, output: bool) -> Shared:
         return Shared(name, os.dup(self._fd), self.layout, output)
 
-    def damage(self) -> None:
+    def find_damage(self) -> None:
         _take_memory("guards")
 
     def free(self) -> None:

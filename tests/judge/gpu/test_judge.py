@@ -16,9 +16,9 @@ from cutegen_core.evaluate.timing import contenders
 from cutegen_core.evaluate.timing import timer as timer_module
 from cutegen_core.evaluate.timing.contest import Contest, Entry
 from cutegen_core.evaluate.timing.timer import Timer
-from cutegen_core.execute.cuda.nvml import Period, State
+from cutegen_core.execute.cuda.nvml import GpuState, Period
 from cutegen_core.execute.cuda.program import Program
-from cutegen_core.execute.cuda.runner_process import Answer
+from cutegen_core.execute.cuda.runner_process import RunnerAnswer
 from cutegen_core.judge.gpu import client as judge_device
 from cutegen_core.judge.gpu.client import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
 from cutegen_core.judge.reference import Reference
@@ -173,24 +173,24 @@ class HostRunner:
     def __init__(self, uuid, *, measures):
         self.kernel, self.sets, self.random = b"", (), random.Random(1)
 
-    def ready(self): ...
+    def wait_until_ready(self): ...
 
     def load(self, cubin, program, sets):
         self.kernel, self.sets = cubin, sets
         if cubin.startswith(b"huge"):
             run_out_in("compare")
-        return Answer(Status.PASSED)
+        return RunnerAnswer(Status.PASSED)
 
     def run(self, index, *, calls, timeout_s):
         if self.kernel != b"huge and wrong":
             relu(self.sets[index])
-        return Answer(Status.PASSED)
+        return RunnerAnswer(Status.PASSED)
 
     def measure(self, order, *, warm, warm_runs, timeout_s):
         for index in order:
             self.run(index, calls=1, timeout_s=timeout_s)
         us = [100.0 * self.random.gauss(1.0, 0.002) for _ in order]
-        return Answer(Status.PASSED, result={"us": us, "method": "graph replay"})
+        return RunnerAnswer(Status.PASSED, result={"us": us, "method": "graph replay"})
 
     def close(self):
         if self.kernel.startswith(b"huge"):
@@ -199,7 +199,7 @@ class HostRunner:
 
 
 class Board:
-    """Plays `nvml.Gpu` and `nvml.Monitor`: a cool one."""
+    """Plays `nvml.NvmlGpu` and `nvml.Monitor`: a cool one."""
 
     name, driver = "a GPU", ""
 
@@ -212,11 +212,11 @@ class Board:
 
     def close(self): ...
 
-    def other_processes(self):
+    def count_other_processes(self):
         return 0
 
     def since(self, begun):
-        return Period((State(begun, 1980, 3201, 40, 300.0, 0),))
+        return Period((GpuState(begun, 1980, 3201, 40, 300.0, 0),))
 
 
 class Silent:
@@ -229,7 +229,7 @@ class Silent:
 @pytest.fixture
 def timer(tmp_path, monkeypatch):
     monkeypatch.setattr(contenders, "RunnerProcess", HostRunner)
-    monkeypatch.setattr(timer_module.nvml, "Gpu", Board)
+    monkeypatch.setattr(timer_module.nvml, "NvmlGpu", Board)
     monkeypatch.setattr(timer_module, "Monitor", Board)
     device = replace(next(iter(KNOWN.values())), uuid="GPU-none")
     run_out_in()

@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.views import Instruction, MachineCode, StepView, machine_code
+from cutegen_core.views import Instruction, MachineCode, StepView
 from cutegen_core.views.code_text import highlight
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.session.evidence.profile_pane import heat
@@ -27,7 +27,7 @@ def render_sass(given: PaneInput) -> None:
     if resources is None or not resources.sass:
         note("info", "No machine code: this kernel was not compiled, or its code was not kept.")
         return
-    kernels = {demangle(code.mangled): code for code in machine_code(store.text(resources.sass))}
+    kernels = {demangle(code.mangled): code for code in parse_machine_code(store.text(resources.sass))}
     if not kernels:
         note("info", "The disassembly has no kernel in it.")
         return
