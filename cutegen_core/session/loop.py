@@ -17,7 +17,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from cutegen_core import __version__
+from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.propose.model_port import ModelReply
 from cutegen_core.propose.port import Answer, Ask, Declined, Finished, Proposal, Sweep, Unparsed, WantsProfile
 from cutegen_core.records.candidate import Author, content_key
@@ -299,7 +299,7 @@ class Session:
         settings, evaluator = self.state.settings, self._bench.evaluator(self.state)
         machine = [evaluator.device.uuid or evaluator.device.name] if evaluator.executor.times else []
         return content_key(
-            " ".join([candidate, settings.problem, settings.executor, settings.arch, *machine, __version__])
+            " ".join([candidate, settings.problem, settings.executor, settings.arch, *machine, judge_digest()])
         )
 
     # ---- EVALUATED
