@@ -40,7 +40,7 @@ def folder() -> Path:
 
 def key(cache: str) -> str:
     """Digest everything that decides what the entries of a cache hold."""
-    digest = hashlib.sha256(repr((sys.version, sorted(toolchain.versions().items()))).encode())
+    digest = hashlib.sha256(repr((sys.version, sorted(toolchain.installed_versions().items()))).encode())
     for room in DECIDED_BY[cache]:
         for path in sorted(file for file in (ROOT / "cutegen_core" / room).rglob("*") if _is_source(file)):
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from cutegen_core import __version__
+from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.event import Event, SessionState, StageEnded, StateChanged, TrialStarted
 from cutegen_core.records.trial import Mark, StageStatus, Trial
@@ -83,5 +83,12 @@ def _key(writer: Writer, candidate: str) -> str:
     """Return the key of the candidate's trial. A time holds for one device: GPUs of one arch differ in speed."""
     settings, evaluator = writer.state.settings, writer.evaluator
     device = (evaluator.device.uuid or evaluator.device.name) if evaluator.measures_speed else ""
-    parts = [candidate, settings.problem, settings.executor, settings.arch, *([device] if device else []), __version__]
+    parts = [
+        candidate,
+        settings.problem,
+        settings.executor,
+        settings.arch,
+        *([device] if device else []),
+        judge_digest(),
+    ]
     return content_key(" ".join(parts))

@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.views import Instruction, MachineCode, StepView
+from cutegen_core.views import Instruction, MachineCode, StepView, parse_machine_code
 from cutegen_core.views.code_text import highlight
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.session.evidence.profile_pane import heat
