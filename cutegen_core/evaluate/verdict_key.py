@@ -26,7 +26,7 @@ LIBRARIES = ("torch", "numpy", "cuda-bindings", "pyelftools")
 def judge_digest() -> str:
     """Return the digest for this process; it is made once and takes some 50 ms."""
     libraries = {name: toolchain.installed_version(name) for name in LIBRARIES}
-    return digest(PACKAGE, {**toolchain.versions(), **libraries})
+    return digest(PACKAGE, {**toolchain.installed_versions(), **libraries})
 
 
 def digest(package: Path, versions: Mapping[str, str]) -> str:

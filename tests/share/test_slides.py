@@ -47,10 +47,10 @@ def deck_of(store: Store, story: Story) -> slides.Deck:
 
 def pictures(store: Store, deck: slides.Deck) -> list[Picture]:
     """Every picture of every slide."""
-    drawn = [slides.slide(store, deck, stop) for stop in deck.stops]
-    measured = [s.measured.bars for s in drawn if hasattr(s, "measured")]
-    charts = [s.progress for s in drawn if hasattr(s, "progress")]
-    evidence = [s.evidence.picture for s in drawn if getattr(s, "evidence", None)]
+    shown = [slides.slide(store, deck, stop) for stop in deck.stops]
+    measured = [s.measured.bars for s in shown if hasattr(s, "measured")]
+    charts = [s.progress for s in shown if hasattr(s, "progress")]
+    evidence = [s.evidence.picture for s in shown if getattr(s, "evidence", None)]
     return [picture for picture in (*measured, *charts, *evidence) if picture]
 
 
