@@ -17,7 +17,7 @@ from pages.components.problems.problem_lint import render_lint
 from pages.components.shared import address, data, ui_state
 from pages.components.shared.texts import heading, note, quiet, show_hidden
 
-store, may_edit = data.store(), access.role() is access.Role.OWNER
+store, may_edit = data.store(), access.role() is access.AccessRole.OWNER
 path, is_new = address.get("path"), may_edit and bool(address.get("new"))
 is_open = is_new or (may_edit and bool(address.get("edit")))
 choice, detail, beside = st.columns([0.75, 2, 1.35] if is_open else [0.9, 1.5, 1.5], gap="medium")

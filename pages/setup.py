@@ -43,7 +43,7 @@ with left:
     heading(doctor.TITLE)
     doctor.render_doctor()
     st.button("Check again", key="doctor-again", on_click=doctor.look_again)
-    if access.role() is access.Role.OWNER:
+    if access.role() is access.AccessRole.OWNER:
         doctor.render_measuring()
 with right:
     heading("Engine")

@@ -49,7 +49,7 @@ class ReplayProposer:
         """Return the recorded reply to this step's next prompt; it costs nothing."""
         number = sum(1 for step in state.steps[:-1] if step.candidate)
         answer = _answers(self._steps[number])[len(state.steps[-1].calls)]
-        return _Recorded(self._store.text(answer.reply), answer)
+        return _RecordedCall(self._store.text(answer.reply), answer)
 
     def context_tokens(self, state: State) -> int:
         """Return 0, unknown: recorded prompts are sent as they were."""
@@ -57,7 +57,7 @@ class ReplayProposer:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedCall:
     text: str
     answer: ModelAnswered
     model: str = "recording"

@@ -32,7 +32,7 @@ class ChosenKernel(NamedTuple):
     plan: str
 
 
-class Finding(NamedTuple):
+class StudyResult(NamedTuple):
     """The record of a study, and the kernel it chose where it chose one."""
 
     record: object
@@ -49,7 +49,7 @@ class StudyOf(NamedTuple):
     """
 
     refuse: Callable[[State, str], str]
-    run: Callable[[Writer, str, Watch], Finding]
+    run: Callable[[Writer, str, Watch], StudyResult]
 
 
 def refuse(state: State, study: StudyKind, candidate: str) -> str:
@@ -91,23 +91,23 @@ def give_up(state: State, reason: str) -> list[Event]:
 # ---- the studies
 
 
-def _sweep(writer: Writer, candidate: str, watch: Watch) -> Finding:
+def _sweep(writer: Writer, candidate: str, watch: Watch) -> StudyResult:
     base = request.load_candidate(writer.store, writer.state, candidate)
     table, source = sweep.sweep(writer.evaluator, base, secrets.randbits(31), watch)
-    return Finding(table, ChosenKernel(source, sweep.describe(table), table.decided_by))
+    return StudyResult(table, ChosenKernel(source, sweep.describe(table), table.decided_by))
 
 
-def _profile(writer: Writer, candidate: str, watch: Watch) -> Finding:
+def _profile(writer: Writer, candidate: str, watch: Watch) -> StudyResult:
     kernel = request.load_candidate(writer.store, writer.state, candidate)
-    return Finding(writer.evaluator.profile(kernel, seed=secrets.randbits(31), watch=watch))
+    return StudyResult(writer.evaluator.profile(kernel, seed=secrets.randbits(31), watch=watch))
 
 
-def _ablate(writer: Writer, candidate: str, watch: Watch) -> Finding:
+def _ablate(writer: Writer, candidate: str, watch: Watch) -> StudyResult:
     step = writer.state.step_of(candidate)
     assert step is not None
     assert step.parent is not None
     before, after = writer.store.text(step.parent), writer.store.text(candidate)
-    return Finding(ablation.ablate(writer.evaluator, before, after, secrets.randbits(31), watch))
+    return StudyResult(ablation.ablate(writer.evaluator, before, after, secrets.randbits(31), watch))
 
 
 def _refuse_sweep(state: State, candidate: str) -> str:

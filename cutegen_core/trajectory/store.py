@@ -71,7 +71,7 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
             return
 
 
-class Waiting(NamedTuple):
+class WaitingDecision(NamedTuple):
     """A decision in the inbox."""
 
     id: int
@@ -237,7 +237,7 @@ class Store:
             )
         return int(cursor.lastrowid or 0)
 
-    def waiting(self, session: str | None = None) -> list[Waiting]:
+    def waiting(self, session: str | None = None) -> list[WaitingDecision]:
         """Decisions nobody has looked at, oldest first.
 
         What this version cannot read is refused here, saying so (its text stays in the inbox), and left out.
@@ -247,7 +247,7 @@ class Store:
         found = []
         for number, owner, payload in rows:
             try:
-                found.append(Waiting(number, owner, as_json.load(Decision, older.decision(payload))))
+                found.append(WaitingDecision(number, owner, as_json.load(Decision, older.decision(payload))))
             except StoreError as error:
                 self._refuse_unreadable(number, error)
         return found

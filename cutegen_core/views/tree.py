@@ -46,7 +46,7 @@ class _Chain(NamedTuple):
     last: int
 
 
-class _Waiting(NamedTuple):
+class _WaitingChain(NamedTuple):
     """A chain to be made; `late` are the steps that hang on its line and not on the one it comes from."""
 
     member: int
@@ -118,7 +118,7 @@ def _chains(tree: _Tree) -> tuple[list[_Chain], dict[int, int]]:
     """Return every chain after the one it comes from, and for every step the index of the chain it hangs on."""
     chains: list[_Chain] = []
     hangs_on: dict[int, int] = {}
-    waiting = [_Waiting(START, 0, START)]
+    waiting = [_WaitingChain(START, 0, START)]
     while waiting:
         wanted, index = waiting.pop(), len(chains)
         members = tree.chain(wanted.member)
@@ -129,7 +129,7 @@ def _chains(tree: _Tree) -> tuple[list[_Chain], dict[int, int]]:
             early = [c for c in tree.children[member] if following is None or c <= following]
             waiting += _hung(tree, early, following, index, hangs_on)
             late = [c for c in tree.children[member] if c not in early]
-            waiting += (_Waiting(group[-1], index, member + 1, tuple(group)) for group in _groups(tree, late))
+            waiting += (_WaitingChain(group[-1], index, member + 1, tuple(group)) for group in _groups(tree, late))
     return chains, hangs_on
 
 
@@ -142,12 +142,12 @@ def _groups(tree: _Tree, late: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def _hung(
     tree: _Tree, steps: Sequence[int], own: int | None, index: int, hangs_on: dict[int, int]
-) -> Iterator[_Waiting]:
+) -> Iterator[_WaitingChain]:
     """Note that these steps hang on this chain's line; yield the chains that begin there. `own` is of the chain."""
     for number in steps:
         hangs_on[number] = index
         if number != own and tree.goes_on(number):
-            yield _Waiting(number, index, number)
+            yield _WaitingChain(number, index, number)
 
 
 def _lanes(chains: Sequence[_Chain]) -> list[int]:

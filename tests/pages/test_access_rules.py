@@ -12,7 +12,7 @@ import pytest
 
 from cutegen_core.records.errors import AccessError, UsageError
 from pages.components.access import access
-from pages.components.access.access_keys import PERSON_KEPT_S, TICKET_KEPT_S, TOKEN_KEPT_S, Access, Bearer, Role
+from pages.components.access.access_keys import PERSON_KEPT_S, TICKET_KEPT_S, TOKEN_KEPT_S, Access, AccessRole, Bearer
 from pages.components.access.access_middleware import GUESSES, GUESSES_WITHIN_S, AccessMiddleware
 from pages.components.access.access_people import People, people
 
@@ -31,7 +31,7 @@ def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bearer", "kept_s"), [(Bearer(Role.OWNER), TOKEN_KEPT_S), (ANN, PERSON_KEPT_S), (TEAM, PERSON_KEPT_S)]
+    ("bearer", "kept_s"), [(Bearer(AccessRole.OWNER), TOKEN_KEPT_S), (ANN, PERSON_KEPT_S), (TEAM, PERSON_KEPT_S)]
 )
 def test_a_cookie_says_whose_it_is_until_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bearer: Bearer, kept_s: int
@@ -47,7 +47,7 @@ def test_a_cookie_says_whose_it_is_until_it_ends(
 
 
 def test_deleting_the_key_puts_everybody_out(tmp_path: Path) -> None:
-    cookie = Access.fresh(tmp_path).cookie(Bearer(Role.OWNER))
+    cookie = Access.fresh(tmp_path).cookie(Bearer(AccessRole.OWNER))
     assert (tmp_path / "access.key").stat().st_mode & 0o077 == 0
     (tmp_path / "access.key").unlink()
     assert Access.fresh(tmp_path).bearer(cookie) is None
@@ -90,11 +90,11 @@ async def everything(_scope: Any, _receive: Any, send: Any) -> None:
 
 def test_guessing_is_slowed_down_and_holds_nobody_else_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Access.fresh(tmp_path)
-    guard, right = AccessMiddleware(everything, made), f"token={made.tokens[Role.VIEWER]}"
+    guard, right = AccessMiddleware(everything, made), f"token={made.tokens[AccessRole.VIEWER]}"
     assert [ask(guard, "token=guess") for _ in range(GUESSES)] == [401] * GUESSES
     assert ask(guard, right) == ask(guard, "ticket=guess") == 429
     assert ask(guard, right, client="10.0.0.2") == 303
-    assert ask(guard, "", f"{access.COOKIE}={made.cookie(Bearer(Role.VIEWER))}") == 200
+    assert ask(guard, "", f"{access.COOKIE}={made.cookie(Bearer(AccessRole.VIEWER))}") == 200
     now = time.monotonic() + GUESSES_WITHIN_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: now)
     assert ask(guard, right) == 303
@@ -103,12 +103,13 @@ def test_guessing_is_slowed_down_and_holds_nobody_else_up(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("claims", "role"),
     [
-        (("ann@example.org",), Role.OWNER), (("ANN@Example.org",), Role.OWNER), (("bob@example.org",), Role.VIEWER),
+        (("ann@example.org",), AccessRole.OWNER), (("ANN@Example.org",), AccessRole.OWNER),
+        (("bob@example.org",), AccessRole.VIEWER),
         (("@example.org",), None), (("ann@example.org.evil.net",), None), (("eve@sub.example.org",), None),
-        (("x", "kernels"), Role.VIEWER), ((), None), (("*@example.org",), Role.VIEWER),
+        (("x", "kernels"), AccessRole.VIEWER), ((), None), (("*@example.org",), AccessRole.VIEWER),
     ],
 )  # fmt: skip
-def test_rules_name_people_domains_and_groups(claims: tuple[str, ...], role: Role | None) -> None:
+def test_rules_name_people_domains_and_groups(claims: tuple[str, ...], role: AccessRole | None) -> None:
     rules = People(owners=("ann@example.org",), viewers=("*@example.org", "kernels"))
     assert rules.role(claims) is role
 

@@ -10,8 +10,8 @@ import pytest
 from cutegen_core.records.candidate import content_key
 from cutegen_core.trajectory.store import Draft, Store
 from pages.components.editor.code_editor import BUNDLE
-from pages.components.editor.draft_exchange import Message, Visit, read_message, take
-from pages.components.session.line_marks import Mark, marks_of, moved
+from pages.components.editor.draft_exchange import DraftMessage, Visit, read_message, take
+from pages.components.session.line_marks import LineMark, marks_of, moved
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, not_compiled, race, softmax_story
 
@@ -29,7 +29,7 @@ class Tab:
     def send(self, text: str, upon: str) -> bool:
         """True when the server has kept it."""
         self.seq += 1
-        message = Message(self.visit.opening, self.seq, content_key(upon), text)
+        message = DraftMessage(self.visit.opening, self.seq, content_key(upon), text)
         assert take(self.store, self.session, self.base, self.visit, message)
         return not self.visit.refused
 
@@ -64,7 +64,7 @@ def test_a_text_typed_upon_an_older_draft_is_refused_and_one_upon_the_newer_is_k
 
 def test_a_message_counts_once_and_only_in_its_visit(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
-    message = Message(tab.visit.opening, 1, content_key(KERNEL), "typed")
+    message = DraftMessage(tab.visit.opening, 1, content_key(KERNEL), "typed")
     assert take(tab.store, tab.session, tab.base, tab.visit, message)
     assert not take(tab.store, tab.session, tab.base, tab.visit, message)
     assert not take(tab.store, tab.session, tab.base, Visit(), message)
@@ -104,14 +104,14 @@ def test_a_lone_surrogate_can_be_stored(tabs: tuple[Tab, Tab]) -> None:
 
 def test_marks_are_those_of_compiler_and_checker(store: Store) -> None:
     assert marks_of(None) == ()
-    assert marks_of(not_compiled("k")) == (Mark(40, "error", "nvrtc", 'identifier "higher" is undefined'),)
+    assert marks_of(not_compiled("k")) == (LineMark(40, "error", "nvrtc", 'identifier "higher" is undefined'),)
     (mark,) = marks_of(race(store, "k"))
     assert (mark.line, mark.severity, mark.tool) == (26, "error", "checker")
     assert mark.text.startswith("race: read of `partial`")
 
 
 def test_marks_go_with_their_lines() -> None:
-    mark = Mark(40, "error", "nvrtc", "bad")
+    mark = LineMark(40, "error", "nvrtc", "bad")
     lines = TYPO.split("\n")
     assert moved((mark,), TYPO, TYPO) == (mark,)
     assert moved((mark,), TYPO, "// two\n// lines\n" + TYPO) == (mark._replace(line=42),)

@@ -13,14 +13,14 @@ from math import prod
 
 from cutegen_core.evaluate.roofline import view_regions, windows
 from cutegen_core.evaluate.roofline.operands import by_name, number, tensor
-from cutegen_core.evaluate.roofline.regions import Box, Region, Shape, Triangle
+from cutegen_core.evaluate.roofline.regions import Box, ElementSet, Shape, Triangle
 from cutegen_core.evaluate.roofline.structure import TRIANGLES, Zeros, sparse, zeros
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, InputFacts, Node
 from cutegen_core.records.operations import ROWS, Flow
 
-Demand = Mapping[str, Region]
-Push = tuple[str, Region]
+Demand = Mapping[str, ElementSet]
+Push = tuple[str, ElementSet]
 
 
 def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = False) -> Demand:
@@ -40,11 +40,11 @@ class _Walk:
     def __init__(self, graph: Graph, found: Zeros, masks: frozenset[str], generous: bool) -> None:
         self._graph, self._zeros, self._masks, self._generous = graph, found, masks, generous
         self._nodes = by_name(graph)
-        self._found: dict[str, Region] = {}
+        self._found: dict[str, ElementSet] = {}
 
     def run(self) -> Demand:
         for output in self._graph.outputs:
-            self._push(output, Region.all(self._nodes[output].shape))
+            self._push(output, ElementSet.all(self._nodes[output].shape))
         for node in reversed(self._graph.nodes):
             region = self._found.get(node.name)
             if region is not None and region.count:
@@ -52,12 +52,12 @@ class _Walk:
                     self._push(name, part)
         return self._found
 
-    def _push(self, name: str, region: Region) -> None:
+    def _push(self, name: str, region: ElementSet) -> None:
         kind = self._zeros.get(name, "")
         if kind == "diagonal":
             shape = region.shape
             beside = prod(shape) - prod(shape[:-2]) * min(shape[-2:], default=1)
-            region = Region.some(shape, region.count - beside)
+            region = ElementSet.some(shape, region.count - beside)
         else:
             region = region.within(TRIANGLES.get(kind))
         known = self._found.get(name)
@@ -66,7 +66,7 @@ class _Walk:
     def _shape(self, name: str) -> Shape:
         return self._nodes[name].shape
 
-    def _parts(self, node: Node, region: Region) -> Iterator[Push]:
+    def _parts(self, node: Node, region: ElementSet) -> Iterator[Push]:
         flow = ops.traits(node).flow
         if flow in view_regions.SHOWN:
             source = tensor(node, 0)
@@ -74,20 +74,20 @@ class _Walk:
         else:
             yield from _STEPS.get(flow, _Walk._unknown)(self, node, region)
 
-    def _nothing(self, node: Node, region: Region) -> Iterator[Push]:
+    def _nothing(self, node: Node, region: ElementSet) -> Iterator[Push]:
         yield from ()
 
-    def _unknown(self, node: Node, region: Region) -> Iterator[Push]:
+    def _unknown(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Everything for display, nothing that could be held against a kernel."""
         if self._generous:
-            yield from ((name, Region.all(self._shape(name))) for name in node.operands())
+            yield from ((name, ElementSet.all(self._shape(name))) for name in node.operands())
 
-    def _copy(self, node: Node, region: Region) -> Iterator[Push]:
+    def _copy(self, node: Node, region: ElementSet) -> Iterator[Push]:
         source = tensor(node, ops.traits(node).at)
         if source:
             yield source, region.projected(self._shape(source))
 
-    def _pointwise(self, node: Node, region: Region) -> Iterator[Push]:
+    def _pointwise(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there, one
         with zeros anywhere may spare all of it."""
         names = list(node.operands())
@@ -100,10 +100,10 @@ class _Walk:
                 if not self._generous and any(n in self._masks for k, n in enumerate(names) if k != position):
                     continue
                 others = [self._zeros.get(n, "") for k, n in enumerate(names) if k != position]
-                part = reduce(Region.within, [TRIANGLES[o] for o in others if o in TRIANGLES], region)
+                part = reduce(ElementSet.within, [TRIANGLES[o] for o in others if o in TRIANGLES], region)
             yield name, part.projected(self._shape(name))
 
-    def _selection(self, node: Node, region: Region, names: list[str]) -> Iterator[Push]:
+    def _selection(self, node: Node, region: ElementSet, names: list[str]) -> Iterator[Push]:
         """The condition; of two alternatives as many elements together as there are results, of a single one none."""
         condition = 0 if ops.name(node) == "where" else 1
         for position, name in enumerate(names):
@@ -111,25 +111,25 @@ class _Walk:
             if position == condition:
                 yield name, region.projected(shape)
             elif ops.name(node) == "where" and len(names) == 3 and shape == region.shape:
-                yield name, Region.some(shape, region.count // 2)
+                yield name, ElementSet.some(shape, region.count // 2)
 
-    def _channelwise(self, node: Node, region: Region) -> Iterator[Push]:
+    def _channelwise(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Its own elements, and all of what the channels have."""
         source, *others = dict.fromkeys(node.operands())
         yield source, region
         if region.full:
-            yield from ((name, Region.all(self._shape(name))) for name in others)
+            yield from ((name, ElementSet.all(self._shape(name))) for name in others)
 
-    def _triangle(self, node: Node, region: Region) -> Iterator[Push]:
+    def _triangle(self, node: Node, region: ElementSet) -> Iterator[Push]:
         yield tensor(node, 0), region.within(Triangle(ops.name(node) == "tril", number(node, 1, "diagonal", 0)))
 
-    def _moved(self, node: Node, region: Region) -> Iterator[Push]:
+    def _moved(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """All of the operand, unless places depend on values or a negative padding cuts some of it off."""
         padding = node.argument(1, "pad") if "pad" in ops.name(node) else ()
         cut = isinstance(padding, tuple) and any(isinstance(p, int) and p < 0 for p in padding)
         yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
 
-    def _rows(self, node: Node, region: Region) -> Iterator[Push]:
+    def _rows(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """All of every operand where all of the result is needed; otherwise as many elements as that many rows hold."""
         if ops.traits(node).some:
             yield from self._unknown(node, region)
@@ -137,11 +137,11 @@ class _Walk:
         for name in dict.fromkeys(node.operands()):
             shape = self._shape(name)
             if region.full:
-                yield name, Region.all(shape)
+                yield name, ElementSet.all(shape)
             elif ops.traits(node).flow in ROWS and name == tensor(node, 0):
-                yield name, Region.some(shape, region.count * max(1, prod(shape) // max(1, prod(region.shape))))
+                yield name, ElementSet.some(shape, region.count * max(1, prod(shape) // max(1, prod(region.shape))))
 
-    def _product(self, node: Node, region: Region) -> Iterator[Push]:
+    def _product(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Rows of the left and columns of the right operand; a zero triangle that is not square hides some of them."""
         at = ops.traits(node).at
         left, right = tensor(node, at), tensor(node, at + 1)
@@ -154,39 +154,42 @@ class _Walk:
         yield left, self._operand(region, self._shape(left), right, side=-2, last=True)
         yield right, self._operand(region, self._shape(right), left, side=-1, last=transposed)
 
-    def _operand(self, region: Region, shape: Shape, other: str, *, side: int, last: bool) -> Region:
+    def _operand(self, region: ElementSet, shape: Shape, other: str, *, side: int, last: bool) -> ElementSet:
         """One operand of a product: whole vectors of the summed dimension, which is its last one or the one before.
 
         Args:
             side: the result's dimension that this operand has, too.
         """
         if other in self._masks and not self._generous:
-            return Region.none(shape)
+            return ElementSet.none(shape)
         hidden = self._zeros.get(other, "") and len(set(self._shape(other)[-2:])) > 1
         if region.full or _touches_all(region):
-            return Region.some(shape, prod(shape) // 2) if hidden else Region.all(shape)
+            return ElementSet.some(shape, prod(shape) // 2) if hidden else ElementSet.all(shape)
         if hidden or len(shape) < 2 or len(region.shape) < 2:
-            return Region.none(shape)
+            return ElementSet.none(shape)
         summed = (0, shape[-1] if last else shape[-2])
         boxes = []
         for box in region.boxes:
             own = (box[side], summed) if last else (summed, box[side])
             outer = box[:-2] if len(shape) == len(region.shape) else tuple((0, extent) for extent in shape[:-2])
             boxes.append((*outer, *own))
-        return Region(shape, tuple(dict.fromkeys(boxes))) if _fits(shape, boxes) else Region.none(shape)
+        return ElementSet(shape, tuple(dict.fromkeys(boxes))) if _fits(shape, boxes) else ElementSet.none(shape)
 
-    def _gather(self, node: Node, region: Region) -> Iterator[Push]:
+    def _gather(self, node: Node, region: ElementSet) -> Iterator[Push]:
         operation = ops.name(node)
         table = tensor(node, 0)
         indices = [n for n in node.operands() if n != table]
         for name in indices:
-            yield name, Region.all(self._shape(name)) if region.full else Region.some(self._shape(name), 1)
+            yield name, ElementSet.all(self._shape(name)) if region.full else ElementSet.some(self._shape(name), 1)
         shape = self._shape(table)
         dim = {"embedding": 0, "index_select": number(node, 1, "dim", 0)}.get(operation)
         unit = 1 if dim is None or not shape else prod(shape) // max(1, shape[dim])
-        yield table, Region.some(shape, min(prod(shape), region.count) if self._generous else min(unit, region.count))
+        yield (
+            table,
+            ElementSet.some(shape, min(prod(shape), region.count) if self._generous else min(unit, region.count)),
+        )
 
-    def _scatter(self, node: Node, region: Region) -> Iterator[Push]:
+    def _scatter(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """The places; of what is added up all sources, of what is written over none, since all places may be the same.
         What is written over need not be read."""
         traits = ops.traits(node)
@@ -196,37 +199,40 @@ class _Walk:
             return
         for name in node.operands():
             if name not in (base, source):
-                yield name, Region.all(self._shape(name))
+                yield name, ElementSet.all(self._shape(name))
         added = not traits.some and node.argument(99, "include_self") is not False
         if not traits.some:
-            yield source, Region.all(self._shape(source))
+            yield source, ElementSet.all(self._shape(source))
         if added:
             yield base, region
         elif ops.name(node) not in ("index_put", "index_fill") and source:
-            yield base, Region.some(self._shape(base), region.count - prod(self._shape(source)))
+            yield base, ElementSet.some(self._shape(base), region.count - prod(self._shape(source)))
 
-    def _segment(self, node: Node, region: Region) -> Iterator[Push]:
+    def _segment(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Segments given by lengths cover everything, those by offsets need not. Bags may all hold the same row."""
         table, *others = node.operands()
         shape = self._shape(table)
         bags = ops.name(node) == "embedding_bag"
         if self._generous and bags:
             rows = prod(self._shape(others[0]))
-            yield table, Region.some(shape, min(prod(shape), rows * shape[-1]))
-            yield from ((name, Region.all(self._shape(name))) for name in others)
+            yield table, ElementSet.some(shape, min(prod(shape), rows * shape[-1]))
+            yield from ((name, ElementSet.all(self._shape(name))) for name in others)
         elif self._generous or not region.full:
             yield from self._unknown(node, region)
         elif bags:
             whole = not node.argument(7, "include_last_offset")
-            yield table, Region.some(shape, shape[-1] if whole else 0)
+            yield table, ElementSet.some(shape, shape[-1] if whole else 0)
             for position, name in enumerate(others):
-                yield name, Region.all(self._shape(name)) if whole or position == 1 else Region.none(self._shape(name))
+                yield (
+                    name,
+                    ElementSet.all(self._shape(name)) if whole or position == 1 else ElementSet.none(self._shape(name)),
+                )
         else:
             covered = node.argument(99, "lengths") is not None and not node.argument(99, "unsafe")
-            yield table, Region.all(shape) if covered else Region.none(shape)
-            yield from ((name, Region.all(self._shape(name))) for name in others)
+            yield table, ElementSet.all(shape) if covered else ElementSet.none(shape)
+            yield from ((name, ElementSet.all(self._shape(name))) for name in others)
 
-    def _windows(self, node: Node, region: Region) -> Iterator[Push]:
+    def _windows(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Strides larger than the window skip elements."""
         source = tensor(node, 0)
         pooling = ops.traits(node).flow is Flow.POOLING
@@ -239,25 +245,25 @@ class _Walk:
         if not pooling:
             weights, *bias = list(node.operands())[1:]
             taps = [windows.taps(extent, out, *window) for extent, out, window in sides]
-            yield weights, Region.some(self._shape(weights), prod(self._shape(weights)[:-rank]) * prod(taps))
-            yield from ((name, Region.all(self._shape(name))) for name in bias)
+            yield weights, ElementSet.some(self._shape(weights), prod(self._shape(weights)[:-rank]) * prod(taps))
+            yield from ((name, ElementSet.all(self._shape(name))) for name in bias)
         if not region.full:
-            yield source, Region.some(shape, 1)
+            yield source, ElementSet.some(shape, 1)
             return
         touched = [windows.touched(extent, out, *window) for extent, out, window in sides]
-        yield source, Region.some(shape, prod(shape[:-rank]) * prod(touched))
+        yield source, ElementSet.some(shape, prod(shape[:-rank]) * prod(touched))
 
-    def _join(self, node: Node, region: Region) -> Iterator[Push]:
+    def _join(self, node: Node, region: ElementSet) -> Iterator[Push]:
         yield from self._cat(node, region) if ops.name(node) == "cat" else self._rows(node, region)
 
-    def _cat(self, node: Node, region: Region) -> Iterator[Push]:
+    def _cat(self, node: Node, region: ElementSet) -> Iterator[Push]:
         dim, start = number(node, 1, "dim", 0) % len(node.shape), 0
         for name in node.operands():
             shape = self._shape(name)
             yield name, region.clipped(shape, dim, start)
             start += shape[dim]
 
-    def _item(self, node: Node, region: Region) -> Iterator[Push]:
+    def _item(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """One of several results: what a split shows of its operand, the whole of anything else."""
         source = self._nodes[tensor(node, 0)]
         index = number(node, 1, "", 0)
@@ -267,14 +273,14 @@ class _Walk:
             target = list(source.operands())[index]
             shape = self._shape(target)
             broadcast = ops.name(source) == "broadcast_tensors"
-            yield target, region.projected(shape) if broadcast else Region.some(shape, prod(shape) * region.full)
+            yield target, region.projected(shape) if broadcast else ElementSet.some(shape, prod(shape) * region.full)
         else:
             target = tensor(source, 0)
             shape = self._shape(target)
             yield target, view_regions.split_part(source, index, region, shape)
 
 
-_STEPS: Mapping[Flow, Callable[[_Walk, Node, Region], Iterator[Push]]] = {
+_STEPS: Mapping[Flow, Callable[[_Walk, Node, ElementSet], Iterator[Push]]] = {
     Flow.INPUT: _Walk._nothing, Flow.CREATION: _Walk._nothing, Flow.SPLIT: _Walk._nothing, Flow.ITEM: _Walk._item,
     Flow.POINTWISE: _Walk._pointwise, Flow.CHANNELWISE: _Walk._channelwise, Flow.COPY: _Walk._copy,
     Flow.TRIANGLE: _Walk._triangle, Flow.JOIN: _Walk._join, Flow.MOVE: _Walk._moved,
@@ -291,7 +297,7 @@ def _fits(shape: Shape, boxes: list[Box]) -> bool:
     return all(stop <= extent for box in boxes for (_, stop), extent in zip(box, shape, strict=True))
 
 
-def _touches_all(region: Region) -> bool:
+def _touches_all(region: ElementSet) -> bool:
     """Whether every row and every column of a triangular result has an element in it."""
     if region.triangle is None:
         return False

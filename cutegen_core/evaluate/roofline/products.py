@@ -43,7 +43,7 @@ _SUMS = frozenset((Flow.REDUCTION, Flow.SCAN, Flow.POOLING, Flow.SCATTER, Flow.S
 
 
 @dataclass(frozen=True)
-class Product:
+class CountedProduct:
     """One product.
 
     Attributes:
@@ -65,11 +65,11 @@ class Product:
     place: str
 
 
-def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[Product, ...]:
+def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[CountedProduct, ...]:
     """All of them, in execution order; the same product written twice is there once."""
     nodes, need, found = by_name(graph), demand(graph, facts), zeros(graph, facts)
     trivial = _trivial(graph, facts) | sparse(graph, facts)
-    seen: dict[object, Product] = {}
+    seen: dict[object, CountedProduct] = {}
     for node in graph.nodes:
         for product in _products_of(node, nodes):
             key = (node.op, repr(node.args), repr(sorted(node.kwargs.items(), key=str)), product.operation)
@@ -96,7 +96,7 @@ def unavoidable(graph: Graph, facts: Mapping[str, InputFacts]) -> dict[str, int]
 # -- one product -------------------------------------------------------------------------------------------------------
 
 
-def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
+def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProduct]:
     operation, traits = ops.name(node), ops.traits(node)
     left, right = tensor(node, traits.at), tensor(node, traits.at + 1)
     if traits.flow is Flow.PRODUCT:
@@ -127,11 +127,11 @@ def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
 
 def _product(
     node: Node, operation: str, nodes: Mapping[str, Node], left: str, right: str, flops: int, inner: int
-) -> Product:
-    return Product(node.name, operation, left, right, nodes[left].dtype, flops, inner, flops, node.name)
+) -> CountedProduct:
+    return CountedProduct(node.name, operation, left, right, nodes[left].dtype, flops, inner, flops, node.name)
 
 
-def _attention(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
+def _attention(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProduct]:
     query, key, value = tensor(node, 0), tensor(node, 1), tensor(node, 2)
     *outer, rows, width = nodes[query].shape
     keys, value_width = nodes[key].shape[-2], nodes[value].shape[-1]
@@ -143,7 +143,7 @@ def _attention(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
     yield _product(node, "attention values", nodes, query, value, 2 * prod(outer) * seen * value_width, keys)
 
 
-def _einsum(node: Node, nodes: Mapping[str, Node]) -> Iterator[Product]:
+def _einsum(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProduct]:
     equation, names = node.args[0], list(node.operands())
     if not isinstance(equation, str) or "." in equation or len(names) != 2:
         return
@@ -163,8 +163,8 @@ def _float(node: Node) -> float:
 
 
 def _with_least(
-    product: Product, nodes: Mapping[str, Node], need: Demand, found: Mapping[str, str], trivial: frozenset[str]
-) -> Product:
+    product: CountedProduct, nodes: Mapping[str, Node], need: Demand, found: Mapping[str, str], trivial: frozenset[str]
+) -> CountedProduct:
     node = nodes[product.node]
     region = need.get(product.node)
     if region is None or product.left in trivial or product.right in trivial:
@@ -179,7 +179,7 @@ def _with_least(
     return replace(product, least=int(product.flops * share))
 
 
-def _zero_share(product: Product, nodes: Mapping[str, Node], found: Mapping[str, str], halved: bool) -> Fraction:
+def _zero_share(product: CountedProduct, nodes: Mapping[str, Node], found: Mapping[str, str], halved: bool) -> Fraction:
     """Share of the multiplications whose factors may both differ from zero.
 
     A triangle leaves its own share; two square ones of the same kind 1/6 (1/3 of the result's half, where only that is
@@ -200,7 +200,7 @@ def _zero_share(product: Product, nodes: Mapping[str, Node], found: Mapping[str,
     return Fraction(1, 6) if kinds[0] == kinds[1] and not halved else Fraction(1, 3)
 
 
-def _channels(product: Product, node: Node, nodes: Mapping[str, Node]) -> int:
+def _channels(product: CountedProduct, node: Node, nodes: Mapping[str, Node]) -> int:
     """Multiplications a result needs at least, times `inner` over what was counted: its input channels."""
     if ops.traits(node).flow is Flow.TRANSPOSED_CONVOLUTION:
         weights = nodes[product.right].shape
@@ -239,7 +239,7 @@ def _root(name: str, nodes: Mapping[str, Node]) -> str:
 # -- groups of products joined by linear operations --------------------------------------------------------------------
 
 
-def _groups(graph: Graph, found: tuple[Product, ...]) -> list[list[Product]]:
+def _groups(graph: Graph, found: tuple[CountedProduct, ...]) -> list[list[CountedProduct]]:
     """Products that a chain of linear operations joins, whichever way it runs."""
     owner: dict[str, str] = {}
 
@@ -259,7 +259,7 @@ def _groups(graph: Graph, found: tuple[Product, ...]) -> list[list[Product]]:
         for place in (node.name, node.name + _SCORES):
             if place in places:
                 root(place)
-    groups: dict[str, list[Product]] = {}
+    groups: dict[str, list[CountedProduct]] = {}
     for product in found:
         groups.setdefault(root(product.place), []).append(product)
     return list(groups.values())

@@ -38,7 +38,7 @@ class Triangle:
 
 
 @dataclass(frozen=True)
-class Region:
+class ElementSet:
     """Elements of a tensor of `shape`; at most one of `boxes`, `triangle` and `at_least` describes them."""
 
     shape: Shape
@@ -47,15 +47,15 @@ class Region:
     at_least: int = 0
 
     @classmethod
-    def all(cls, shape: Shape) -> Region:
+    def all(cls, shape: Shape) -> ElementSet:
         return cls(shape, (tuple((0, extent) for extent in shape),))
 
     @classmethod
-    def none(cls, shape: Shape) -> Region:
+    def none(cls, shape: Shape) -> ElementSet:
         return cls(shape)
 
     @classmethod
-    def some(cls, shape: Shape, count: int) -> Region:
+    def some(cls, shape: Shape, count: int) -> ElementSet:
         """Return at least `count` elements at unknown places; all elements if the tensor has no more."""
         return cls.all(shape) if count >= prod(shape) else cls(shape, at_least=max(0, count))
 
@@ -71,83 +71,85 @@ class Region:
     def full(self) -> bool:
         return self.count == prod(self.shape)
 
-    def __or__(self, other: Region) -> Region:
+    def __or__(self, other: ElementSet) -> ElementSet:
         """Return the elements of either region."""
         if self.boxes and other.boxes:
             boxes = tuple(dict.fromkeys((*self.boxes, *other.boxes)))
-            merged = Region(self.shape, boxes) if len(boxes) <= _MOST_BOXES else max(self, other, key=_count)
-            return Region.all(self.shape) if merged.full else merged
+            merged = ElementSet(self.shape, boxes) if len(boxes) <= _MOST_BOXES else max(self, other, key=_count)
+            return ElementSet.all(self.shape) if merged.full else merged
         if self.triangle and other.triangle and self.triangle.lower != other.triangle.lower:
             lower, upper = (self, other) if self.triangle.lower else (other, self)
             assert lower.triangle is not None
             assert upper.triangle is not None
             if upper.triangle.offset <= lower.triangle.offset + 1:
-                return Region.all(self.shape)
+                return ElementSet.all(self.shape)
         return max(self, other, key=_count)
 
-    def within(self, triangle: Triangle | None) -> Region:
+    def within(self, triangle: Triangle | None) -> ElementSet:
         """Return the elements that also lie in a triangle."""
         if triangle is None or len(self.shape) < 2:
             return self
         if self.full:
-            return Region(self.shape, triangle=triangle)
+            return ElementSet(self.shape, triangle=triangle)
         if self.triangle is not None and self.triangle.lower == triangle.lower:
             choose = min if triangle.lower else max
-            return Region(self.shape, triangle=Triangle(triangle.lower, choose(triangle.offset, self.triangle.offset)))
-        outside = prod(self.shape) - Region(self.shape, triangle=triangle).count
-        return Region.some(self.shape, self.count - outside)
+            return ElementSet(
+                self.shape, triangle=Triangle(triangle.lower, choose(triangle.offset, self.triangle.offset))
+            )
+        outside = prod(self.shape) - ElementSet(self.shape, triangle=triangle).count
+        return ElementSet.some(self.shape, self.count - outside)
 
-    def moved(self, shape: Shape) -> Region:
+    def moved(self, shape: Shape) -> ElementSet:
         """Return the same elements in another shape; places survive only if the shape is equal or the region full."""
         if shape == self.shape:
             return self
-        return Region.all(shape) if self.full else Region.some(shape, self.count)
+        return ElementSet.all(shape) if self.full else ElementSet.some(shape, self.count)
 
-    def permuted(self, order: tuple[int, ...], shape: Shape) -> Region:
+    def permuted(self, order: tuple[int, ...], shape: Shape) -> ElementSet:
         """Return the region under a permutation: its dimension k is dimension order[k] of the result."""
         if self.triangle is not None:
             last = len(order) - 1
             if order[-2:] == (last - 1, last):
-                return Region(shape, triangle=self.triangle)
+                return ElementSet(shape, triangle=self.triangle)
             if order[-2:] == (last, last - 1):
-                return Region(shape, triangle=self.triangle.flipped())
-            return Region.some(shape, self.count)
+                return ElementSet(shape, triangle=self.triangle.flipped())
+            return ElementSet.some(shape, self.count)
         back = {target: source for source, target in enumerate(order)}
         boxes = tuple(tuple(box[back[k]] for k in range(len(order))) for box in self.boxes)
-        return Region(shape, boxes, at_least=self.at_least)
+        return ElementSet(shape, boxes, at_least=self.at_least)
 
-    def projected(self, shape: Shape) -> Region:
+    def projected(self, shape: Shape) -> ElementSet:
         """Return the operand's part under broadcasting: `shape` has at most as many dimensions, each equal or 1."""
         if shape == self.shape or self.full:
-            return self if shape == self.shape else Region.all(shape)
+            return self if shape == self.shape else ElementSet.all(shape)
         if not self.boxes:
-            return Region.some(shape, -(-self.count * prod(shape) // max(1, prod(self.shape))))
+            return ElementSet.some(shape, -(-self.count * prod(shape) // max(1, prod(self.shape))))
         skip = len(self.shape) - len(shape)
         boxes = (tuple((0, 1) if extent == 1 else side for extent, side in zip(shape, box[skip:], strict=True))
                  for box in self.boxes)  # fmt: skip
-        return Region(shape, tuple(dict.fromkeys(boxes)))
+        return ElementSet(shape, tuple(dict.fromkeys(boxes)))
 
-    def shifted(self, shape: Shape, dim: int, start: int, step: int = 1) -> Region:
+    def shifted(self, shape: Shape, dim: int, start: int, step: int = 1) -> ElementSet:
         """Return the source's part of a slice: index i along `dim` is start + i * step there."""
         if not self.boxes or step != 1:
-            return Region.some(shape, self.count)
-        return Region(shape, tuple(_replaced(b, dim, (b[dim][0] + start, b[dim][1] + start)) for b in self.boxes))
+            return ElementSet.some(shape, self.count)
+        return ElementSet(shape, tuple(_replaced(b, dim, (b[dim][0] + start, b[dim][1] + start)) for b in self.boxes))
 
-    def clipped(self, shape: Shape, dim: int, start: int) -> Region:
+    def clipped(self, shape: Shape, dim: int, start: int) -> ElementSet:
         """Return one part of a concatenation, which begins at `start` along `dim`."""
         if not self.boxes:
             missing = prod(self.shape) - self.count
-            return Region.some(shape, prod(shape) - missing)
+            return ElementSet.some(shape, prod(shape) - missing)
         sides = [(max(0, b[dim][0] - start), min(shape[dim], b[dim][1] - start)) for b in self.boxes]
         kept = [_replaced(b, dim, s) for b, s in zip(self.boxes, sides, strict=True) if s[0] < s[1]]
-        return Region(shape, tuple(kept))
+        return ElementSet(shape, tuple(kept))
 
-    def along(self, dims: Iterable[int], shape: Shape) -> Region:
+    def along(self, dims: Iterable[int], shape: Shape) -> ElementSet:
         """Return the needed elements of a reduction's operand: whole rows along `dims` for every result that
         matters."""
         if self.full:
-            return Region.all(shape)
-        return Region.some(shape, self.count * prod(shape[d] for d in set(dims)))
+            return ElementSet.all(shape)
+        return ElementSet.some(shape, self.count * prod(shape[d] for d in set(dims)))
 
 
 def _ramp(rows: int, first: int, most: int) -> int:
@@ -157,7 +159,7 @@ def _ramp(rows: int, first: int, most: int) -> int:
     return (end - begin) * (2 * first + begin + end - 1) // 2 + (rows - end) * most
 
 
-def _count(region: Region) -> int:
+def _count(region: ElementSet) -> int:
     return region.count
 
 

@@ -17,7 +17,7 @@ from cutegen_core.records.performance import LineCost, Metric
 MAX_ADVICE, MAX_STALLS, MAX_SENTENCES = 5, 3, 2
 
 
-class Chosen(NamedTuple):
+class ChosenMetric(NamedTuple):
     """One metric we show: its name and unit here, ncu's name, and the factor from ncu's base unit to ours."""
 
     name: str
@@ -27,22 +27,22 @@ class Chosen(NamedTuple):
 
 
 CHOSEN = (
-    Chosen("duration", "us", "gpu__time_duration.sum", 1e6),
-    Chosen("SM throughput", "%", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
-    Chosen("memory throughput", "%", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
-    Chosen("DRAM bandwidth", "GB/s", "dram__bytes.sum.per_second", 1e-9),
-    Chosen("DRAM throughput", "%", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-    Chosen("DRAM read", "MB", "dram__bytes_read.sum", 1e-6),
-    Chosen("DRAM written", "MB", "dram__bytes_write.sum", 1e-6),
-    Chosen("L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
-    Chosen("L2 hit rate", "%", "lts__t_sector_hit_rate.pct"),
-    Chosen("achieved occupancy", "%", "sm__warps_active.avg.pct_of_peak_sustained_active"),
-    Chosen("registers", "per thread", "launch__registers_per_thread"),
-    Chosen("issue slots busy", "%", "smsp__issue_active.avg.pct_of_peak_sustained_active"),
-    Chosen("eligible warps", "per scheduler", "smsp__warps_eligible.avg.per_cycle_active"),
-    Chosen("tensor pipe active", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
-    Chosen("used of a 32-byte load", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
-    Chosen("used of a 32-byte store", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
+    ChosenMetric("duration", "us", "gpu__time_duration.sum", 1e6),
+    ChosenMetric("SM throughput", "%", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ChosenMetric("memory throughput", "%", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+    ChosenMetric("DRAM bandwidth", "GB/s", "dram__bytes.sum.per_second", 1e-9),
+    ChosenMetric("DRAM throughput", "%", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+    ChosenMetric("DRAM read", "MB", "dram__bytes_read.sum", 1e-6),
+    ChosenMetric("DRAM written", "MB", "dram__bytes_write.sum", 1e-6),
+    ChosenMetric("L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
+    ChosenMetric("L2 hit rate", "%", "lts__t_sector_hit_rate.pct"),
+    ChosenMetric("achieved occupancy", "%", "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    ChosenMetric("registers", "per thread", "launch__registers_per_thread"),
+    ChosenMetric("issue slots busy", "%", "smsp__issue_active.avg.pct_of_peak_sustained_active"),
+    ChosenMetric("eligible warps", "per scheduler", "smsp__warps_eligible.avg.per_cycle_active"),
+    ChosenMetric("tensor pipe active", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
+    ChosenMetric("used of a 32-byte load", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
+    ChosenMetric("used of a 32-byte store", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
 )
 SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "Occupancy", "LaunchStats",

@@ -106,7 +106,7 @@ class ChatModel:
         Raises:
             ModelError: with its kind, advice, and the amount to charge; CANCELLED if `stopped` returned True.
         """
-        call = _Call(self.settings, self._key, messages)
+        call = _ChatCall(self.settings, self._key, messages)
         try:
             return stoppable.run(call.answer, progress=progress, stopped=stopped)
         except stoppable.StoppedWorkError:
@@ -119,7 +119,7 @@ def estimate_prompt_tokens(messages: Sequence[Message]) -> int:
     return sum(estimate_tokens(m.text) + _TOKENS_PER_MESSAGE for m in messages)
 
 
-class _Call:
+class _ChatCall:
     """The attempts at one question."""
 
     def __init__(self, settings: ModelSettings, key: Key | None, messages: Sequence[Message]) -> None:

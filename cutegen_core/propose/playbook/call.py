@@ -23,7 +23,7 @@ def not_in_playbook(what: str) -> NotInPlaybook:
 
 
 @dataclass(frozen=True)
-class Call:
+class OperationCall:
     """A node of the graph with its operands."""
 
     node: Node
@@ -86,5 +86,5 @@ class Call:
         return bool(self.operand(index, name, default))
 
 
-Rule = Callable[[Call], Value]
+Rule = Callable[[OperationCall], Value]
 """How one operation becomes a value."""

@@ -14,11 +14,11 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, TermText, term_names
-from cutegen_core.propose.playbook.terms import Access
+from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE
 
 
-class Kernel(ABC):
+class RegionKernel(ABC):
     """What every template reads of its region."""
 
     vector_bits = 8 * VECTOR_BYTES
@@ -61,7 +61,7 @@ class Kernel(ABC):
         return self._parameters.arguments
 
 
-class ElementwiseKernel(Kernel):
+class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
@@ -75,7 +75,7 @@ class ElementwiseKernel(Kernel):
         self.width = self._parameters.vector_width(lambda t: t.flat)
         self.function = f"{self.name.removesuffix('_kernel')}_of"
 
-    def _is_flat(self, access: Access) -> bool:
+    def _is_flat(self, access: TensorAccess) -> bool:
         step = 1
         for mode in reversed(self.region.outer):
             if mode.stride(access).size != step and mode.extent.size != 1:
@@ -100,7 +100,7 @@ class ElementwiseKernel(Kernel):
         return f"__device__ {ctype} {self.function}({', '.join(taken)}) {{\n{body}\n}}\n"
 
 
-class RowsKernel(Kernel):
+class RowsKernel(RegionKernel):
     """A kernel that reduces each of `rows` rows of `cols` elements; whole rows are read in vectors of `width`."""
 
     def _lay_out(self) -> None:
@@ -120,7 +120,7 @@ class RowsKernel(Kernel):
         return self.region.full_output
 
 
-class ProductKernel(Kernel):
+class ProductKernel(RegionKernel):
     """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""
 
     def _lay_out(self) -> None:

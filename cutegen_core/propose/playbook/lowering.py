@@ -7,7 +7,7 @@ what writes to its operand, since a view of the operand would have to change wit
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.call import COVERED, Call, not_in_playbook
+from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, compute, constant, load
@@ -32,16 +32,16 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
         elif ops.writes_operand(node):
             raise not_in_playbook(f"'{node.op}'")
         elif rule in SEVERAL:
-            values.update(SEVERAL[rule](Call(node, values)))
+            values.update(SEVERAL[rule](OperationCall(node, values)))
         elif node.op != "input":
-            values[node.name] = _value(rule, Call(node, values))
+            values[node.name] = _value(rule, OperationCall(node, values))
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
     return tuple(values[name] for name in graph.outputs)
 
 
-def _value(rule: str, call: Call) -> Value:
+def _value(rule: str, call: OperationCall) -> Value:
     """Return the value of the node, in the node's dtype."""
     if rule in RULES:
         return RULES[rule](call)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.regions import Mode
-from cutegen_core.propose.playbook.terms import Access
+from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ONE, Extent
 from cutegen_core.records.problem import ITEMSIZE
 
@@ -68,7 +68,7 @@ class Parameters:
 
     def __init__(self, written: str, naming: Naming) -> None:
         self._written, self._naming = written, naming
-        self._tensors: list[tuple[Access, TensorText]] = []
+        self._tensors: list[tuple[TensorAccess, TensorText]] = []
         self._numbers: dict[str, str] = {}
 
     @property
@@ -94,7 +94,7 @@ class Parameters:
     def _pointers(self) -> dict[str, str]:
         return {a.tensor: a.dtype for a, _ in self._tensors}
 
-    def tensor_of(self, access: Access | None) -> TensorText | None:
+    def tensor_of(self, access: TensorAccess | None) -> TensorText | None:
         return next((t for a, t in self._tensors if a is access), None)
 
     def vector_width(self, wide: Callable[[TensorText], bool]) -> int:
@@ -102,7 +102,7 @@ class Parameters:
         widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t)], default=4)
         return max(1, VECTOR_BYTES // widest)
 
-    def add(self, access: Access, layout: str, *, flat: bool = False, varies: bool = False) -> None:
+    def add(self, access: TensorAccess, layout: str, *, flat: bool = False, varies: bool = False) -> None:
         """Add a tensor as it is addressed here."""
         base = self._naming.tensor(access.tensor)
         pointer = base if access.offset.text == "0" else f"{base} + {self.number('offset', access.offset.text, 'long')}"
@@ -117,7 +117,7 @@ class Parameters:
         self._numbers.setdefault(name, ctype)
         return name
 
-    def nested(self, modes: Sequence[Mode], access: Access, whole: str = "") -> Nested:
+    def nested(self, modes: Sequence[Mode], access: TensorAccess, whole: str = "") -> Nested:
         """Return merged modes, fastest first; a single mode stays flat, its extent called `whole` if given."""
         extents = [whole if len(modes) == 1 and whole else self._extent(m.extent) for m in reversed(modes)]
         strides = [self._stride(m.stride(access), access.tensor) for m in reversed(modes)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cutegen_core.propose.playbook.naming import fresh
-from cutegen_core.propose.playbook.terms import Access, Coordinate, Terms
+from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
     Compute,
     Extent,
@@ -40,7 +40,7 @@ class Mode:
     symbols: tuple[str, ...]
     extent: Extent
 
-    def stride(self, access: Access) -> Extent:
+    def stride(self, access: TensorAccess) -> Extent:
         return access.stride(self.symbols[-1])
 
 
@@ -58,14 +58,14 @@ class Region:
     kind: Kind
     terms: Terms
     root: str
-    out: Access
+    out: TensorAccess
     outer: tuple[Mode, ...]
     reduced: tuple[Mode, ...] = ()
-    a: Access | None = None
-    b: Access | None = None
+    a: TensorAccess | None = None
+    b: TensorAccess | None = None
 
     @property
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[TensorAccess]:
         """Return every tensor access, the store last."""
         operands = [x for x in (self.a, self.b) if x is not None]
         return [*operands, *(t.access for t in self.terms.loads if t.access is not None), self.out]
@@ -77,7 +77,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Scratch:
+class RegionScratch:
     """A buffer between two regions."""
 
     name: str
@@ -91,7 +91,7 @@ class Planner:
 
     taken: set[str]
     regions: list[Region] = field(default_factory=list)
-    scratch: list[Scratch] = field(default_factory=list)
+    scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
 
     def output(self, value: Value, tensor: str) -> None:
@@ -109,7 +109,7 @@ class Planner:
         if value not in self._written:
             name = fresh("tmp", self.taken)
             self.output(value, name)
-            self.scratch.append(Scratch(name, value.dtype, value.dims))
+            self.scratch.append(RegionScratch(name, value.dtype, value.dims))
             self._written[value] = contiguous(name, value.dtype, value.dims)
         return self._written[value]
 
@@ -164,7 +164,7 @@ class Planner:
         outer = (*rows, Mode((n,), extents[n]))
         return Region(Kind.PRODUCT, terms, root, out, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
 
-    def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> Access:
+    def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
         first."""
         alone = Terms(terms.extents, self.materialise)
@@ -173,7 +173,7 @@ class Planner:
         return access
 
 
-def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[Access]) -> tuple[Mode, ...]:
+def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess]) -> tuple[Mode, ...]:
     """Merge neighbours that every access walks as one: stride of the slower = stride * extent of the faster."""
     modes: list[Mode] = []
     for symbol in symbols:
@@ -186,9 +186,9 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[Access]) -> 
     return tuple(modes)
 
 
-def _access(store: Load, coordinates: Sequence[Coordinate]) -> Access:
+def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
-    return Access(store.tensor, store.dtype, strides)
+    return TensorAccess(store.tensor, store.dtype, strides)
 
 
 def _reductions(value: Value) -> Iterator[Reduce]:

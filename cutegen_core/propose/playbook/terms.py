@@ -32,7 +32,7 @@ Coordinate = str | None
 
 
 @dataclass(frozen=True)
-class Access:
+class TensorAccess:
     """How a tensor is addressed over the domain: strides by symbol, in elements; a symbol not named has stride 0."""
 
     tensor: str
@@ -64,7 +64,7 @@ class Term:
     needs: tuple[str, ...] = ()
     varies: bool = False
     level: int = 0
-    access: Access | None = None
+    access: TensorAccess | None = None
     reduction: tuple[str, str] | None = None
 
 
@@ -130,7 +130,7 @@ class Terms:
                 known = strides.get(symbol)
                 strides[symbol] = stride if known is None else known.plus(stride)
         key = ("load", value.tensor, tuple(sorted((s, e.text) for s, e in strides.items())), value.offset.text)
-        access = Access(value.tensor, value.dtype, strides, value.offset)
+        access = TensorAccess(value.tensor, value.dtype, strides, value.offset)
         varies = any(s in self.reduced for s in strides)
         return self._term(key, COMPUTE_TYPE[value.dtype], access=access, varies=varies)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from cutegen_core.propose.playbook.kernels import ElementwiseKernel, Kernel, ProductKernel, RowsKernel
+from cutegen_core.propose.playbook.kernels import ElementwiseKernel, ProductKernel, RegionKernel, RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.regions import Kind, Region, Scratch
+from cutegen_core.propose.playbook.regions import Kind, Region, RegionScratch
 from cutegen_core.propose.playbook.writing import LaunchText, ParameterText, render, write_file
 
 
@@ -31,7 +31,7 @@ class Variant:
 
 
 @dataclass
-class Piece:
+class RegionText:
     """The part of a kernel file that one region contributes.
 
     Attributes:
@@ -49,7 +49,7 @@ class Piece:
         self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
         return name + self.suffix
 
-    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: Kernel, when: str = "") -> None:
+    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "") -> None:
         self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when))
 
 
@@ -59,22 +59,22 @@ class Level:
 
     name: str
     idea: str
-    write: Callable[[Region, str, Naming, str], Piece]
+    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 THREADS = (128, 256, 512, 1024)
 
 
-def _elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
+def _elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
     block = piece.param("BLOCK", 256)
     piece.code = k.pointwise + "\n" + render("elementwise_naive.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k)
     return piece
 
 
-def _elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
+def _elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
     block = piece.param("BLOCK", 256)
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p={"BLOCK": block})
     grid = f"ceil_div({k.n}, {block} * {k.width})"
@@ -82,8 +82,8 @@ def _elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) 
     return piece
 
 
-def _elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(suffix), ElementwiseKernel(region, name, naming)
+def _elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
     p = {
         "BLOCK": piece.param("BLOCK", 512, *THREADS),
         "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8),
@@ -94,25 +94,25 @@ def _elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -
     return piece
 
 
-def _rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+def _rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
     piece.code = render("rows_naive.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k)
     return piece
 
 
-def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+def _rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{name}<{block}>", (k.rows,), (block,), k)
     return piece
 
 
-def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
+def _rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give rows that fit to the register kernel, all others to the streaming one."""
-    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block, items = _row_shape(region.reduced[-1].extent.size // k.width)
     p = {
         "BLOCK": piece.param("BLOCK", block, *THREADS),
@@ -134,8 +134,8 @@ def _row_shape(vectors: int) -> tuple[int, int]:
     return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
 
-def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(suffix), RowsKernel(region, name, naming)
+def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     p = {
         "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
         "BY": piece.param("BY", 16 if tuned else 8, *((2, 4, 8, 16) if tuned else ())),
@@ -148,8 +148,8 @@ def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool
     return piece
 
 
-def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Piece:
-    piece, k = Piece(suffix), ProductKernel(region, name, naming)
+def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
     piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
     grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
@@ -157,8 +157,8 @@ def _product_naive(region: Region, name: str, naming: Naming, suffix: str) -> Pi
     return piece
 
 
-def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> Piece:
-    piece, k = Piece(suffix), ProductKernel(region, name, naming)
+def _product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
     wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
     p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
@@ -228,7 +228,7 @@ def menu_of(region: Region) -> tuple[Level, ...]:
 
 
 def write_variants(
-    regions: Sequence[Region], scratch: Sequence[Scratch], name: str, taken: set[str]
+    regions: Sequence[Region], scratch: Sequence[RegionScratch], name: str, taken: set[str]
 ) -> tuple[Variant, ...]:
     """Return every variant of these regions; the last region's menu gives the names."""
     menus = [menu_of(r) for r in regions]
@@ -236,8 +236,8 @@ def write_variants(
 
 
 def _variant(
-    level: int, menus: Sequence[tuple[Level, ...]], regions: Sequence[Region], scratch: Sequence[Scratch], name: str,
-    taken: set[str],
+    level: int, menus: Sequence[tuple[Level, ...]], regions: Sequence[Region], scratch: Sequence[RegionScratch],
+    name: str, taken: set[str],
 ) -> Variant:  # fmt: skip
     naming = Naming(taken)
     pieces = []

@@ -13,7 +13,7 @@ import jinja2
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
-from cutegen_core.propose.playbook.regions import Scratch
+from cutegen_core.propose.playbook.regions import RegionScratch
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _quoted(items: Sequence[str]) -> str:
 
 
 def write_file(
-    idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[Scratch],
+    idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[RegionScratch],
     launches: Sequence[LaunchText], code: str,
 ) -> str:  # fmt: skip
     """Return the whole kernel file."""

@@ -51,7 +51,7 @@ class UnparsedReply(NamedTuple):
     patch_failed: bool = False
 
 
-class _Found(NamedTuple):
+class _FoundReply(NamedTuple):
     """Result of one pass over the lines; `first` is the line where the prose before the answer ends."""
 
     files: list[str]
@@ -100,9 +100,9 @@ def _choose_file(files: Sequence[str], blocks: Sequence[Block], plan: str) -> Pa
     return ParsedReply(source, plan, tuple(warnings))
 
 
-def _scan(lines: Sequence[str]) -> _Found:
+def _scan(lines: Sequence[str]) -> _FoundReply:
     """Assign every line to a block, a file, a diff or the prose, in one pass."""
-    found = _Found([], [], [], 0, len(lines))
+    found = _FoundReply([], [], [], 0, len(lines))
     number = unclosed = 0
     fenced = len(lines)
     first = len(lines)
@@ -193,7 +193,7 @@ def _prose(lines: Sequence[str]) -> str:
     return "\n".join(line for line in lines if not _FENCE.match(line)).strip()
 
 
-def _prose_between(lines: Sequence[str], found: _Found) -> str:
+def _prose_between(lines: Sequence[str], found: _FoundReply) -> str:
     """Return the prose after the answer, for replies that explain themselves afterwards."""
     if not found.files and not found.blocks:
         return ""

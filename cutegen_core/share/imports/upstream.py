@@ -24,7 +24,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.share.imports.building import Imported, ImportedStep, build_session
-from cutegen_core.share.imports.upstream_nodes import OWN_FIELDS, Node, in_order, read
+from cutegen_core.share.imports.upstream_nodes import OWN_FIELDS, UpstreamNode, in_order, read
 from cutegen_core.trajectory.store import Store
 
 _VERDICTS: Mapping[str, Status] = {
@@ -51,7 +51,7 @@ def import_nodes(store: Store, path: Path) -> Imported:
         looked_for = "objects with " + ", ".join(OWN_FIELDS)
         reasons = "; ".join(f"{n.place}: {n.broken}" for n in nodes[:3])
         raise UsageError(f"{path} holds no CuTeGen node ({looked_for}){': ' + reasons if reasons else ''}")
-    groups: dict[str, list[Node]] = {}
+    groups: dict[str, list[UpstreamNode]] = {}
     by_folder = {node.folder: node.group for node in nodes if node.fields}
     for node in nodes:
         groups.setdefault(node.group if node.fields else by_folder.get(node.folder, node.group), []).append(node)
@@ -64,7 +64,7 @@ def import_nodes(store: Store, path: Path) -> Imported:
     return Imported(sessions[0], steps, _note(nodes, steps, odd, len(sessions), passed_over), tuple(sessions))
 
 
-def _note(nodes: Sequence[Node], steps: int, odd: int, sessions: int, passed_over: int) -> str:
+def _note(nodes: Sequence[UpstreamNode], steps: int, odd: int, sessions: int, passed_over: int) -> str:
     broken = [n for n in nodes if n.broken]
     parts = [f"{len(nodes) - len(broken)} nodes in {steps} steps ({_count(sessions, 'session')})"]
     if odd:
@@ -84,7 +84,7 @@ def _count(number: int, word: str, words: str = "") -> str:
 # ---- one node
 
 
-def _steps(node: Node) -> Iterator[ImportedStep]:
+def _steps(node: UpstreamNode) -> Iterator[ImportedStep]:
     """The node's failed versions, then the node itself."""
     if node.broken:
         yield ImportedStep("", node.place, None, record=node.text, note=f"{node.place}: {node.broken}")
@@ -103,7 +103,7 @@ def _steps(node: Node) -> Iterator[ImportedStep]:
     yield _final(node, parent, notes, repair=bool(history))
 
 
-def _final(node: Node, parent: str, notes: list[str], *, repair: bool) -> ImportedStep:
+def _final(node: UpstreamNode, parent: str, notes: list[str], *, repair: bool) -> ImportedStep:
     fields = node.fields
     source = _text(fields, "src", notes)
     status = _verdict(fields.get("error_type"), notes)
@@ -128,7 +128,7 @@ def _final(node: Node, parent: str, notes: list[str], *, repair: bool) -> Import
     )
 
 
-def _correction(node: Node, entry: object, number: int, parent: str) -> ImportedStep:
+def _correction(node: UpstreamNode, entry: object, number: int, parent: str) -> ImportedStep:
     idea = f"{_depth_words(node)}, version {number} before its repair"
     if not isinstance(entry, dict):
         text = json.dumps(entry)
@@ -189,13 +189,13 @@ def _message(status: Status | None, said: object) -> str:
     return text or _WORDS[status]
 
 
-def _idea(node: Node, source: str) -> str:
+def _idea(node: UpstreamNode, source: str) -> str:
     """What upstream tells of the step: its depth, and the kernel's first name."""
     kernel = re.search(r"__global__\s+[\w\s()*&:<>,]*?\b(\w+)\s*\(", source)
     return f"{_depth_words(node)}: {kernel[1]}" if kernel else _depth_words(node)
 
 
-def _depth_words(node: Node) -> str:
+def _depth_words(node: UpstreamNode) -> str:
     if node.depth is None:
         return f"node {node.place}"
     return "seed" if node.depth == 0 else f"optimisation {node.depth}"
@@ -220,7 +220,7 @@ def _time(stamp: str) -> float:
 # ---- the session
 
 
-def _session(store: Store, path: Path, nodes: Sequence[Node], steps: Sequence[ImportedStep]) -> str:
+def _session(store: Store, path: Path, nodes: Sequence[UpstreamNode], steps: Sequence[ImportedStep]) -> str:
     first = next((n for n in nodes if n.fields), nodes[0])
     ref = first.fields.get("ref")
     name = Path(_problem_name(first, path)).stem
@@ -236,12 +236,12 @@ def _safe(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _problem_name(node: Node, path: Path) -> str:
+def _problem_name(node: UpstreamNode, path: Path) -> str:
     folder = str(node.fields.get("save_folder_path", "")).rstrip("/").rsplit("/", 1)[-1]
     return folder or _class_doc(node) or node.folder or path.stem
 
 
-def _class_doc(node: Node) -> str:
+def _class_doc(node: UpstreamNode) -> str:
     """A name for a problem that only its source tells: nothing when there is no source."""
     ref = node.fields.get("ref")
     if not isinstance(ref, str):

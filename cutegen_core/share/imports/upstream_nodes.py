@@ -17,7 +17,7 @@ _STAMP = re.compile(r"(\d{8}-\d{6})")
 
 
 @dataclass(frozen=True)
-class Node:
+class UpstreamNode:
     """One node of a file; `broken` says why a whole file could not be read, `text` is then what it holds."""
 
     place: str
@@ -43,10 +43,10 @@ class Node:
         return found[1] if found else ""
 
 
-def read(path: Path) -> tuple[list[Node], int]:
+def read(path: Path) -> tuple[list[UpstreamNode], int]:
     """Every node and every broken file, and how many other entries were passed over."""
     files = sorted(path.rglob("*.json"), key=_natural) if path.is_dir() else [path]
-    nodes: list[Node] = []
+    nodes: list[UpstreamNode] = []
     passed_over = 0
     for file in files:
         for node in _nodes_of(file, path):
@@ -57,29 +57,29 @@ def read(path: Path) -> tuple[list[Node], int]:
     return nodes, passed_over
 
 
-def _nodes_of(file: Path, root: Path) -> Iterator[Node]:
+def _nodes_of(file: Path, root: Path) -> Iterator[UpstreamNode]:
     place = str(file.relative_to(root)) if root.is_dir() else file.name
     folder = file.parent.name
     text = file.read_bytes().decode("utf-8", "replace")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        yield Node(place, folder, {}, f"not JSON ({error})", text)
+        yield UpstreamNode(place, folder, {}, f"not JSON ({error})", text)
         return
     entries = value if isinstance(value, list) else [value]
     for number, entry in enumerate(entries, 1):
         where = f"{place} #{number}" if isinstance(value, list) else place
         if isinstance(entry, dict):
-            yield Node(where, folder, entry)
+            yield UpstreamNode(where, folder, entry)
         else:
-            yield Node(where, folder, {}, f"a {type(entry).__name__}, not an object", json.dumps(entry))
+            yield UpstreamNode(where, folder, {}, f"a {type(entry).__name__}, not an object", json.dumps(entry))
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def in_order(nodes: Sequence[Node]) -> list[Node]:
+def in_order(nodes: Sequence[UpstreamNode]) -> list[UpstreamNode]:
     """By time where every node tells it, else by depth; what tells neither stays where it stood."""
     if all(node.stamp for node in nodes):
         return sorted(nodes, key=lambda node: (node.stamp, node.depth or 0))

@@ -25,7 +25,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 226
 _MOST_TICKS, _MANY_DECADES, _MANY_POINTS = 14, 4, 24
 
 
-class _Point(NamedTuple):
+class _ChartPoint(NamedTuple):
     """One step of the chart; `value` is None where there is no number, `best` the best so far."""
 
     step: int
@@ -75,24 +75,24 @@ def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> 
     return Picture(_WIDTH, _HEIGHT, f"{what} to step {upto}; {words}", "".join(body))
 
 
-def _timed(rows: Sequence[StepRow], speeds: Sequence[SpeedRow]) -> list[_Point]:
+def _timed(rows: Sequence[StepRow], speeds: Sequence[SpeedRow]) -> list[_ChartPoint]:
     took = {speed.step: speed.latency_us for speed in speeds}
     points, best = [], math.inf
     for row in (r for r in rows if r.status is not None):
         passed, value = row.status is Status.PASSED, took.get(row.number)
         best = min(best, value) if passed and value is not None else best
-        points.append(_Point(row.number, passed, value, best if best < math.inf else None))
+        points.append(_ChartPoint(row.number, passed, value, best if best < math.inf else None))
     return points
 
 
-def _compiled(rows: Sequence[StepRow]) -> list[_Point]:
+def _compiled(rows: Sequence[StepRow]) -> list[_ChartPoint]:
     """Without times the best is the last one that was promoted."""
-    points: list[_Point] = []
+    points: list[_ChartPoint] = []
     best: float | None = None
     for row in (r for r in rows if r.status is not None):
         value = float(row.registers) if row.registers else None
         best = value if row.outcome is Outcome.PROMOTED and value is not None else best
-        points.append(_Point(row.number, row.status is Status.PASSED, value, best))
+        points.append(_ChartPoint(row.number, row.status is Status.PASSED, value, best))
     return points
 
 
@@ -106,14 +106,14 @@ def _targets(speeds: Sequence[SpeedRow]) -> dict[str, float]:
     return {name: value for name, value in found.items() if name and value}
 
 
-def _scale(values: Sequence[float], points: Sequence[_Point]) -> _Scale:
+def _scale(values: Sequence[float], points: Sequence[_ChartPoint]) -> _Scale:
     low, high = min(values), max(values)
     log = low > 0 and high > LOG_FROM * low
     low, high = (0.55 * low, 1.25 * high) if log else (0.0 if low < 0.5 * high else 0.92 * low, 1.04 * high)
     return _Scale(low, high, log, points[0].step, points[-1].step)
 
 
-def _grid(scale: _Scale, points: Sequence[_Point]) -> list[str]:
+def _grid(scale: _Scale, points: Sequence[_ChartPoint]) -> list[str]:
     body = []
     for value in _ticks(scale):
         body += [svg.line(_LEFT, scale.y(value), _RIGHT, scale.y(value), "ch-grid"),
@@ -143,7 +143,7 @@ def _target(scale: _Scale, name: str, value: float, values: Sequence[float]) -> 
             svg.text(_RIGHT, y + 14 if bound else y - 5, f"{name} {value:.4g}", kind, "end")]  # fmt: skip
 
 
-def _drawn(scale: _Scale, shown: Sequence[_Point], upto: int) -> list[str]:
+def _drawn(scale: _Scale, shown: Sequence[_ChartPoint], upto: int) -> list[str]:
     """The staircase of the best so far, and a shape for every verdict; the last one larger."""
     body: list[str] = []
     stairs: list[tuple[float, float]] = []

@@ -17,12 +17,12 @@ from starlette.middleware import Middleware
 
 from cutegen_core.machine import workspace
 from cutegen_core.records.errors import LOOKS_ON, AccessError, UsageError
-from pages.components.access.access_keys import COOKIE, Access, Role, signing_key
+from pages.components.access.access_keys import COOKIE, Access, AccessRole, signing_key
 from pages.components.access.access_middleware import AccessMiddleware, role_of
 from pages.components.access.access_people import FILE, people
 from pages.components.shared.texts import note
 
-__all__ = ["COOKIE", "Access", "Role", "is_wanted", "looks_on", "middleware", "require_owner", "role"]
+__all__ = ["COOKIE", "Access", "AccessRole", "is_wanted", "looks_on", "middleware", "require_owner", "role"]
 
 SWITCH = "CUTEGEN_TOKEN"
 
@@ -57,10 +57,10 @@ def _secrets() -> tuple[str, ...]:
     return tuple(st.secrets) if st.secrets.load_if_toml_exists() else ()
 
 
-def role() -> Role | None:
+def role() -> AccessRole | None:
     """Return the role of this page's browser; None before the login."""
     if not is_wanted(st.get_option("server.address")):
-        return Role.OWNER
+        return AccessRole.OWNER
     return role_of(keys().bearer(st.context.cookies.get(COOKIE, "")), people())
 
 
@@ -71,13 +71,13 @@ def keys() -> Access:
 
 def require_owner() -> None:
     """Raise AccessError for a viewer; call it before anything that runs, reads or changes what is outside the store."""
-    if role() is not Role.OWNER:
+    if role() is not AccessRole.OWNER:
         raise AccessError(LOOKS_ON)
 
 
 def looks_on() -> bool:
     """Tell whether this is a viewer, and show a note in place of what only the owner gets."""
-    if role() is Role.OWNER:
+    if role() is AccessRole.OWNER:
         return False
     note("info", LOOKS_ON)
     return True

@@ -26,7 +26,7 @@ TICKET_KEPT_S = 60
 _PERSON, _TICKET = "as-", "ticket-"
 
 
-class Role(StrEnum):
+class AccessRole(StrEnum):
     OWNER = "owner"
     VIEWER = "viewer"
 
@@ -40,7 +40,7 @@ class Bearer:
         claims: the values of the claim that decides, such as an address, or the groups.
     """
 
-    role: Role | None
+    role: AccessRole | None
     claims: tuple[str, ...] = ()
 
 
@@ -53,16 +53,16 @@ class Access:
         spent: tickets that were used, with the time they end.
     """
 
-    tokens: Mapping[Role, str]
+    tokens: Mapping[AccessRole, str]
     key: bytes
     spent: dict[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
     def fresh(cls, folder: Path) -> Access:
         """Make new tokens, under the workspace's key."""
-        return cls({one: secrets.token_urlsafe(24) for one in Role}, signing_key(folder))
+        return cls({one: secrets.token_urlsafe(24) for one in AccessRole}, signing_key(folder))
 
-    def role_of_token(self, token: str) -> Role | None:
+    def role_of_token(self, token: str) -> AccessRole | None:
         given = token.encode()
         return next((r for r, known in self.tokens.items() if hmac.compare_digest(known.encode(), given)), None)
 
@@ -76,7 +76,7 @@ class Access:
         who = self._who(cookie)
         if who.startswith(_PERSON):
             return Bearer(None, _unpacked(who.removeprefix(_PERSON)))
-        return Bearer(Role(who)) if who in tuple(Role) else None
+        return Bearer(AccessRole(who)) if who in tuple(AccessRole) else None
 
     def ticket(self, claims: Sequence[str]) -> str:
         """Sign a ticket, valid once and for a minute; a page puts it into the address and the middleware makes a cookie
@@ -93,7 +93,7 @@ class Access:
         self.spent[who] = now + TICKET_KEPT_S
         return Bearer(None, _unpacked(who.removeprefix(_TICKET).partition("-")[2]))
 
-    def links(self, url: str) -> Mapping[Role, str]:
+    def links(self, url: str) -> Mapping[AccessRole, str]:
         return {role: f"{url}/?token={token}" for role, token in self.tokens.items()}
 
     def _signed_until(self, who: str, kept_s: int) -> str:

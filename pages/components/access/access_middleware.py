@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cutegen_core.records.errors import LOOKS_ON
-from pages.components.access.access_keys import COOKIE, PERSON_KEPT_S, TOKEN_KEPT_S, Access, Bearer, Role
+from pages.components.access.access_keys import COOKIE, PERSON_KEPT_S, TOKEN_KEPT_S, Access, AccessRole, Bearer
 from pages.components.access.access_people import People
 
 LEAVE = "/access/leave"
@@ -75,7 +75,7 @@ class AccessMiddleware:
             return
         await self._app(scope, receive, send)
 
-    def _entered(self, scope: Scope, role: Role | None) -> Response | None:
+    def _entered(self, scope: Scope, role: AccessRole | None) -> Response | None:
         """Redirect a request that brings a valid token or ticket, or logs out; None for any other."""
         if scope["path"] == LEAVE:
             answer = RedirectResponse("/auth/logout" if self._people() else "/", 303)
@@ -99,7 +99,7 @@ class AccessMiddleware:
         return Bearer(role) if role else self._access.bearer_of_ticket(words.get("ticket", ""))
 
 
-def role_of(bearer: Bearer | None, people: People | None) -> Role | None:
+def role_of(bearer: Bearer | None, people: People | None) -> AccessRole | None:
     """Return the current role of a cookie's holder; a person's is read from `access.toml`."""
     if bearer is None:
         return None
@@ -118,10 +118,10 @@ def _let_in(scope: Scope, cookie: str, kept_s: int) -> Response:
     return answer
 
 
-def _refused(scope: Scope, role: Role | None, people: People | None) -> Response | None:
+def _refused(scope: Scope, role: AccessRole | None, people: People | None) -> Response | None:
     reads = scope["method"] in _READING
     if role is None:
         if people is None:
             return PlainTextResponse(_REFUSED, 401)
         return None if reads and not any(one in scope["path"] for one in _FILES) else PlainTextResponse(_LOG_IN, 401)
-    return PlainTextResponse(LOOKS_ON, 403) if role is Role.VIEWER and not reads else None
+    return PlainTextResponse(LOOKS_ON, 403) if role is AccessRole.VIEWER and not reads else None

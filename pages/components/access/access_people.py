@@ -19,7 +19,7 @@ from typing import Any
 
 from cutegen_core.machine import workspace
 from cutegen_core.records.errors import UsageError
-from pages.components.access.access_keys import Role
+from pages.components.access.access_keys import AccessRole
 
 FILE = "access.toml"
 _KEYS = ("claim", "owners", "viewers", "provider")
@@ -40,9 +40,9 @@ class People:
     viewers: tuple[str, ...] = ()
     provider: str = ""
 
-    def role(self, claims: Sequence[str]) -> Role | None:
+    def role(self, claims: Sequence[str]) -> AccessRole | None:
         """Return the highest role that any of these values has."""
-        for role, rules in ((Role.OWNER, self.owners), (Role.VIEWER, self.viewers)):
+        for role, rules in ((AccessRole.OWNER, self.owners), (AccessRole.VIEWER, self.viewers)):
             if any(_fits(rule, value) for rule in rules for value in claims):
                 return role
         return None

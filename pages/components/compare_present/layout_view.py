@@ -24,14 +24,14 @@ ITEM_BYTES = (1, 2, 4, 8)
 ACCESS_BYTES = (1, 2, 4, 8, 16)
 
 
-class Access(NamedTuple):
+class WarpAccess(NamedTuple):
     """How a warp accesses the layout, if it is in shared memory."""
 
     itemsize: int
     width_bytes: int
 
 
-def choose_access(source: str) -> Access:
+def choose_access(source: str) -> WarpAccess:
     """Draw the choices of the element's size, as the kernel suggests it, and of the bytes per thread."""
     heading("Shared memory access")
     one, two = st.columns(2)
@@ -40,7 +40,7 @@ def choose_access(source: str) -> Access:
         itemsize = st.selectbox("Bytes per element", ITEM_BYTES, index=suggested, key="layout-itemsize")
     with two:
         width = st.selectbox("Bytes per thread", ACCESS_BYTES, index=4, key="layout-width")
-    return Access(itemsize, width)
+    return WarpAccess(itemsize, width)
 
 
 def _item_bytes(source: str) -> int:
@@ -51,7 +51,7 @@ def _item_bytes(source: str) -> int:
     return 4 if re.search(r"\bfloat\b", source) and not re.search(r"half|bfloat16|tf32|float16", source) else 2
 
 
-def render(title: str, expression: str, before: tuple[str, ...], access: Access) -> None:
+def render(title: str, expression: str, before: tuple[str, ...], access: WarpAccess) -> None:
     """Draw a declaration or expression and its layouts, or the error that says what to change."""
     heading(title[:120], is_code=True)
     with st.expander("Evaluated code"):
@@ -82,7 +82,7 @@ def _executor() -> CpuExecutor:
 # ---- layouts
 
 
-def _layout(table: LayoutTable, access: Access) -> None:
+def _layout(table: LayoutTable, access: WarpAccess) -> None:
     used = max(table.offsets, default=0) + 1
     hit = len(set(table.offsets))
     extent = f"{table.rows} x {table.cols}, {hit} offsets of {used}"
@@ -95,7 +95,7 @@ def _layout(table: LayoutTable, access: Access) -> None:
     _cut(table)
 
 
-def _conflicts(table: LayoutTable, access: Access, pattern: Pattern) -> None:
+def _conflicts(table: LayoutTable, access: WarpAccess, pattern: Pattern) -> None:
     width = max(1, access.width_bytes // access.itemsize)
     try:
         ways = conflicts(table, access.itemsize, width, pattern)

@@ -17,8 +17,8 @@ from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import UsageError
 from cutegen_core.trajectory.store import Draft
 from pages.components import ASSETS
-from pages.components.editor.draft_exchange import Message, Visit, read_message
-from pages.components.session.line_marks import Mark
+from pages.components.editor.draft_exchange import DraftMessage, Visit, read_message
+from pages.components.session.line_marks import LineMark
 from pages.components.shared import ui_state
 
 BUNDLE = ASSETS / "editor" / "bundle.js"
@@ -35,11 +35,11 @@ export default async function (component) {
 """
 
 
-class Actions(NamedTuple):
+class EditorActions(NamedTuple):
     """Callbacks for what the editor sends; they run before the page is drawn."""
 
-    draft: Callable[[Message], None]
-    run: Callable[[Message], None]
+    draft: Callable[[DraftMessage], None]
+    run: Callable[[DraftMessage], None]
     close: Callable[[], None]
     discard: Callable[[], None]
 
@@ -63,8 +63,8 @@ def _components() -> _Components:
     )
 
 
-def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[Mark, ...], marks_of: str,
-                       actions: Actions, *, focus: bool) -> None:  # fmt: skip
+def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[LineMark, ...], marks_of: str,
+                       actions: EditorActions, *, focus: bool) -> None:  # fmt: skip
     """Draw the editor of this draft.
 
     Args:
@@ -83,7 +83,7 @@ def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks
         "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
     }  # fmt: skip
 
-    def message(name: str, act: Callable[[Message], None]) -> Callable[[], None]:
+    def message(name: str, act: Callable[[DraftMessage], None]) -> Callable[[], None]:
         def received() -> None:
             sent = read_message(ui_state.reported(key, name))
             if sent:

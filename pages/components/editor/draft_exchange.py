@@ -36,7 +36,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Message:
+class DraftMessage:
     """A text from the browser; `parent` is the version it was typed upon."""
 
     opening: str
@@ -45,17 +45,17 @@ class Message:
     text: str
 
 
-def read_message(sent: object) -> Message | None:
+def read_message(sent: object) -> DraftMessage | None:
     """Read a browser's message; None for anything else. Lone surrogates, which cannot be stored, become "?"."""
     if not isinstance(sent, dict):
         return None
     opening, seq, parent, text = (sent.get(name) for name in ("opening", "seq", "parent", "text"))
     if not (isinstance(opening, str) and isinstance(seq, int) and isinstance(parent, str) and isinstance(text, str)):
         return None
-    return Message(opening, seq, parent, text.encode(errors="replace").decode())
+    return DraftMessage(opening, seq, parent, text.encode(errors="replace").decode())
 
 
-def take(store: Store, session: str, base: str, visit: Visit, message: Message) -> bool:
+def take(store: Store, session: str, base: str, visit: Visit, message: DraftMessage) -> bool:
     """Keep the text as the draft if that loses nothing; return False for a message that this visit has seen."""
     if message.opening != visit.opening or message.seq <= visit.ack:
         return False

@@ -22,7 +22,7 @@ from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.wording import KEEP_MINE, USE_OTHER
 from pages.components.editor import code_editor, draft_exchange, plan_form
-from pages.components.editor.draft_exchange import Message, Visit
+from pages.components.editor.draft_exchange import DraftMessage, Visit
 from pages.components.session.line_marks import marks_of, moved
 from pages.components.session.source import line_messages
 from pages.components.shared import ui_state
@@ -38,7 +38,7 @@ _CHANGED = "The text was changed meanwhile. The form shows the new text; please 
 
 
 @dataclass
-class _Field:
+class _TextField:
     """The plain text field: its key, and the draft that it last saved or loaded."""
 
     key: str
@@ -107,13 +107,13 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     )  # fmt: skip
 
 
-def _actions(store: Store, view: SessionView, base: str) -> code_editor.Actions:
+def _actions(store: Store, view: SessionView, base: str) -> code_editor.EditorActions:
     seen = view.state.meaning_seq
 
-    def keep(message: Message) -> None:
+    def keep(message: DraftMessage) -> None:
         draft_exchange.take(store, view.id, base, _visit(view.id, base), message)
 
-    def run(message: Message) -> None:
+    def run(message: DraftMessage) -> None:
         visit = _visit(view.id, base)
         if not draft_exchange.take(store, view.id, base, visit, message):
             return
@@ -129,7 +129,7 @@ def _actions(store: Store, view: SessionView, base: str) -> code_editor.Actions:
         ui_state.set_editing(view.id, False)
         ui_state.redraw_page()
 
-    return code_editor.Actions(keep, run, partial(leave, False), partial(leave, True))
+    return code_editor.EditorActions(keep, run, partial(leave, False), partial(leave, True))
 
 
 def _visit(session: str, base: str) -> Visit:
@@ -151,7 +151,7 @@ def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
 
 def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
     """Draw the text field. It takes over a draft changed in another tab, or asks which text to keep."""
-    field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _Field(_key(view.id, draft.base), draft))
+    field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _TextField(_key(view.id, draft.base), draft))
     if ui_state.text(field.key) in ("", field.seen.text):
         ui_state.put(field.key, draft.text)
         field.seen = draft
@@ -218,7 +218,7 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
         st.button("Discard the draft", key="edit-discard", on_click=ui_state.noted(discard, store, view.id))
 
 
-def _keep(store: Store, session: str, field: _Field) -> None:
+def _keep(store: Store, session: str, field: _TextField) -> None:
     """Save the typed text if the draft is as this field saw it last, or was run or discarded meanwhile.
 
     Ctrl+Enter is a click and a change of the text; the change may arrive after the engine has taken the edit.
@@ -233,7 +233,7 @@ def _keep(store: Store, session: str, field: _Field) -> None:
     field.seen = typed
 
 
-def _write(store: Store, session: str, field: _Field, text: str) -> None:
+def _write(store: Store, session: str, field: _TextField, text: str) -> None:
     """Save the form's change of the text and show it in the field, unless the field was just typed in."""
     if ui_state.text(field.key) != field.seen.text:
         ui_state.say(_CHANGED)
@@ -245,7 +245,7 @@ def _write(store: Store, session: str, field: _Field, text: str) -> None:
         ui_state.put(field.key, text)
 
 
-def _which(store: Store, session: str, field: _Field, draft: Draft) -> None:
+def _which(store: Store, session: str, field: _TextField, draft: Draft) -> None:
     """Ask which text to keep when the draft was changed meanwhile; neither is lost."""
     note("warning", "The draft was changed meanwhile in another tab. Your text here is not saved yet.")
     with st.container(horizontal=True, gap="xsmall"):
@@ -253,12 +253,12 @@ def _which(store: Store, session: str, field: _Field, draft: Draft) -> None:
         st.button(USE_OTHER, key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
 
 
-def _keep_mine(store: Store, session: str, field: _Field, draft: Draft) -> None:
+def _keep_mine(store: Store, session: str, field: _TextField, draft: Draft) -> None:
     field.seen = draft
     _keep(store, session, field)
 
 
-def _take_theirs(field: _Field, draft: Draft) -> None:
+def _take_theirs(field: _TextField, draft: Draft) -> None:
     field.seen = draft
     ui_state.put(field.key, draft.text)
 

@@ -28,7 +28,7 @@ Write = Callable[[str], None]
 """Saves the changed text of the draft."""
 
 
-class Field(NamedTuple):
+class PlanField(NamedTuple):
     """One value of a launch as typed, and whether it is a list in the file."""
 
     name: str
@@ -68,23 +68,23 @@ def _summary(launch: LaunchSpec) -> str:
     return " · ".join((launch.kernel, *shown))
 
 
-def _by_field(kernel: KernelFile, found: plan_numbers.Found) -> Mapping[tuple[str, int, str], str]:
+def _by_field(kernel: KernelFile, found: plan_numbers.DraftNumbers) -> Mapping[tuple[str, int, str], str]:
     """Map the resolver's refusals to the section, number and key of the lines they name."""
     places = {line: place for place, line in kernel.contents.lines.items()}
     return {places[line]: why for line, why in reversed(found.refusals) if line in places}
 
 
-def _fields(launch: LaunchSpec) -> Iterator[Field]:
+def _fields(launch: LaunchSpec) -> Iterator[PlanField]:
     """List grid, block and shared memory, and cluster and condition where the file has them."""
     lists: tuple[tuple[str, tuple[Located, ...]], ...] = (
         ("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster),
     )  # fmt: skip
     for name, located in lists:
         if located:
-            yield Field(name, ", ".join(one.expression.text for one in located), True)
-    yield Field("smem", launch.smem.expression.text if launch.smem else "0", False)
+            yield PlanField(name, ", ".join(one.expression.text for one in located), True)
+    yield PlanField("smem", launch.smem.expression.text if launch.smem else "0", False)
     if launch.when is not None:
-        yield Field("when", launch.when.expression.text, False)
+        yield PlanField("when", launch.when.expression.text, False)
 
 
 def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str]) -> None:
@@ -137,7 +137,7 @@ def _error(why: str) -> None:
         st.html(f'<div class="cg-field-error" role="alert">✗ {escape_html(why)}</div>')
 
 
-def _set_field(text: str, index: int, field: Field, key: str, write: Write) -> None:
+def _set_field(text: str, index: int, field: PlanField, key: str, write: Write) -> None:
     typed = ui_state.text(key)
     value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
     _change(key, field.typed, text, write, lambda: parse(text).with_launch(index, field.name, value))

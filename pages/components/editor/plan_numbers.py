@@ -22,7 +22,7 @@ POLL_S = 0.5
 _HEADER = ("workload", "grid", "block", "shared, B", "blocks/SM", "occupancy", "waves", "limited by")
 
 
-class Found(NamedTuple):
+class DraftNumbers(NamedTuple):
     """The numbers of a draft.
 
     Attributes:
@@ -60,20 +60,20 @@ class Found(NamedTuple):
         return f" · {row.waves:.2f} waves · {100 * row.occupancy:.0f} % ({row.limiter})"
 
 
-def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> Found:
+def look(view: SessionView, kernel: KernelFile, tested: Trial | None) -> DraftNumbers:
     """Compute the numbers of a draft, as far as they are known now."""
     target = device.choose_device(view.state.settings.arch or None)
     asked = shapes(view.problem)
     if not asked.done():
-        return Found(view.problem, target, waiting=True)
+        return DraftNumbers(view.problem, target, waiting=True)
     try:
         compiled = tested.resources.kernels if tested and tested.resources else ()
-        return Found(view.problem, target, preview(kernel, asked.result(), target, compiled))
+        return DraftNumbers(view.problem, target, preview(kernel, asked.result(), target, compiled))
     except CutegenError as error:
-        return Found(view.problem, target, unknown=str(error))
+        return DraftNumbers(view.problem, target, unknown=str(error))
 
 
-def render_numbers(found: Found, tested: Trial | None) -> None:
+def render_numbers(found: DraftNumbers, tested: Trial | None) -> None:
     """Draw the table, with the last test's number where it differs."""
     heading(f"This draft on {found.target.name}")
     if found.waiting:
@@ -97,7 +97,7 @@ def _wait(problem: Problem) -> None:
     quiet("● Getting the workload shapes from the reference …")
 
 
-def _several(found: Found) -> bool:
+def _several(found: DraftNumbers) -> bool:
     return len({launch.occupancy.kernel for one in found.workloads for launch in one.launches}) > 1
 
 

@@ -38,7 +38,7 @@ Mend = Callable[[tuple[Workload, ...]], None]
 
 
 @dataclass
-class Run:
+class BackgroundLint:
     """A waiting, running or finished lint."""
 
     begun: float = field(default_factory=time.monotonic)
@@ -64,7 +64,7 @@ def render_lint(problem: Problem, mend: Mend) -> str:
 
 def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
     heading("Lint")
-    if access.role() is access.Role.OWNER:
+    if access.role() is access.AccessRole.OWNER:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button("Lint the problem", key="lint-run", shortcut="L", on_click=ui_state.noted(start, problem, device))
             quiet("Would wrong kernels pass? Runs the reference at a small size and inspects its graph; a few seconds.")
@@ -75,13 +75,13 @@ def _unlinted(problem: Problem, device: Device, mend: Mend) -> str:
     return ""
 
 
-def _linted(run: Run, problem: Problem, device: Device, mend: Mend) -> str:
+def _linted(run: BackgroundLint, problem: Problem, device: Device, mend: Mend) -> str:
     try:
         found = run.future.result()
     except CutegenError as error:
         heading("Lint: failed")
         note("error", str(error))
-        if access.role() is access.Role.OWNER:
+        if access.role() is access.AccessRole.OWNER:
             again = ui_state.noted(_runs().pop, _key(problem, device), None)
             st.button("Reset, to lint again", key="lint-again", on_click=again)
         return str(error)
@@ -106,11 +106,11 @@ def start(problem: Problem, device: Device) -> None:
     if key not in runs:
         while len(runs) >= _KEPT:
             runs.pop(next(iter(runs)))
-        runs[key] = run = Run()
+        runs[key] = run = BackgroundLint()
         _pool().submit(_work, run, problem, device)
 
 
-def _work(run: Run, problem: Problem, device: Device) -> None:
+def _work(run: BackgroundLint, problem: Problem, device: Device) -> None:
     """Lint in a background thread, which touches no page."""
 
     def progress(stage: str) -> None:
@@ -123,7 +123,7 @@ def _work(run: Run, problem: Problem, device: Device) -> None:
         run.future.set_exception(error)
 
 
-def _waiting(run: Run) -> None:
+def _waiting(run: BackgroundLint) -> None:
     if run.future.done():
         st.rerun()
     quiet(f"● {run.stage} · {time.monotonic() - run.begun:.0f} s")
@@ -134,7 +134,7 @@ def _key(problem: Problem, device: Device) -> str:
 
 
 @st.cache_resource(show_spinner=False)
-def _runs() -> dict[str, Run]:
+def _runs() -> dict[str, BackgroundLint]:
     return {}
 
 
@@ -149,7 +149,7 @@ def _findings(problem: Problem, found: tuple[LintFinding, ...], mend: Mend) -> N
         title = f"{chip(words, kind)} <b>{escape_html(finding.what)}</b>"
         why = f'<div class="cg-quiet">{escape_html(finding.why)} {escape_html(finding.do)}</div>'
         st.html(f'<div class="cg-finding">{title}{why}</div>')
-        if finding.workloads and access.role() is access.Role.OWNER:
+        if finding.workloads and access.role() is access.AccessRole.OWNER:
             st.button(
                 _offer(problem, finding), key=f"lint-mend-{number}",
                 on_click=ui_state.noted(mend, finding.workloads),

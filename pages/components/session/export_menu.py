@@ -36,7 +36,7 @@ def render_export(store: Store, view: SessionView) -> None:
 
     with st.popover("Export", key="export", width="stretch"):
         st.page_link(places.present(), label="Present this session", query_params={"id": view.id})
-        offered = list(FORMATS) if access.role() is access.Role.OWNER else ["jsonl", "html"]  # these compile nothing
+        offered = list(FORMATS) if access.role() is access.AccessRole.OWNER else ["jsonl", "html"]  # these compile nothing
         chosen = st.selectbox(
             "Format", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
         )

@@ -11,7 +11,7 @@ from cutegen_core.records.trial import Trial
 _EDITED = " (the line was edited since)"
 
 
-class Mark(NamedTuple):
+class LineMark(NamedTuple):
     """A message at a line, from 1; `severity` is "error", "warning" or "info"."""
 
     line: int
@@ -20,18 +20,18 @@ class Mark(NamedTuple):
     text: str
 
 
-def marks_of(trial: Trial | None) -> tuple[Mark, ...]:
+def marks_of(trial: Trial | None) -> tuple[LineMark, ...]:
     """List a trial's messages by line, each once."""
     if trial is None:
         return ()
     found = [
-        Mark(said.line, _severity(said.severity), said.tool, show_hidden(said.message))
+        LineMark(said.line, _severity(said.severity), said.tool, show_hidden(said.message))
         for said in trial.diagnostics
         if said.line
     ]
     for verdict in trial.correctness.verdicts if trial.correctness else ():
         found += [
-            Mark(said.line, "error", "checker", show_hidden(f"{said.kind}: {said.message}"))
+            LineMark(said.line, "error", "checker", show_hidden(f"{said.kind}: {said.message}"))
             for said in verdict.findings
             if said.line
         ]
@@ -42,7 +42,7 @@ def _severity(word: str) -> str:
     return word if word in ("error", "warning") else "info"
 
 
-def moved(marks: tuple[Mark, ...], base: str, text: str) -> tuple[Mark, ...]:
+def moved(marks: tuple[LineMark, ...], base: str, text: str) -> tuple[LineMark, ...]:
     """Move the marks of `base` to the lines of `text`; a mark at a changed or removed line says so."""
     if not marks or base == text:
         return marks
@@ -55,6 +55,6 @@ def moved(marks: tuple[Mark, ...], base: str, text: str) -> tuple[Mark, ...]:
     return tuple(_placed(mark, places.get(mark.line, (mark.line, False))) for mark in marks)
 
 
-def _placed(mark: Mark, place: tuple[int, bool]) -> Mark:
+def _placed(mark: LineMark, place: tuple[int, bool]) -> LineMark:
     line, edited = place
     return mark._replace(line=line, text=mark.text + (_EDITED if edited else ""))

@@ -30,7 +30,7 @@ AUTHORS: Mapping[Author, tuple[str, str]] = {
 """The mark and the name of each author."""
 
 
-class Actions(NamedTuple):
+class StepListActions(NamedTuple):
     """Callbacks that take the number of a step."""
 
     open: Callable[[int], None]
@@ -44,7 +44,7 @@ def _component() -> Callable[..., Any]:
 
 
 def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None,
-                     actions: Actions) -> None:  # fmt: skip
+                     actions: StepListActions) -> None:  # fmt: skip
     """Draw all steps, newest first."""
     key = "steps"
     against = {row.step: row for row in speeds}

@@ -12,7 +12,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from pages.components.session import hunk_view
 from pages.components.session.branch_marks import mark_branches
-from pages.components.session.step_list import AUTHORS, Actions, render_step_list
+from pages.components.session.step_list import AUTHORS, StepListActions, render_step_list
 from pages.components.shared import address, charts, data, places, speed_charts, ui_state
 from pages.components.shared.texts import heading, heard, quiet
 
@@ -37,7 +37,7 @@ def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
         return
     tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
     _keys(view, shown)
-    render_step_list(view, tree, speeds, shown, Actions(_open, lambda number: ui_state.put(_COMPARING, number)))
+    render_step_list(view, tree, speeds, shown, StepListActions(_open, lambda number: ui_state.put(_COMPARING, number)))
     quiet(f"★ best · ☆ promoted · {_LEGEND}")
     _go_to_comparison(view)
     if any(row.status for row in view.steps):

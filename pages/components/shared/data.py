@@ -32,7 +32,7 @@ def _once(make: Callable[..., T], content: tuple[Any, ...], more: tuple[tuple[st
 
 def store() -> Store:
     """Return the workspace's store, one object per server; a viewer's cannot be written."""
-    return _store(str(workspace.home()), access.role() is not access.Role.OWNER)
+    return _store(str(workspace.home()), access.role() is not access.AccessRole.OWNER)
 
 
 @st.cache_resource(show_spinner=False)

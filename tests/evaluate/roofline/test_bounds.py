@@ -3,7 +3,7 @@
 import pytest
 
 from cutegen_core.evaluate.roofline import bounds
-from cutegen_core.evaluate.roofline.regions import Region, Triangle
+from cutegen_core.evaluate.roofline.regions import ElementSet, Triangle
 from cutegen_core.evaluate.roofline.work import compulsory_work, graph_work, stated, unfused_bytes
 from cutegen_core.judge.reference_process import tracing, worker
 from cutegen_core.judge.reference_process.input_facts import input_facts
@@ -384,8 +384,8 @@ def brute(region):
 
 def test_regions_count_their_elements():
     shape = (5, 7)
-    regions = [Region(shape, triangle=Triangle(lower, k)) for lower in (True, False) for k in range(-6, 8)]
-    regions += [Region(shape, (((0, 2), (1, 4)), ((1, 5), (3, 7)))), Region.all(shape), Region.none(shape)]
+    regions = [ElementSet(shape, triangle=Triangle(lower, k)) for lower in (True, False) for k in range(-6, 8)]
+    regions += [ElementSet(shape, (((0, 2), (1, 4)), ((1, 5), (3, 7)))), ElementSet.all(shape), ElementSet.none(shape)]
     for one in regions:
         assert one.count == len(brute(one))
         for other in regions:
@@ -393,6 +393,6 @@ def test_regions_count_their_elements():
             assert (one | other).count <= len(joined)
             assert (one | other).count >= max(one.count, other.count)
         for triangle in (Triangle(True, 1), Triangle(False, -2)):
-            inside = brute(one) & brute(Region(shape, triangle=triangle))
+            inside = brute(one) & brute(ElementSet(shape, triangle=triangle))
             assert one.within(triangle).count <= len(inside)
         assert brute(one.permuted((1, 0), (7, 5))) == {(c, r) for r, c in brute(one)}

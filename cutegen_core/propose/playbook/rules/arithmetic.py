@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_core.propose.playbook.call import FLOATS, Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
 from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH
 from cutegen_core.propose.playbook.values import Value, compute
 
 
 def _arithmetic(rule: str) -> Rule:
-    def apply(call: Call) -> Value:
+    def apply(call: OperationCall) -> Value:
         a, b = (cast(v, call.node.dtype) for v in (call.tensor(0), call.scaled(1)))
         return compute(BINARY[rule], a, b, dtype=call.node.dtype)
 
     return apply
 
 
-def _div(call: Call) -> Value:
+def _div(call: OperationCall) -> Value:
     mode = call.node.kwargs.get("rounding_mode")
     code = {"floor": "floor{f}({0} / {1})", "trunc": "trunc{f}({0} / {1})"}.get(str(mode), "{0} / {1}")
     a, b = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
@@ -27,7 +27,7 @@ def _div(call: Call) -> Value:
     return compute(code, a, b, dtype=call.node.dtype)
 
 
-def _gelu(call: Call) -> Value:
+def _gelu(call: OperationCall) -> Value:
     code = GELU_TANH if call.operand(1, "approximate", "none") == "tanh" else GELU_ERF
     return compute(code, call.tensor(0), dtype=call.node.dtype)
 
@@ -35,7 +35,7 @@ def _gelu(call: Call) -> Value:
 def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
     """A pointwise rule with number operands after the tensor: {1}, {2}, ..."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: OperationCall) -> Value:
         x = call.floating(0)
         numbers = [like(x, call.number(i, name, default)) for i, (name, default) in enumerate(names_defaults, 1)]
         return compute(code, x, *numbers, dtype=call.node.dtype)
@@ -43,7 +43,7 @@ def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
     return rule
 
 
-def _clamp(call: Call) -> Value:
+def _clamp(call: OperationCall) -> Value:
     value = call.tensor(0)
     for index, names, kind in ((1, ("min", "min_val"), "max_of"), (2, ("max", "max_val"), "min_of")):
         for name in names:
@@ -55,7 +55,7 @@ def _clamp(call: Call) -> Value:
     return value
 
 
-def _pow(call: Call) -> Value:
+def _pow(call: OperationCall) -> Value:
     base, exponent = call.tensor(0), call.operand(1, "exponent")
     simple = {2: "{0} * {0}", 3: "{0} * {0} * {0}", 0.5: "sqrt{f}({0})", 1: "{0}", -1: "{T}(1) / {0}"}
     if isinstance(exponent, int | float) and exponent in simple:
@@ -65,16 +65,16 @@ def _pow(call: Call) -> Value:
     return compute("pow{f}({0}, {1})", cast(base, call.node.dtype), call.tensor(1), dtype=call.node.dtype)
 
 
-def _where(call: Call) -> Value:
+def _where(call: OperationCall) -> Value:
     a, b = (cast(call.tensor(i), call.node.dtype) for i in (1, 2))
     return compute("{0} ? {1} : {2}", call.tensor(0), a, b, dtype=call.node.dtype)
 
 
-def _to(call: Call) -> Value:
+def _to(call: OperationCall) -> Value:
     return cast(call.tensor(0), call.node.dtype)
 
 
-def _dropout(call: Call) -> Value:
+def _dropout(call: OperationCall) -> Value:
     if call.flag(2, "train"):
         raise not_in_playbook("dropout in training mode")
     return call.tensor(0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_core.propose.playbook.call import Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.values import Value, reduce, reshape, unsqueeze
 
 
-def _softmax(call: Call, log: bool) -> Value:
+def _softmax(call: OperationCall, log: bool) -> Value:
     x, axes = call.floating(0), call.integers(1, "dim")
     shifted = sub(x, reduce("max", x, axes, True))
     total = reduce("sum", apply("exp", shifted), axes, True)
@@ -19,14 +19,14 @@ def _softmax(call: Call, log: bool) -> Value:
     return div(apply("exp", shifted), total)
 
 
-def _layer_norm(call: Call) -> Value:
+def _layer_norm(call: OperationCall) -> Value:
     x = call.tensor(0)
     axes = range(-len(call.integers(1, "normalized_shape")), 0)
     value = _normalised(x, axes, call.number(4, "eps", 1e-5), centred=True)
     return _affine(call, value, 2, 3, lambda v: v)
 
 
-def _rms_norm(call: Call) -> Value:
+def _rms_norm(call: OperationCall) -> Value:
     x = call.tensor(0)
     axes = range(-len(call.integers(1, "normalized_shape")), 0)
     eps = call.operand(3, "eps")
@@ -35,7 +35,7 @@ def _rms_norm(call: Call) -> Value:
     return _affine(call, _normalised(x, axes, eps, centred=False), 2, -1, lambda v: v)
 
 
-def _group_norm(call: Call) -> Value:
+def _group_norm(call: OperationCall) -> Value:
     x, (groups,) = call.tensor(0), call.integers(1, "num_groups")
     sizes = (x.sizes[0], groups, x.sizes[1] // groups, *x.sizes[2:])
     grouped = reshape(x, sizes, inferred=2)
@@ -50,7 +50,7 @@ def _group_norm(call: Call) -> Value:
     return reshape(_affine(call, value, 2, 3, shaped), x.sizes)
 
 
-def _batch_norm(call: Call) -> Value:
+def _batch_norm(call: OperationCall) -> Value:
     if call.flag(5, "training"):
         raise not_in_playbook("batch norm in training mode")
     x = call.tensor(0)
@@ -72,7 +72,7 @@ def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Val
     return mul(moved, apply("rsqrt", add(variance, like(x, eps))))
 
 
-def _affine(call: Call, value: Value, weight: int, bias: int, shaped: Callable[[Value], Value]) -> Value:
+def _affine(call: OperationCall, value: Value, weight: int, bias: int, shaped: Callable[[Value], Value]) -> Value:
     """Times the weight, plus the bias, where the call has them; their positions among its operands, -1: never."""
     if weight >= 0 and call.has(weight, "weight"):
         value = mul(value, shaped(call.tensor(weight, "weight")))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_core.propose.playbook.call import FLOATS, Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, like, mul
 from cutegen_core.propose.playbook.values import Product, Value, broadcast, permute, reduce, squeeze, unsqueeze
 from cutegen_core.records.graph import Ref
 
 
-def _matmul(call: Call) -> Value:
+def _matmul(call: OperationCall) -> Value:
     return matmul(call.tensor(0), call.tensor(1), call.node.dtype)
 
 
-def _linear(call: Call) -> Value:
+def _linear(call: OperationCall) -> Value:
     product = matmul(call.tensor(0), permute(call.tensor(1), (1, 0)), call.node.dtype)
     return add(product, call.tensor(2)) if call.has(2, "bias") else product
 
 
-def _addmm(call: Call) -> Value:
+def _addmm(call: OperationCall) -> Value:
     product = matmul(call.tensor(1), call.tensor(2), call.node.dtype)
     alpha, beta = (call.node.kwargs.get(k, 1) for k in ("alpha", "beta"))
     bias = call.tensor(0)
@@ -30,7 +30,7 @@ def _addmm(call: Call) -> Value:
     return add(product, bias)
 
 
-def _einsum(call: Call) -> Value:
+def _einsum(call: OperationCall) -> Value:
     equation, tensors = call.operand(0), call.operand(1)
     if not isinstance(equation, str) or not isinstance(tensors, tuple) or len(tensors) != 2:
         raise not_in_playbook("this einsum")

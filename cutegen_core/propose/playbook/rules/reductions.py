@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cutegen_core.propose.playbook.call import Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
 from cutegen_core.propose.playbook.pointwise import BINARY
 from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
@@ -22,16 +22,16 @@ def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float 
     return div(total, count)
 
 
-def _mean(call: Call) -> Value:
+def _mean(call: OperationCall) -> Value:
     return mean_of(call.floating(0), call.integers(1, "dim"), call.flag(2, "keepdim"))
 
 
-def _sum(call: Call) -> Value:
+def _sum(call: OperationCall) -> Value:
     return reduce("sum", cast(call.tensor(0), call.node.dtype), call.integers(1, "dim"), call.flag(2, "keepdim"))
 
 
 def _extreme(kind: str) -> Rule:
-    def rule(call: Call) -> Value:
+    def rule(call: OperationCall) -> Value:
         if isinstance(call.operand(1), Ref):
             return compute(BINARY[f"{kind}imum"], call.tensor(0), call.tensor(1), dtype=call.node.dtype)
         return reduce(kind, call.tensor(0), call.integers(1, "dim"), call.flag(2, "keepdim"))
@@ -39,7 +39,7 @@ def _extreme(kind: str) -> Rule:
     return rule
 
 
-def _logsumexp(call: Call) -> Value:
+def _logsumexp(call: OperationCall) -> Value:
     x, axes, keepdim = call.floating(0), call.integers(1, "dim"), call.flag(2, "keepdim")
     largest = reduce("max", x, axes, True)
     total = reduce("sum", apply("exp", sub(x, largest)), axes, True)
@@ -47,7 +47,7 @@ def _logsumexp(call: Call) -> Value:
     return result if keepdim else squeeze(result, [a % len(x.dims) for a in axes])
 
 
-def _variance(call: Call, root: bool) -> Value:
+def _variance(call: OperationCall, root: bool) -> Value:
     x, axes, keepdim = call.tensor(0), call.integers(1, "dim"), call.flag(3, "keepdim")
     correction = call.number(99, "correction", 1)
     if isinstance(call.operand(1), bool):
@@ -59,7 +59,7 @@ def _variance(call: Call, root: bool) -> Value:
     return apply("sqrt", value) if root else value
 
 
-def _norm(call: Call) -> Value:
+def _norm(call: OperationCall) -> Value:
     x, power = call.tensor(0), call.number(1, "p", 2)
     axes, keepdim = call.integers(2, "dim"), call.flag(3, "keepdim")
     if power == 2:
@@ -72,7 +72,7 @@ def _norm(call: Call) -> Value:
 
 
 def _loss(code: str) -> Rule:
-    def rule(call: Call) -> Value:
+    def rule(call: OperationCall) -> Value:
         each = compute(code, call.tensor(0), call.tensor(1), dtype=call.node.dtype)
         reduction = call.operand(2, "reduction", 1)
         if reduction in (0, "none"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import Call, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.values import (
     ONE,
     Extent,
@@ -20,7 +20,7 @@ from cutegen_core.propose.playbook.values import (
 from cutegen_core.records.graph import Ref
 
 
-def _transpose(call: Call) -> Value:
+def _transpose(call: OperationCall) -> Value:
     value = call.tensor(0)
     order = list(range(len(value.dims)))
     if len(order) > 1:
@@ -29,24 +29,24 @@ def _transpose(call: Call) -> Value:
     return permute(value, order)
 
 
-def _reverse(call: Call) -> Value:
+def _reverse(call: OperationCall) -> Value:
     value = call.tensor(0)
     return permute(value, list(reversed(range(len(value.dims)))))
 
 
-def _reshape(call: Call) -> Value:
+def _reshape(call: OperationCall) -> Value:
     asked = call.integers(1)
     inferred = asked.index(-1) if -1 in asked and len(asked) == len(call.node.shape) else -1
     return reshape(call.tensor(0), call.node.shape, inferred)
 
 
-def _squeeze(call: Call) -> Value:
+def _squeeze(call: OperationCall) -> Value:
     value = call.tensor(0)
     axes = [a % len(value.dims) for a in call.integers(1, "dim")] or range(len(value.dims))
     return squeeze(value, [a for a in axes if value.sizes[a] == 1])
 
 
-def _expand(call: Call) -> Value:
+def _expand(call: OperationCall) -> Value:
     value = call.tensor(0)
     lead = len(call.node.shape) - len(value.dims)
     dims = []
@@ -56,7 +56,7 @@ def _expand(call: Call) -> Value:
     return expand(value, tuple(dims))
 
 
-def _getitem(call: Call) -> Value:
+def _getitem(call: OperationCall) -> Value:
     source, index = call.operand(0), call.operand(1)
     if isinstance(source, Ref) and f"{source.node}[{index}]" in call.values:
         return call.values[f"{source.node}[{index}]"]
@@ -65,7 +65,7 @@ def _getitem(call: Call) -> Value:
     raise not_in_playbook("the second result of an operation (an index)")
 
 
-def _slice(call: Call) -> Value:
+def _slice(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", 0))
     whole, step = x.dims[axis], call.number(4, "step", 1)
     start, end = (call.operand(i) for i in (2, 3))
@@ -88,13 +88,13 @@ def _position(index: int, whole: Extent) -> Extent:
     return Extent(f"({whole.text} // 2)" if 2 * index == whole.size else str(index), index)
 
 
-def _select(call: Call) -> Value:
+def _select(call: OperationCall) -> Value:
     x, index = call.tensor(0), int(call.number(2, "index", 0))
     axis = int(call.number(1, "dim", 0)) % len(x.dims)
     return squeeze(window(x, axis, _position(index, x.dims[axis]), ONE), (axis,))
 
 
-def _broadcast_tensors(call: Call) -> dict[str, Value]:
+def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
     """One value a result, named as "getitem" asks for them."""
     tensors = call.operand(0)
     operands = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
@@ -102,13 +102,13 @@ def _broadcast_tensors(call: Call) -> dict[str, Value]:
     return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
 
 
-def _chunk(call: Call) -> dict[str, Value]:
+def _chunk(call: OperationCall) -> dict[str, Value]:
     x, axis = call.tensor(0), int(call.number(2, "dim", 0))
     pieces, whole = int(call.number(1, "chunks", 1)), x.dims[axis]
     return _pieces(call, x, axis, pieces, whole)
 
 
-def _split(call: Call) -> dict[str, Value]:
+def _split(call: OperationCall) -> dict[str, Value]:
     x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
     if isinstance(size, tuple):
         size = size[0] if len(set(size)) == 1 else None
@@ -117,7 +117,7 @@ def _split(call: Call) -> dict[str, Value]:
     return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
 
 
-def _pieces(call: Call, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
+def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
     if whole.size % pieces:
         raise not_in_playbook("a split into pieces of different sizes")
     length = Extent(f"({whole.text} // {pieces})", whole.size // pieces)
@@ -133,7 +133,7 @@ RULES: Mapping[str, Rule] = {
     "slice": _slice, "select": _select, "getitem": _getitem,
 }  # fmt: skip
 
-SEVERAL: Mapping[str, Callable[[Call], dict[str, Value]]] = {
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split,
 }  # fmt: skip
 """Operations with several results, one value each, named as "getitem" asks for them."""

@@ -68,7 +68,7 @@ def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
         quiet("Nothing is computed or nothing is moved, so there is no intensity to draw: the table tells all.")
         return
     points = [
-        roofline_chart.Point(called(t.contender), t.median_us,
+        roofline_chart.RooflinePoint(called(t.contender), t.median_us,
                              BLUE if t.contender == CANDIDATE else GREEN if t.contender == BEST else GREY,
                              "circle" if t.contender == CANDIDATE else _SYMBOLS[i % len(_SYMBOLS)])
         for i, t in reversed(list(enumerate(workload.timings)))

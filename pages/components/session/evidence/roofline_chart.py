@@ -22,7 +22,7 @@ LEAST_HEIGHT = 20.0
 """The least range of the other axis, as a factor: less would stretch the slope out of recognition."""
 
 
-class Point(NamedTuple):
+class RooflinePoint(NamedTuple):
     """One time on the roofline."""
 
     name: str
@@ -31,7 +31,9 @@ class Point(NamedTuple):
     symbol: str
 
 
-def roofline(bound: Bound, compulsory: Bound | None, points: Sequence[Point], path: Sequence[SpeedRow]) -> Figure:
+def roofline(
+    bound: Bound, compulsory: Bound | None, points: Sequence[RooflinePoint], path: Sequence[SpeedRow]
+) -> Figure:
     """Log-log: FLOP/s over FLOP/byte, under the measured ceilings. All points count the same work, the bound's.
 
     Args:
@@ -72,7 +74,7 @@ def _ceiling(memory: float, compute: float, span: tuple[float, float, float], pi
     ]  # fmt: skip
 
 
-def _point(point: Point, bound: Bound, at: float) -> go.Scatter:
+def _point(point: RooflinePoint, bound: Bound, at: float) -> go.Scatter:
     flops = bound.flops / (point.us * 1e-6)
     return go.Scatter(
         x=[at], y=[flops], mode="markers", name=in_chart(point.name),
