@@ -1,4 +1,4 @@
-"""What the command line prints: trials and their stages for a reader, problems and sessions as JSON."""
+"""Print for the command line: trials and their stages for a reader, problems and sessions as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNPRINTED = (Topic.RUNS, Topic.OCCUPANCY, Topic.CONDITIONS)
 
 
 class Narrator(SilentWatch):
-    """Tells the stages of a trial on stderr as they happen."""
+    """Prints the stages of a trial on stderr as they happen."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -77,7 +77,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
 
 
 def print_json(value: object) -> None:
-    """Strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
+    """Print strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
     json.dump(_strict(value), sys.stdout, allow_nan=False)
     sys.stdout.write(os.linesep)
 

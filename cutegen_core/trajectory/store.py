@@ -1,4 +1,4 @@
-"""The store: one SQLite file (WAL, full sync) with the event logs, the blobs and the inbox of decisions.
+"""Keep event logs, blobs and the inbox of decisions in one SQLite file (WAL, full sync): the store.
 
 It is the only thing the page, the command line and the engine share. Events of a session are numbered without gaps:
 an append that does not continue the number its writer knows is refused, so two writers can never interleave.
@@ -80,7 +80,7 @@ class WaitingDecision(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """What became of a submitted decision: `taken` is False while the engine has not looked."""
+    """The fate of a submitted decision: `taken` is False while the engine has not looked."""
 
     taken: bool
     refusal: str
@@ -126,13 +126,13 @@ class Store:
         self._db.close()
 
     def is_current(self) -> bool:
-        """Whether the store is still the one that this version opened; False when a newer version has migrated it."""
+        """Return whether the store is still the one this version opened; False if a newer version migrated it."""
         return int(self._query("PRAGMA user_version")[0][0]) == migrations.VERSION
 
     # ---- sessions and events
 
     def create_session(self, first: Event) -> str:
-        """A new session with its first event; returns its id."""
+        """Create a session with its first event; return its id."""
         session = uuid4().hex[:10]
         with self._transaction():
             self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
@@ -140,7 +140,7 @@ class Store:
         return session
 
     def adopt(self, events: Sequence[Recorded]) -> str:
-        """A new session with events that happened elsewhere, at their own times; returns its id.
+        """Create a session from events that happened elsewhere, at their own times; return its id.
 
         Raises:
             StoreError: they are not numbered 1, 2, 3, ... without gaps.
@@ -155,12 +155,12 @@ class Store:
         return session
 
     def sessions(self) -> tuple[str, ...]:
-        """Ids, newest first."""
+        """Return the ids, newest first."""
         rows = self._query("SELECT id FROM sessions ORDER BY created_at DESC")
         return tuple(row[0] for row in rows)
 
     def find_session(self, prefix: str) -> str:
-        """The session whose id starts with `prefix`; UsageError when there is none or several."""
+        """Return the session whose id starts with `prefix`; UsageError if there is none or several."""
         found = [s for s in self.sessions() if s.startswith(prefix)] if prefix else []
         if len(found) != 1:
             raise UsageError(
@@ -169,7 +169,7 @@ class Store:
         return found[0]
 
     def append(self, session: str, events: Sequence[Event], *, after: int, taking: int | None = None) -> list[Recorded]:
-        """Appends in one transaction, durable on return.
+        """Append in one transaction, durable on return.
 
         Args:
             after: the last sequence number the writer knows.
@@ -185,7 +185,7 @@ class Store:
         return recorded
 
     def events(self, session: str, after: int = 0) -> list[Recorded]:
-        """Events with a sequence number above `after`, in order."""
+        """Return the events with a sequence number above `after`, in order."""
         rows = self._query(
             "SELECT seq, at, payload FROM events WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
         )
@@ -196,13 +196,13 @@ class Store:
         return int(row[0][0] or 0)
 
     def version(self) -> int:
-        """A number that changes whenever another connection has written."""
+        """Return a number that changes whenever another connection has written."""
         return int(self._query("PRAGMA data_version")[0][0])
 
     # ---- blobs
 
     def put(self, data: str | bytes) -> str:
-        """Stores a text or bytes under its content key."""
+        """Store a text or bytes under its content key."""
         key = content_key(data)
         raw = data.encode() if isinstance(data, str) else data
         with self._transaction():
@@ -210,7 +210,7 @@ class Store:
         return key
 
     def get(self, key: str) -> bytes:
-        """The bytes under that key; StoreError when there are none."""
+        """Return the bytes under that key; StoreError if there are none."""
         rows = self._query("SELECT data FROM blobs WHERE key = ?", (key,))
         if not rows:
             raise StoreError(f"blob {key[:12]} is not in the store {self.path}")
@@ -229,7 +229,7 @@ class Store:
     # ---- decisions
 
     def submit(self, session: str, decision: Decision) -> int:
-        """Puts a decision into the inbox; returns a ticket number for `ticket`."""
+        """Put a decision into the inbox; return a ticket number for `ticket`."""
         with self._transaction():
             cursor = self._db.execute(
                 "INSERT INTO inbox (session, at, payload) VALUES (?, ?, ?)",
@@ -238,7 +238,7 @@ class Store:
         return int(cursor.lastrowid or 0)
 
     def waiting(self, session: str | None = None) -> list[WaitingDecision]:
-        """Decisions nobody has looked at, oldest first.
+        """Return the decisions that were not taken yet, oldest first.
 
         What this version cannot read is refused here, saying so (its text stays in the inbox), and left out.
         """
@@ -273,7 +273,7 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?)", (key, trial, time.time()))
 
     def set_live(self, session: str, text: str) -> None:
-        """The line under the running stage; not part of the trajectory."""
+        """Set the line under the running stage; it is not part of the trajectory."""
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO live VALUES (?, ?, ?)", (session, time.time(), text))
 
@@ -288,7 +288,7 @@ class Store:
                 self._db.execute("INSERT INTO drafts VALUES (?, ?, ?)", (session, draft.base, draft.text))
 
     def replace_draft(self, session: str, old: Draft, new: Draft) -> bool:
-        """Saves `new` if the draft is still `old`; False when somebody else has changed it meanwhile."""
+        """Save `new` if the draft is still `old`; return False if another tab has changed it meanwhile."""
         with self._transaction():
             cursor = self._db.execute(
                 "UPDATE drafts SET base = ?, text = ? WHERE session = ? AND base = ? AND text = ?",

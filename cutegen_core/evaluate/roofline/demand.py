@@ -1,4 +1,4 @@
-"""Which elements of each tensor of a graph any implementation must look at, found by walking from the outputs back.
+"""Find which elements of each tensor of a graph any implementation must read, by walking from the outputs back.
 
 1. Forward: where values are zero whatever the inputs are (`structure`).
 2. Backward: every result's region becomes regions of its operands (`regions`). An operation that is not known demands
@@ -24,7 +24,7 @@ Push = tuple[str, ElementSet]
 
 
 def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = False) -> Demand:
-    """Regions by node name; a node that is not in it is not needed.
+    """Return the needed elements by node name; a missing node is not needed.
 
     Args:
         facts: by input name.
@@ -35,7 +35,7 @@ def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = Fa
 
 
 class _Walk:
-    """One backward walk."""
+    """A backward walk."""
 
     def __init__(self, graph: Graph, found: Zeros, masks: frozenset[str], generous: bool) -> None:
         self._graph, self._zeros, self._masks, self._generous = graph, found, masks, generous
@@ -78,7 +78,7 @@ class _Walk:
         yield from ()
 
     def _unknown(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Everything for display, nothing that could be held against a kernel."""
+        """Need everything for display, and nothing that could be held against a kernel."""
         if self._generous:
             yield from ((name, ElementSet.all(self._shape(name))) for name in node.operands())
 
@@ -88,8 +88,8 @@ class _Walk:
             yield source, region.projected(self._shape(source))
 
     def _pointwise(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Every operand under broadcasting; a factor that is zero outside a triangle spares the other one there, one
-        with zeros anywhere may spare all of it."""
+        """Need every operand under broadcasting; a factor that is zero outside a triangle spares the other one there,
+        and one with zeros anywhere may spare all of it."""
         names = list(node.operands())
         if ops.traits(node).some and not self._generous:
             yield from self._selection(node, region, names)
@@ -104,7 +104,7 @@ class _Walk:
             yield name, part.projected(self._shape(name))
 
     def _selection(self, node: Node, region: ElementSet, names: list[str]) -> Iterator[Push]:
-        """The condition; of two alternatives as many elements together as there are results, of a single one none."""
+        """Need the condition; of two alternatives as many elements together as there are results, of a single one none."""
         condition = 0 if ops.name(node) == "where" else 1
         for position, name in enumerate(names):
             shape = self._shape(name)
@@ -114,7 +114,7 @@ class _Walk:
                 yield name, ElementSet.some(shape, region.count // 2)
 
     def _channelwise(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Its own elements, and all of what the channels have."""
+        """Need the operand's own elements, and all that the channels have."""
         source, *others = dict.fromkeys(node.operands())
         yield source, region
         if region.full:
@@ -124,13 +124,13 @@ class _Walk:
         yield tensor(node, 0), region.within(Triangle(ops.name(node) == "tril", number(node, 1, "diagonal", 0)))
 
     def _moved(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """All of the operand, unless places depend on values or a negative padding cuts some of it off."""
+        """Need all of the operand, unless places depend on values or a negative padding cuts some of it off."""
         padding = node.argument(1, "pad") if "pad" in ops.name(node) else ()
         cut = isinstance(padding, tuple) and any(isinstance(p, int) and p < 0 for p in padding)
         yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
 
     def _rows(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """All of every operand where all of the result is needed; otherwise as many elements as that many rows hold."""
+        """Need all of every operand if all of the result is needed; otherwise as many elements as that many rows hold."""
         if ops.traits(node).some:
             yield from self._unknown(node, region)
             return
@@ -142,7 +142,8 @@ class _Walk:
                 yield name, ElementSet.some(shape, region.count * max(1, prod(shape) // max(1, prod(region.shape))))
 
     def _product(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Rows of the left and columns of the right operand; a zero triangle that is not square hides some of them."""
+        """Need rows of the left and columns of the right operand; a zero triangle that is not square hides some of
+        them."""
         at = ops.traits(node).at
         left, right = tensor(node, at), tensor(node, at + 1)
         if at:
@@ -155,7 +156,7 @@ class _Walk:
         yield right, self._operand(region, self._shape(right), left, side=-1, last=transposed)
 
     def _operand(self, region: ElementSet, shape: Shape, other: str, *, side: int, last: bool) -> ElementSet:
-        """One operand of a product: whole vectors of the summed dimension, which is its last one or the one before.
+        """Need whole vectors of the summed dimension of one operand, its last or last but one.
 
         Args:
             side: the result's dimension that this operand has, too.
@@ -190,8 +191,8 @@ class _Walk:
         )
 
     def _scatter(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """The places; of what is added up all sources, of what is written over none, since all places may be the same.
-        What is written over need not be read."""
+        """Need the places; of added values all sources, of overwritten ones none, since all places may be the same.
+        What is overwritten need not be read."""
         traits = ops.traits(node)
         base, source = tensor(node, 0), tensor(node, traits.at)
         if self._generous or not region.full:
@@ -209,7 +210,8 @@ class _Walk:
             yield base, ElementSet.some(self._shape(base), region.count - prod(self._shape(source)))
 
     def _segment(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Segments given by lengths cover everything, those by offsets need not. Bags may all hold the same row."""
+        """Need everything for segments given by lengths, not for those given by offsets. Bags may all hold the same
+        row."""
         table, *others = node.operands()
         shape = self._shape(table)
         bags = ops.name(node) == "embedding_bag"
@@ -233,7 +235,7 @@ class _Walk:
             yield from ((name, ElementSet.all(self._shape(name))) for name in others)
 
     def _windows(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Strides larger than the window skip elements."""
+        """Skip elements between windows where strides are larger than the window."""
         source = tensor(node, 0)
         pooling = ops.traits(node).flow is Flow.POOLING
         rank = ops.traits(node).spatial if pooling else len(self._shape(tensor(node, 1))) - 2
@@ -264,7 +266,7 @@ class _Walk:
             start += shape[dim]
 
     def _item(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """One of several results: what a split shows of its operand, the whole of anything else."""
+        """Need, of one of several results, what a split shows of its operand, or the whole of anything else."""
         source = self._nodes[tensor(node, 0)]
         index = number(node, 1, "", 0)
         if ops.traits(source).flow is not Flow.SPLIT:
@@ -293,12 +295,12 @@ _STEPS: Mapping[Flow, Callable[[_Walk, Node, ElementSet], Iterator[Push]]] = {
 
 
 def _fits(shape: Shape, boxes: list[Box]) -> bool:
-    """Whether all boxes lie in a tensor of that shape: batch dimensions may have been broadcast."""
+    """Return whether all boxes lie in a tensor of that shape: batch dimensions may have been broadcast."""
     return all(stop <= extent for box in boxes for (_, stop), extent in zip(box, shape, strict=True))
 
 
 def _touches_all(region: ElementSet) -> bool:
-    """Whether every row and every column of a triangular result has an element in it."""
+    """Return whether every row and every column of a triangular result has an element in it."""
     if region.triangle is None:
         return False
     rows, columns = region.shape[-2:]

@@ -1,4 +1,4 @@
-"""Is the reference one call of a vendor's library? Then eager is that call, and its time has a name."""
+"""Find out whether the reference is one call of a vendor's library: then eager is that call and has a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers for single operands of a traced operation. What the operations do is in `records.operations`."""
+"""Read single operands of a traced operation. What the operations do is in `records.operations`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every product of a traced graph (matrix products, convolutions, attention) with its FLOPs: as traced, and the part
-that no algorithm avoids.
+"""Find every product of a traced graph (matrix products, convolutions, attention) with its FLOPs: as traced, and the
+part that no algorithm avoids.
 
 As traced: 2 * M * N * K of a matrix product, 2 * outputs * window * channels of a convolution, 4 * rows * keys * width
 of attention.
@@ -44,7 +44,7 @@ _SUMS = frozenset((Flow.REDUCTION, Flow.SCAN, Flow.POOLING, Flow.SCATTER, Flow.S
 
 @dataclass(frozen=True)
 class CountedProduct:
-    """One product.
+    """A product.
 
     Attributes:
         flops: as traced.
@@ -66,7 +66,7 @@ class CountedProduct:
 
 
 def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[CountedProduct, ...]:
-    """All of them, in execution order; the same product written twice is there once."""
+    """Return all products, in execution order; the same product written twice is listed once."""
     nodes, need, found = by_name(graph), demand(graph, facts), zeros(graph, facts)
     trivial = _trivial(graph, facts) | sparse(graph, facts)
     seen: dict[object, CountedProduct] = {}
@@ -79,7 +79,8 @@ def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[CountedProd
 
 
 def unavoidable(graph: Graph, facts: Mapping[str, InputFacts]) -> dict[str, int]:
-    """Operand dtype -> FLOPs that remain when every group of linearly joined products counts its least member only."""
+    """Return operand dtype -> FLOPs that remain if every group of linearly joined products counts its least member
+    only."""
     found = products(graph, facts)
     groups = _groups(graph, found)
     collapsed = _collapsed(graph, {p.place for p in found})
@@ -180,7 +181,7 @@ def _with_least(
 
 
 def _zero_share(product: CountedProduct, nodes: Mapping[str, Node], found: Mapping[str, str], halved: bool) -> Fraction:
-    """Share of the multiplications whose factors may both differ from zero.
+    """Return the share of the multiplications whose factors may both differ from zero.
 
     A triangle leaves its own share; two square ones of the same kind 1/6 (1/3 of the result's half, where only that is
     counted), of opposite kinds 1/3; a diagonal 1/n.
@@ -201,7 +202,7 @@ def _zero_share(product: CountedProduct, nodes: Mapping[str, Node], found: Mappi
 
 
 def _channels(product: CountedProduct, node: Node, nodes: Mapping[str, Node]) -> int:
-    """Multiplications a result needs at least, times `inner` over what was counted: its input channels."""
+    """Return how many multiplications a result needs at least, times `inner` over what was counted."""
     if ops.traits(node).flow is Flow.TRANSPOSED_CONVOLUTION:
         weights = nodes[product.right].shape
         rank = len(weights) - 2
@@ -215,7 +216,7 @@ def _channels(product: CountedProduct, node: Node, nodes: Mapping[str, Node]) ->
 
 
 def _trivial(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
-    """Nodes that depend on no input that matters, and one-hot vectors: multiplying by them is choosing."""
+    """Return nodes that depend on no input that matters, and one-hot vectors: multiplying by them is choosing."""
     found: set[str] = set()
     for node in graph.nodes:
         traits = ops.traits(node)
@@ -229,7 +230,7 @@ def _trivial(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
 
 
 def _root(name: str, nodes: Mapping[str, Node]) -> str:
-    """The tensor a view shows."""
+    """Return the tensor that a view shows."""
     node = nodes[name]
     traits = ops.traits(node)
     source = tensor(node, traits.at)
@@ -240,7 +241,7 @@ def _root(name: str, nodes: Mapping[str, Node]) -> str:
 
 
 def _groups(graph: Graph, found: tuple[CountedProduct, ...]) -> list[list[CountedProduct]]:
-    """Products that a chain of linear operations joins, whichever way it runs."""
+    """Return products that a chain of linear operations joins, whichever way it runs."""
     owner: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -266,7 +267,7 @@ def _groups(graph: Graph, found: tuple[CountedProduct, ...]) -> list[list[Counte
 
 
 def _collapsed(graph: Graph, members: set[str]) -> set[str]:
-    """Products all of whose ways to an output begin with linear operations and a linear reduction or product."""
+    """Return products all of whose ways to an output begin with linear operations and a linear reduction or product."""
     users: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for name in node.operands():
@@ -279,7 +280,7 @@ def _collapsed(graph: Graph, members: set[str]) -> set[str]:
 
 
 def _keeps(user: Node, members: set[str], needed: Mapping[str, bool]) -> bool:
-    """Whether the elements of an operand of `user` must have existed: not before linear reductions and products."""
+    """Return whether the elements of an operand of `user` must exist: not before linear reductions and products."""
     traits = ops.traits(user)
     if user.name in members or _sums(user) or traits.flow is Flow.CONTRACTION:
         return False
@@ -287,6 +288,6 @@ def _keeps(user: Node, members: set[str], needed: Mapping[str, bool]) -> bool:
 
 
 def _sums(node: Node) -> bool:
-    """Whether it adds elements of its operand up and does nothing else."""
+    """Return whether the operation adds elements of its operand up and does nothing else."""
     traits = ops.traits(node)
     return ops.name(node) == "trace" or (traits.linear and traits.flow in _SUMS and not traits.some)

@@ -1,4 +1,4 @@
-"""What a graph's tensors always look like: zero outside a triangle or a diagonal, or holding many zeros.
+"""Find what a graph's tensors always look like: zero outside a triangle or a diagonal, or holding many zeros.
 
 Walked forward from `triu`, `tril`, `diag` and from what was seen in the inputs (`InputFacts`).
 """
@@ -21,7 +21,7 @@ _SHOWS = ops.VIEWS | {Flow.COPY, Flow.MOVE, Flow.DIAGONAL, Flow.TRIANGLE, Flow.J
 
 
 def zeros(graph: Graph, facts: Mapping[str, InputFacts]) -> Zeros:
-    """Node -> "upper", "lower" or "diagonal", where only that part may differ from zero."""
+    """Return node -> "upper", "lower" or "diagonal", for nodes in which only that part may differ from zero."""
     found: dict[str, str] = {}
     nodes = by_name(graph)
     for node in graph.nodes:
@@ -32,8 +32,8 @@ def zeros(graph: Graph, facts: Mapping[str, InputFacts]) -> Zeros:
 
 
 def sparse(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
-    """Nodes that are or show an input with many zeros, truth values, or zeros by their making: what they are multiplied
-    with may be skipped."""
+    """Return nodes that are or show an input with many zeros, truth values, or zeros by construction: what they are
+    multiplied with may be skipped."""
     found: set[str] = set()
     for node in graph.nodes:
         traits = ops.traits(node)
@@ -46,7 +46,7 @@ def sparse(graph: Graph, facts: Mapping[str, InputFacts]) -> frozenset[str]:
 
 
 def _any_shown(node: Node, found: set[str]) -> bool:
-    """Whether the operand that a node shows is one of these; any of them where it joins several."""
+    """Return whether the operand that a node shows is one of these; any of them if it joins several."""
     shown = list(node.operands())
     return any(name in found for name in (shown if ops.traits(node).flow is Flow.JOIN else shown[:1]))
 
@@ -84,7 +84,7 @@ def _swaps_last_two(node: Node, nodes: Mapping[str, Node]) -> bool:
 
 
 def permutation(node: Node, shape: Shape) -> tuple[int, ...]:
-    """Where each dimension of the operand goes; the identity for an operation that is no permutation."""
+    """Return where each dimension of the operand goes; the identity for an operation that is no permutation."""
     operation, rank = ops.name(node), len(shape)
     order = list(range(rank))
     if operation == "numpy_T":
@@ -103,7 +103,7 @@ def permutation(node: Node, shape: Shape) -> tuple[int, ...]:
 
 
 def _moved(rank: int, sources: Shape, targets: Shape) -> list[int]:
-    """Where each dimension goes when `sources` are put at `targets` and the others fill up in their order."""
+    """Return where each dimension goes if `sources` are put at `targets` and the others fill up in their order."""
     placed = {s % rank: t % rank for s, t in zip(sources, targets, strict=True)}
     free = iter(place for place in range(rank) if place not in placed.values())
     return [placed[dim] if dim in placed else next(free) for dim in range(rank)]

@@ -1,4 +1,4 @@
-"""Which elements of its operand a view shows: regions of a result, seen through slices, transpositions and splits."""
+"""Find which elements of its operand a view shows, through slices, transpositions and splits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def split_part(split: Node, index: int, region: ElementSet, shape: Shape) -> Ele
 
 
 def _start(split: Node, index: int, extent: int, first: int) -> int:
-    """Where a part of a split begins: sizes or places are listed, or all parts but the last ones are as long as the
+    """Return where a part of a split begins: sizes or places are listed, or all parts but the last are as long as the
     first."""
     listed = split.argument(1)
     if ops.name(split) == "tensor_split":
@@ -82,7 +82,7 @@ def _part(node: Node, region: ElementSet, shape: Shape) -> ElementSet:
 
 
 def _unfolded(node: Node, region: ElementSet, shape: Shape) -> ElementSet:
-    """Windows along one dimension, which may overlap or skip elements."""
+    """Return windows along one dimension, which may overlap or skip elements."""
     if not region.full or not shape:
         return ElementSet.some(shape, 1)
     dim = number(node, 1, "dimension", 0) % len(shape)
@@ -92,7 +92,7 @@ def _unfolded(node: Node, region: ElementSet, shape: Shape) -> ElementSet:
 
 
 def _diagonal(node: Node, region: ElementSet, shape: Shape) -> ElementSet:
-    """As many elements as results; a region of a matrix that has nothing but a diagonal counts only what is on it."""
+    """Return as many elements as results; a region of a matrix that is only a diagonal counts only what is on it."""
     return ElementSet.some(shape, min(shape) if ops.name(node) == "trace" else region.count)
 
 

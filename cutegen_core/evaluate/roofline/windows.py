@@ -1,4 +1,4 @@
-"""Windows of convolutions and poolings along each spatial dimension: which elements some window looks at."""
+"""Find which elements the windows of convolutions and poolings see along each spatial dimension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutegen_core.records.operations import Flow
 
 
 def windows(node: Node, rank: int, nodes: Mapping[str, Node]) -> tuple[tuple[int, int, int, int], ...]:
-    """(window, stride, padding, dilation) along each spatial dimension of a convolution or pooling."""
+    """Return (window, stride, padding, dilation) along each spatial dimension of a convolution or pooling."""
     if ops.traits(node).flow is Flow.POOLING:
         window = numbers(node.argument(1, "kernel_size"), rank, 1)
         given = node.argument(2, "stride")
@@ -27,7 +27,7 @@ def windows(node: Node, rank: int, nodes: Mapping[str, Node]) -> tuple[tuple[int
 
 
 def touched(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:
-    """Places along one dimension that some window looks at."""
+    """Return how many places along one dimension some window sees."""
     if stride <= window and dilation == 1:
         return min(extent, max(0, (out - 1) * stride + window - padding))
     places = {o * stride - padding + k * dilation for o in range(out) for k in range(window)}
@@ -35,6 +35,6 @@ def touched(extent: int, out: int, window: int, stride: int, padding: int, dilat
 
 
 def taps(extent: int, out: int, window: int, stride: int, padding: int, dilation: int) -> int:
-    """Elements of a window that ever meet the input and not only its padding."""
+    """Return how many elements of a window ever meet the input and not only its padding."""
     first = range(window)
     return sum(any(0 <= o * stride - padding + k * dilation < extent for o in range(out)) for k in first)

@@ -1,4 +1,4 @@
-"""The work of one run of a reference, counted on its traced graph: bytes through device memory, FLOPs by kind.
+"""Count the work of one run of a reference on its traced graph: bytes through device memory, FLOPs by kind.
 
 * `graph_work`: every input byte that is used and every output byte once, all FLOPs as traced.
 * `compulsory_work`: what no algorithm avoids; a lower bound, so everything doubtful counts nothing.
@@ -31,7 +31,7 @@ PLAIN, STATED = "plain float32", "stated"
 
 @dataclass(frozen=True)
 class Work:
-    """What one run must do.
+    """The work that one run must do.
 
     Attributes:
         moved_bytes: to and from device memory.
@@ -43,7 +43,7 @@ class Work:
 
 
 def graph_work(graph: Graph, signature: Signature) -> Work:
-    """As traced; intermediate results stay on chip, gathered tables count the rows that are looked up."""
+    """Count the work as traced; intermediate results stay on chip, gathered tables count the rows looked up."""
     need = demand(graph, {}, generous=True)
     read = sum(need[t.name].count * t.itemsize for t in signature.inputs if t.name in need)
     flops: dict[str, int] = {}
@@ -58,8 +58,8 @@ def graph_work(graph: Graph, signature: Signature) -> Work:
 
 
 def unfused_bytes(graph: Graph) -> int:
-    """What moves when every node reads its operands from memory and writes its result, as eager execution does; views
-    move nothing."""
+    """Count the bytes if every node reads its operands from memory and writes its result, as eager execution does;
+    views move nothing."""
     nodes, total = by_name(graph), 0
     for node in graph.nodes:
         if ops.is_free(node, nodes):
@@ -70,7 +70,8 @@ def unfused_bytes(graph: Graph) -> int:
 
 
 def compulsory_work(graph: Graph, signature: Signature, l2_bytes: int, facts: Mapping[str, InputFacts]) -> Work:
-    """What no algorithm avoids: each input byte that matters, outputs beyond the L2, the unavoidable part of products.
+    """Count what no algorithm avoids: each input byte that matters, outputs beyond the L2, the unavoidable part of
+    products.
 
     Args:
         facts: by input name; an input without one is taken to be arbitrary.
@@ -89,7 +90,7 @@ def compulsory_work(graph: Graph, signature: Signature, l2_bytes: int, facts: Ma
 
 
 def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
-    """FLOPs of anything but a product."""
+    """Return the FLOPs of anything but a product."""
     traits, results = ops.traits(node), prod(node.shape)
     names = [n for n in node.operands() if n in nodes]
     if traits.flow in ROWS or traits.flow is Flow.POOLING:
@@ -107,7 +108,7 @@ def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
 
 
 def _summed(node: Node, nodes: Mapping[str, Node]) -> int:
-    """Elements that go into segments: those of the data, or a row of the table for each index."""
+    """Return how many elements go into segments: those of the data, or a row of the table for each index."""
     data = nodes[tensor(node, 0)].shape
     return prod(nodes[tensor(node, 1)].shape) * data[-1] if ops.name(node) == "embedding_bag" else prod(data)
 
@@ -120,7 +121,8 @@ def _nbytes(node: Node) -> int:
 
 
 def stated(source: str) -> Work | None:
-    """COMPULSORY of a reference's text (`moved_bytes` is -1 where it states only FLOPs; those are "stated"), or None.
+    """Return COMPULSORY of a reference's text (`moved_bytes` is -1 if it states only FLOPs; those are "stated"), or
+    None.
 
     Args:
         source: with the workload's sizes in place.

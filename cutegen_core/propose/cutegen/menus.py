@@ -1,4 +1,4 @@
-"""The menu of ideas for a family of problems: what of it a device can do, what was tried, when a profile is due."""
+"""Choose from a family's menu of ideas: what a device can do, what was tried, when a profile is due."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ def menu(family: Family, arch: str) -> tuple[MenuItem, ...]:
 
 
 def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
-    """The menu item an idea names ("vectorise: 128-bit loads" -> "vectorise"), else the idea's own first words."""
+    """Return the menu item that an idea names ("vectorise: 128-bit loads" -> "vectorise"), else the idea's own first
+    words."""
     head = re.split(r"[:.(]| - ", idea.strip().lower(), maxsplit=1)[0].strip(" `*\"'")
     slug = re.sub(r"[^a-z0-9]+", "-", head).strip("-")
     return next((item.key for item in items if item.key == slug or slug.startswith(f"{item.key}-")), slug)
 
 
 def done_keys(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[str, ...]:
-    """Items that were tried to a verdict, passed or given up, and those the person rejected."""
+    """Return the items that were tried to a verdict, passed or given up, and those the person rejected."""
     over = (a for a in attempts if (a.status is not None or a.rejected) and a.idea)
     return tuple(dict.fromkeys(idea_key(a.idea, items) for a in over))
 
@@ -35,7 +36,7 @@ def open_items(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[
 def profile_reason(
     attempts: Sequence[Attempt], items: Sequence[MenuItem], instruction: str, *, stalled_after: int
 ) -> str:
-    """Why profile text may enter the prompt now, "" while structure is still moving.
+    """Return why profile text may enter the prompt now, "" while structure is still moving.
 
     The three triggers: the class's structural items are done or rejected; `stalled_after` steps in a row brought
     nothing; the person asks.

@@ -1,4 +1,5 @@
-"""Prompts are files under `prompts/`, rendered strictly: a name a template asks for and nobody gives is an error.
+"""Render the prompts under `prompts/`, strictly: a name that a template asks for and the code does not give is an
+error.
 
 A prompt that would not fit the model's context loses its exemplars first, then the oldest attempts; what was left out
 is said beside it, never silently.
@@ -41,17 +42,17 @@ class Prompt(NamedTuple):
 
 
 def locked_regions(source: str) -> tuple[str, ...]:
-    """Texts between `// cutegen: lock` and `// cutegen: unlock` (or the end), which a model may not change."""
+    """Return the texts between `// cutegen: lock` and `// cutegen: unlock` (or the end): no model may change them."""
     return tuple(match[1] for match in _LOCK.finditer(source.replace("\r\n", "\n")))
 
 
 def seed(request: ProposalRequest) -> Prompt:
-    """Asks for the first kernel."""
+    """Ask for the first kernel."""
     return _fitted("seed.md.jinja", request)
 
 
 def optimise(request: ProposalRequest) -> Prompt:
-    """Asks for one idea on the best kernel; profile text only when one of its triggers has come."""
+    """Ask for one idea on the best kernel; profile text only after one of its triggers."""
     items = menu(classify(request.graph), request.device.arch)
     reason = profile_wanted(request)
     profile = _profile(request) if reason else ""
@@ -61,23 +62,23 @@ def optimise(request: ProposalRequest) -> Prompt:
 
 
 def profile_wanted(request: ProposalRequest) -> str:
-    """Why profile text belongs into the next question, "" while it does not."""
+    """Return why profile text belongs into the next question, "" while it does not."""
     items = menu(classify(request.graph), request.device.arch)
     return profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
 
 
 def diagnose(request: ProposalRequest) -> Prompt:
-    """Asks for cause, evidence and smallest fix of the failure; no kernel."""
+    """Ask for cause, evidence and smallest fix of the failure; no kernel."""
     return _fitted("diagnose.md.jinja", request, **_failure(request))
 
 
 def repair(request: ProposalRequest, diagnosis: str) -> Prompt:
-    """Asks for the smallest change that mends the failure."""
+    """Ask for the smallest change that mends the failure."""
     return _fitted("repair.md.jinja", request, diagnosis=diagnosis, **_failure(request))
 
 
 def _profile(request: ProposalRequest) -> str:
-    """What the compiler spent and, where there is one, what the profiler saw."""
+    """Return the compiler's resources, and the profile if there is one."""
     trial = request.base_trial
     spent = feedback.resources_text(trial.resources) if trial and trial.resources else ""
     source = request.base.source if request.base else ""
@@ -86,7 +87,7 @@ def _profile(request: ProposalRequest) -> str:
 
 
 def _timing(request: ProposalRequest) -> str:
-    """How fast the base is, "" where nothing was timed."""
+    """Return how fast the base is, "" if nothing was timed."""
     return profile_notes.timing_text(request.base_trial) if request.base_trial else ""
 
 

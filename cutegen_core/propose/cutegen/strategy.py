@@ -49,13 +49,13 @@ _CUT_OFF = "The reply was cut off (its token limit, or a connection that broke)"
 
 
 class CutegenStrategy:
-    """Asks a model, or a person who carries the prompts to one."""
+    """A strategy that asks a model, or a person who carries the prompts to one."""
 
     name = "cutegen"
     max_repairs = 3
 
     def respond(self, request: ProposalRequest) -> Answer:
-        """See the module's text; a pure function of the request."""
+        """Return the next answer as the module's text says; a pure function of the request."""
         if request.base is not None and request.base_trial is not None and not request.base_trial.passed:
             return self._repair(request)
         if not request.calls:
@@ -74,7 +74,7 @@ class CutegenStrategy:
         return _ask(Role.PROPOSER, prompting.optimise(request))
 
     def _over(self, request: ProposalRequest) -> Answer | None:
-        """The sweep and then the end, when there is nothing left to ask the model."""
+        """Return the sweep and then the end, if there is nothing left to ask the model."""
         items = menu(classify(request.graph), request.device.arch)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
@@ -124,7 +124,7 @@ class CutegenStrategy:
         return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", plan)
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
-        """A repeated idea is asked again once, then it counts as a reply without a kernel."""
+        """Refuse a repeated idea: ask again once, then count it as a reply without a kernel."""
         reason = f"the idea {key!r} was tried before; see what was tried"
         if len(request.calls) > 1:
             return Unparsed(call.reply, reason)
@@ -134,7 +134,7 @@ class CutegenStrategy:
 
 
 def _end(reason: str, request: ProposalRequest) -> Answer:
-    """The sweep, once; then the end. Without a kernel there is nothing to sweep."""
+    """Return the sweep, once; then the end. Without a kernel there is nothing to sweep."""
     tuned = any(a.idea.startswith("tune") for a in request.attempts)
     return (
         Finished(reason)
@@ -144,7 +144,7 @@ def _end(reason: str, request: ProposalRequest) -> Answer:
 
 
 def _diagnosis(reply: str) -> str:
-    """What the repair is told: the answer without its thinking, and no more of it than a diagnosis needs."""
+    """Return the answer without its thinking, cut to the length that a repair needs."""
     text = (extract_answer(reply) or "").strip()
     return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
 
@@ -159,7 +159,7 @@ def _menu(request: ProposalRequest) -> tuple[MenuItem, ...]:
 
 
 def _repeated(idea: str, request: ProposalRequest) -> str | None:
-    """The key of an idea that was already taken to a verdict, or None."""
+    """Return the key of an idea that was already taken to a verdict, or None."""
     items = _menu(request)
     key = idea_key(idea, items) if idea else ""
     tried = done_keys([a for a in request.attempts if a.status is not Status.UNPARSED], items)
@@ -167,7 +167,7 @@ def _repeated(idea: str, request: ProposalRequest) -> str | None:
 
 
 def _idea(plan: str, source: str) -> str:
-    """What the reply says it tries: its Idea line, else the kernel file's own `idea`."""
+    """Return what the reply says it tries: its Idea line, else the kernel file's own `idea`."""
     named = _IDEA.search(plan) or _IDEA_IN_FILE.search(source)
     line = "".join(letter for letter in named[1] if letter.isprintable()) if named else ""
     return line.strip(" *_`")[:160]

@@ -1,4 +1,4 @@
-"""What a chain of operations allows before anyone writes a kernel, read off the traced graph.
+"""Read off the traced graph what a chain of operations allows before a kernel is written.
 
 Facts for the prompt: the operations with their shapes, work that depends on parameters alone and can be hoisted,
 pointwise runs that fuse, operations that cancel or whose result is constant along a dimension.
@@ -16,7 +16,7 @@ from cutegen_core.records.problem import Signature, TensorRole
 
 
 def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
-    """The graph as one operation a line, then what follows from it."""
+    """Return the graph with one operation per line, then what follows from it."""
     if not graph.nodes:
         return f"The reference could not be traced: {graph.reason or 'no operations'}."
     steps = [
@@ -39,7 +39,8 @@ def _notes(graph: Graph, signature: Signature) -> Iterator[str]:
 
 
 def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
-    """Operations whose operands are parameters and constants only: computed once, before the main launch."""
+    """Return operations whose operands are parameters and constants only: they are computed once, before the main
+    launch."""
     parameters = {t.name for t in signature.inputs if t.role in (TensorRole.PARAMETER, TensorRole.BUFFER)}
     fixed = {n.name for n in graph.nodes if n.op == "constant" or (n.op == "input" and n.name in parameters)}
     for node in graph.nodes:
@@ -68,18 +69,18 @@ def _cancelling(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
 
 
 def _repeats(node: Node, before: Node) -> bool:
-    """Tell whether it is the same operation with the same arguments again."""
+    """Return whether it is the same operation with the same arguments again."""
     same = ops.name(node) == ops.name(before)
     return same and node.args[1:] == before.args[1:] and dict(node.kwargs) == dict(before.kwargs)
 
 
 def _is_step(node: Node) -> bool:
-    """Tell whether it does something, and is not given or one of several results."""
+    """Return whether the node computes something, rather than being given or one of several results."""
     return ops.traits(node).flow not in (Flow.INPUT, Flow.ITEM) and ops.name(node) != "constant"
 
 
 def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Results read by exactly one operation of the same shape: they never need to reach memory."""
+    """Return results read by exactly one operation of the same shape: they never need to reach memory."""
     uses: dict[str, int] = {}
     for node in graph.nodes:
         for operand in node.operands():

@@ -1,4 +1,4 @@
-"""Sessions that happened elsewhere, to be stepped through, diffed and charted here. Nothing in them is ever run.
+"""Import sessions that happened elsewhere, to step through, diff and chart them here. Nothing in them is ever run.
 
 1. `recording`: our own JSON lines; every event and text comes back as it was.
 2. `upstream`: node files of the published CuTeGen runs: one node, a list, or a folder of them.
@@ -23,7 +23,7 @@ _RECORDINGS = (".jsonl", ".jsonl.gz", ".gz")
 
 
 def import_path(store: Store, path: Path) -> Imported:
-    """Reads a recording, a node file, or a folder of either kind of results into read-only sessions.
+    """Read a recording, a node file, or a folder of either kind of results into read-only sessions.
 
     Raises:
         UsageError: nothing there that any of the readers knows; the text says what was looked for.

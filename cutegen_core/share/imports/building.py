@@ -1,4 +1,4 @@
-"""Read-only sessions out of results: the events our own loop would have written for them.
+"""Build read-only sessions out of results: the events that our own loop would have written for them.
 
 A step gets a verdict (`Tried`) without a trial, since there is no evidence of ours behind it. The best is the fastest
 that passed; the session ends STOPPED, and `SessionSettings.origin` keeps it from ever going on.
@@ -38,7 +38,7 @@ _NO_PROMPT = "The prompt was not published. Below stands the published record of
 
 
 class Imported(NamedTuple):
-    """What an import brought.
+    """The result of an import.
 
     Attributes:
         session: the first session.
@@ -55,7 +55,7 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True)
 class ImportedStep:
-    """One step as far as the file tells it.
+    """A step as far as the file describes it.
 
     Attributes:
         source: "" where the file has none; the step then has no candidate.
@@ -80,7 +80,7 @@ class ImportedStep:
 
 
 def build_session(store: Store, problem: Problem, origin: str, title: str, steps: Sequence[ImportedStep]) -> str:
-    """Stores one session; returns its id.
+    """Store one session and return its id.
 
     Args:
         origin: where it came from, such as "imported from nodes/ (upstream CuTeGen)".

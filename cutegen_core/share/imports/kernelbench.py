@@ -1,4 +1,5 @@
-"""A run folder of KernelBench: level_X_problem_Y_sample_Z_kernel.py files, and eval_results.json when it was evaluated.
+"""Read a run folder of KernelBench: level_X_problem_Y_sample_Z_kernel.py files, and eval_results.json if it was
+evaluated.
 
 One session a problem, one step a sample. `eval_results.json` maps a problem id to a list of results (or one result):
 sample_id, compiled, correctness, metadata, runtime (ms, -1 when it was not timed).
@@ -27,7 +28,7 @@ _ERRORS = ("compilation_error", "runtime_error", "correctness_issue", "cuda_erro
 
 
 class _Sample(NamedTuple):
-    """One generated file."""
+    """A generated file."""
 
     level: int
     problem: int
@@ -36,12 +37,12 @@ class _Sample(NamedTuple):
 
 
 def is_run(folder: Path) -> bool:
-    """Whether the folder holds KernelBench's generated kernels, or its results."""
+    """Return whether the folder holds KernelBench's generated kernels, or its results."""
     return (folder / _RESULTS).is_file() or any(_KERNEL.fullmatch(p.name) for p in folder.iterdir())
 
 
 def import_run(store: Store, folder: Path) -> Imported:
-    """One session for each problem of the run.
+    """Import one session for each problem of the run.
 
     Raises:
         UsageError: results that are not JSON, or neither a kernel nor a result.
@@ -71,13 +72,13 @@ def _samples(folder: Path) -> list[_Sample]:
 
 
 def _without_kernel(problem: int, samples: list[_Sample]) -> tuple[int, int]:
-    """Level and id of a problem that has results: results do not tell the level, kernels do."""
+    """Return level and id of a problem that has results: results do not give the level, kernels do."""
     levels = [s.level for s in samples if s.problem == problem] or [s.level for s in samples] or [0]
     return levels[0], problem
 
 
 def _results(folder: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
-    """(problem, sample) -> result."""
+    """Return (problem, sample) -> result."""
     path = folder / _RESULTS
     if not path.is_file():
         return {}

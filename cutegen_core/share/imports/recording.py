@@ -1,4 +1,4 @@
-"""A recording read back: the session as it was, but for its origin, which says that it came from a file.
+"""Read a recording back: the session as it was, except for its origin, which says that it came from a file.
 
 The file is checked before anything of it is kept: format and version, blobs against their keys, events in order and
 as many as the first line announces, and the state they fold to.
@@ -35,7 +35,7 @@ _GOING_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REV
 
 
 def import_recording(store: Store, path: Path) -> Imported:
-    """Stores the session; StoreError naming the line where the file is not what it should be."""
+    """Store the session; StoreError names the line that is not what it should be."""
     lines = _lines(path)
     head = next(lines, (0, None))[1]
     if not isinstance(head, dict) or head.get("cutegen") != "recording":

@@ -1,4 +1,4 @@
-"""Node files of upstream CuTeGen: `src`, `prev_src`, `history`, `error_type`, `time` (ms), `depth`, and more.
+"""Import node files of upstream CuTeGen: `src`, `prev_src`, `history`, `error_type`, `time` (ms), `depth`, and more.
 
 1. A file holds one node or a list of them; a folder is searched for .json files in all its depths.
 2. Nodes of one problem (the same `ref`, else the same folder) make one session, in the order in which they were made.
@@ -45,7 +45,7 @@ _MOST_MESSAGE = 2000
 
 
 def import_nodes(store: Store, path: Path) -> Imported:
-    """One session for each problem among the nodes; UsageError when there is no node at all."""
+    """Import one session for each problem among the nodes; UsageError if there is no node at all."""
     nodes, passed_over = read(path)
     if not any(node.fields for node in nodes):
         looked_for = "objects with " + ", ".join(OWN_FIELDS)
@@ -85,7 +85,7 @@ def _count(number: int, word: str, words: str = "") -> str:
 
 
 def _steps(node: UpstreamNode) -> Iterator[ImportedStep]:
-    """The node's failed versions, then the node itself."""
+    """Return the node's failed versions, then the node itself."""
     if node.broken:
         yield ImportedStep("", node.place, None, record=node.text, note=f"{node.place}: {node.broken}")
         return
@@ -171,7 +171,7 @@ def _verdict(word: object, notes: list[str]) -> Status | None:
 
 
 def _latency(times: object, notes: list[str]) -> float | None:
-    """Mean GPU time in ms."""
+    """Return the mean GPU time in ms."""
     mean = times.get("mean") if isinstance(times, dict) else times
     if isinstance(mean, int | float) and not isinstance(mean, bool) and math.isfinite(mean) and mean > 0:
         return float(mean)
@@ -190,7 +190,7 @@ def _message(status: Status | None, said: object) -> str:
 
 
 def _idea(node: UpstreamNode, source: str) -> str:
-    """What upstream tells of the step: its depth, and the kernel's first name."""
+    """Return what upstream says of the step: its depth, and the kernel's first name."""
     kernel = re.search(r"__global__\s+[\w\s()*&:<>,]*?\b(\w+)\s*\(", source)
     return f"{_depth_words(node)}: {kernel[1]}" if kernel else _depth_words(node)
 
@@ -202,7 +202,7 @@ def _depth_words(node: UpstreamNode) -> str:
 
 
 def _record(fields: Mapping[str, Any]) -> str:
-    """The rest of the record: everything but the sources that steps hold already."""
+    """Return the rest of the record: everything but the sources that steps hold already."""
     kept = {name: value for name, value in fields.items() if name not in _SOURCES}
     if isinstance(kept.get("metadata"), dict):
         kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name not in _SOURCES}
@@ -232,7 +232,7 @@ def _session(store: Store, path: Path, nodes: Sequence[UpstreamNode], steps: Seq
 
 
 def _safe(text: str) -> str:
-    """JSON can hold half of a surrogate pair, which no file can."""
+    """Return the text without halves of surrogate pairs, which JSON can hold and no file can."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -242,7 +242,7 @@ def _problem_name(node: UpstreamNode, path: Path) -> str:
 
 
 def _class_doc(node: UpstreamNode) -> str:
-    """A name for a problem that only its source tells: nothing when there is no source."""
+    """Return a name for a problem that only its source describes; "" without a source."""
     ref = node.fields.get("ref")
     if not isinstance(ref, str):
         return ""

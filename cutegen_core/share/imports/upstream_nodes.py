@@ -1,4 +1,4 @@
-"""Node files of upstream CuTeGen, found and read: one node, a list of them, or a folder at any depth."""
+"""Find and read node files of upstream CuTeGen: one node, a list of them, or a folder at any depth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STAMP = re.compile(r"(\d{8}-\d{6})")
 
 @dataclass(frozen=True)
 class UpstreamNode:
-    """One node of a file; `broken` says why a whole file could not be read, `text` is then what it holds."""
+    """A node of a file; `broken` says why a whole file could not be read, `text` is then its content."""
 
     place: str
     folder: str
@@ -38,13 +38,13 @@ class UpstreamNode:
 
     @property
     def stamp(self) -> str:
-        """When it was made, as its uuid or file name says, "" when neither does."""
+        """Return when the node was made, by its uuid or file name, "" if neither says so."""
         found = _STAMP.search(str(self.fields.get("uuid", ""))) or _STAMP.search(self.place)
         return found[1] if found else ""
 
 
 def read(path: Path) -> tuple[list[UpstreamNode], int]:
-    """Every node and every broken file, and how many other entries were passed over."""
+    """Return every node and every broken file, and how many other entries were skipped."""
     files = sorted(path.rglob("*.json"), key=_natural) if path.is_dir() else [path]
     nodes: list[UpstreamNode] = []
     passed_over = 0
@@ -80,7 +80,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 
 def in_order(nodes: Sequence[UpstreamNode]) -> list[UpstreamNode]:
-    """By time where every node tells it, else by depth; what tells neither stays where it stood."""
+    """Sort by time if every node has one, else by depth; a node with neither keeps its place."""
     if all(node.stamp for node in nodes):
         return sorted(nodes, key=lambda node: (node.stamp, node.depth or 0))
     return sorted(nodes, key=lambda node: math.inf if node.depth is None else node.depth)

@@ -1,4 +1,4 @@
-"""A session told as slides: the problem, its steps, what came of them. The page and the export show the same ones.
+"""Show a session as slides: the problem, its steps, the result. The page and the export show the same slides.
 
 1. `deck` lists the stops of a session; steps that left nothing to show have none.
 2. `slides` collects what one stop shows, in words, numbers and pictures.

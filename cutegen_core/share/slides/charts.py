@@ -1,4 +1,4 @@
-"""The pictures of a slide: the best so far over the steps, the contenders of a timing, where an output is wrong.
+"""Draw the pictures of a slide: the best so far over the steps, the contenders of a timing, where an output is wrong.
 
 A chart over the steps has the same axes on every slide and grows to the slide's step, so that nothing jumps while one
 walks.
@@ -26,7 +26,7 @@ _MOST_TICKS, _MANY_DECADES, _MANY_POINTS = 14, 4, 24
 
 
 class _ChartPoint(NamedTuple):
-    """One step of the chart; `value` is None where there is no number, `best` the best so far."""
+    """A step of the chart; `value` is None without a number, `best` the best so far."""
 
     step: int
     passed: bool
@@ -35,7 +35,7 @@ class _ChartPoint(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Values to heights, steps to widths."""
+    """Maps values to heights and steps to widths."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class _Scale(NamedTuple):
 
 
 def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> Picture | None:
-    """What counts, over the steps as far as step `upto`: latency where kernels were timed, else registers."""
+    """Draw the metric over the steps up to step `upto`: latency if kernels were timed, else registers."""
     points = _timed(rows, speeds) if speeds else _compiled(rows)
     values = [p.value for p in points if p.value is not None]
     if not values:
@@ -86,7 +86,7 @@ def _timed(rows: Sequence[StepRow], speeds: Sequence[SpeedRow]) -> list[_ChartPo
 
 
 def _compiled(rows: Sequence[StepRow]) -> list[_ChartPoint]:
-    """Without times the best is the last one that was promoted."""
+    """Return the points without times: the best is the last promoted kernel."""
     points: list[_ChartPoint] = []
     best: float | None = None
     for row in (r for r in rows if r.status is not None):
@@ -97,7 +97,7 @@ def _compiled(rows: Sequence[StepRow]) -> list[_ChartPoint]:
 
 
 def _targets(speeds: Sequence[SpeedRow]) -> dict[str, float]:
-    """What the latency is to reach: the strongest baseline and the bound, as the last timed step knows them."""
+    """Return the lines to reach: the strongest baseline and the bound, as the last timed step knows them."""
     if not speeds:
         return {}
     last = speeds[-1]
@@ -136,7 +136,7 @@ def _ticks(scale: _Scale) -> list[float]:
 
 
 def _target(scale: _Scale, name: str, value: float, values: Sequence[float]) -> list[str]:
-    """A line to reach with its name; a bound's below it, where no kernel lies."""
+    """Draw a line to reach with its name; a bound's below it, where no kernel lies."""
     y, bound = scale.y(value), name.endswith("bound")
     kind = "ch-bound" if bound else "ch-baseline"
     return [svg.line(_LEFT, y, _RIGHT, y, f"{kind}-line"),
@@ -144,7 +144,7 @@ def _target(scale: _Scale, name: str, value: float, values: Sequence[float]) -> 
 
 
 def _drawn(scale: _Scale, shown: Sequence[_ChartPoint], upto: int) -> list[str]:
-    """The staircase of the best so far, and a shape for every verdict; the last one larger."""
+    """Draw the staircase of the best so far, and a shape for every verdict; the last one larger."""
     body: list[str] = []
     stairs: list[tuple[float, float]] = []
     for x, y in ((scale.x(p.step), scale.y(p.best)) for p in shown if p.best is not None):
@@ -166,7 +166,7 @@ def _value(value: float, *, timed: bool) -> str:
 
 
 def contenders(workload: WorkloadPerformance, *, believed: bool) -> Picture:
-    """Median of everyone as a bar with p10 and p90; beside it the comparison in a word.
+    """Draw everyone's median as a bar with p10 and p90, and the comparison in words.
 
     Args:
         believed: False leaves the comparisons out: a SUSPECT time is no result.
@@ -198,7 +198,7 @@ def contenders(workload: WorkloadPerformance, *, believed: bool) -> Picture:
 
 
 def wrong_where(comparison: Comparison) -> Picture | None:
-    """The output folded to cells, the wrong ones filled by their share; None where no cell is known."""
+    """Draw the output folded to cells, wrong ones filled by their share; None if no cell is known."""
     cells = comparison.heatmap
     if not cells or not cells[0]:
         return None

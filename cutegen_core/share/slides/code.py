@@ -1,4 +1,4 @@
-"""Sources as rows for a slide: a whole one, or what changed, with what was said of the lines."""
+"""Turn sources into rows for a slide: a whole source, or its change, with the messages at its lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNS = {"add": "+", "del": "−", "bad": "✗"}
 
 
 class CodeRow(NamedTuple):
-    """One row; a gap and a message have no number."""
+    """A row; a gap and a message have no number."""
 
     kind: Literal["same", "add", "del", "bad", "gap", "says"]
     number: int | None
@@ -39,35 +39,35 @@ class CodeRow(NamedTuple):
 
 
 class Code(NamedTuple):
-    """A source, or a difference, under its title."""
+    """A source, or a change, under its title."""
 
     title: str
     rows: tuple[CodeRow, ...]
 
     @property
     def size(self) -> str:
-        """The largest type in which all of it is seen."""
+        """Return the largest type in which all of it fits."""
         lengths = [len(Markup(row.text).striptags()) for row in self.rows]
         fitting = (name for name, width, rows in _FITS if sum(1 + length // width for length in lengths) <= rows)
         return next(fitting, "small")
 
 
 def whole(source: str, title: str, language: Language = "cuda", says: Says | None = None) -> Code:
-    """Every line of a source."""
+    """Return every line of a source."""
     rows = [row for i, line in enumerate(highlight.pieces(source, language)) for row in _line(i, line, (), False, says)]
     return Code(title, tuple(rows))
 
 
 def without_plan(source: str, title: str, says: Says | None = None) -> Code:
-    """A kernel whose launch plan is folded."""
+    """Return a kernel whose launch plan is folded."""
     code = whole(source, f"{title}, {counted(len(source.splitlines()), 'line')}", says=says)
     end = _plan_end(source)
     return code._replace(rows=(_folded_plan(end), *_below(code.rows, end))) if end else code
 
 
 def change(before: str, after: str, origin: str, says: Says) -> Code:
-    """What changed since `before`, which `origin` names; of a kernel mostly written anew, the new one alone. Where that
-    is long, the launch plan is folded, so that the code comes first."""
+    """Return what changed since `before`, which `origin` names; of a kernel mostly rewritten, the new one alone. A long
+    change folds the launch plan, so that the code comes first."""
     compared = _with_idea_of(after, before)
     summary = diff.summary(compared, after)
     if summary == (0, 0):
@@ -84,7 +84,7 @@ def change(before: str, after: str, origin: str, says: Says) -> Code:
 
 
 def _fitting(before: str, after: str, says: Says) -> Sequence[diff.Row]:
-    """The difference with as much around it as is seen at once."""
+    """Return the difference with as much around it as fits at once."""
     for context in CONTEXTS:
         rows = diff.rows(before, after, keep=tuple(says), context=context)
         if sum(2 if row.kind == "changed" and None not in (row.left, row.right) else 1 for row in rows) <= LARGE_ROWS:
@@ -110,13 +110,13 @@ def _drawn(rows: Sequence[diff.Row], before: str, after: str, says: Says, anew: 
 
 
 def _with_idea_of(after: str, before: str) -> str:
-    """The idea stands in the title of the slide: its line is no change."""
+    """Return the source with the other's idea line: the idea stands in the slide's title, so it is no change."""
     idea = _IDEA.search(after)
     return _IDEA.sub(lambda _: idea[0], before, count=1) if idea and _IDEA.search(before) else before
 
 
 def _plan_end(source: str) -> int:
-    """Line on which the opening comment ends, which holds the launch plan; 0 without one."""
+    """Return the line on which the opening comment ends, which holds the launch plan; 0 without one."""
     end = source.find("*/") if source.lstrip().startswith("/*") else -1
     return source[:end].count("\n") + 1 if end >= 0 else 0
 
@@ -126,13 +126,13 @@ def _folded_plan(end: int) -> CodeRow:
 
 
 def _below(rows: Sequence[CodeRow], end: int) -> list[CodeRow]:
-    """The rows behind the launch plan, which ends on the new source's line `end`."""
+    """Return the rows behind the launch plan, which ends on the new source's line `end`."""
     last = max((i for i, row in enumerate(rows) if row.kind != "del" and row.number and row.number <= end), default=-1)
     return list(rows[last + 1 :])
 
 
 def said_of_lines(trial: Trial | None) -> Says:
-    """The compiler's errors and the checker's findings by line."""
+    """Return the compiler's errors and the checker's findings by line."""
     said: dict[int, list[str]] = {}
     for diagnostic in trial.diagnostics if trial else ():
         if diagnostic.line and diagnostic.severity == "error":
@@ -145,7 +145,7 @@ def said_of_lines(trial: Trial | None) -> Says:
 
 
 def one_line(source: str, number: int) -> Markup | None:
-    """A line of a kernel without its indentation; None where there is no such line."""
+    """Return a line of a kernel without its indentation; None if there is no such line."""
     lines = highlight.lines(source)
     return Markup(highlight.without_indent(lines[number - 1])) if 0 < number <= len(lines) else None
 

@@ -1,4 +1,4 @@
-"""Where a walk through a session stops: its beginning, every step that left something to show, and what came of it."""
+"""Choose the stops of a session's slides: its beginning, every step that left something to show, and its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GOES_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REVI
 
 
 class Stop(NamedTuple):
-    """One stop.
+    """A stop.
 
     Attributes:
         name: as in addresses: "start", "7" or "result".
@@ -32,7 +32,7 @@ class Stop(NamedTuple):
 
     @property
     def title(self) -> str:
-        """ "Problem", "Step 7" or "Result"."""
+        """Return "Problem", "Step 7" or "Result"."""
         return f"Step {self.number}" if self.number else {START: "Problem", RESULT: "Result"}[self.name]
 
 
@@ -44,17 +44,17 @@ class Deck(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """More may happen by itself or by an answer that is waited for."""
+        """Return whether more may happen, by itself or after an answer."""
         return self.view.state.status in _GOES_ON
 
     @property
     def newest(self) -> int:
-        """Index of the last step, of the beginning before the first one."""
+        """Return the index of the last step, of the beginning before the first one."""
         return max((i for i, stop in enumerate(self.stops) if stop.number), default=0)
 
     def find(self, name: str) -> int | None:
-        """Index of the stop with this name. A step without a stop leads to the next one that has one; None where the
-        session has no such step."""
+        """Return the index of the stop with this name. A step without a stop leads to the next one that has one; None
+        if the session has no such step."""
         found = next((i for i, stop in enumerate(self.stops) if stop.name == name), None)
         if found is None and name.isdecimal() and 0 < int(name) <= len(self.view.steps):
             return next((i for i, stop in enumerate(self.stops) if stop.number > int(name)), self.newest)
@@ -62,7 +62,7 @@ class Deck(NamedTuple):
 
 
 def deck(view: SessionView) -> Deck:
-    """All stops of a session."""
+    """Return all stops of a session."""
     state, best = view.state, view.state.best_step
     stops = [Stop(START, 0, "◇", "the problem"), *(_stop(step, best) for step in state.steps if _has_stop(step))]
     if state.best or state.status not in _GOES_ON:
@@ -71,7 +71,7 @@ def deck(view: SessionView) -> Deck:
 
 
 def _has_stop(step: Step) -> bool:
-    """A step that only carried an instruction to the next one is told there."""
+    """Return whether a step has a stop; one that only carried an instruction to the next is shown there."""
     return bool(step.candidate or step.tried) or step.outcome in (None, Outcome.FAILED)
 
 

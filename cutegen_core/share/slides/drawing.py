@@ -1,5 +1,5 @@
-"""Slides as HTML: strict Jinja that escapes every text and hides nothing in it; what is markup was made from escaped
-pieces."""
+"""Draw slides as HTML with strict Jinja, which escapes every text and hides nothing in it; markup is made from escaped
+pieces only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SlidePane = Literal["change", "kernel", "speed"]
 
 
 def _shown(value: object) -> object:
-    """Text with what would not show made visible; markup and numbers as they are."""
+    """Return text with invisible characters made visible; markup and numbers unchanged."""
     return show_hidden(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -34,7 +34,7 @@ STYLE = (TEMPLATES / "slides.css").read_text(encoding="utf-8")
 
 
 def draw(slide: Slide, *, pane: SlidePane | None, pictures: Literal["inline", "image"]) -> Markup:
-    """HTML of one slide.
+    """Return the HTML of a slide.
 
     Args:
         pane: what is drawn large; None draws the change and the kernel, for a document that chooses by itself.
@@ -46,5 +46,5 @@ def draw(slide: Slide, *, pane: SlidePane | None, pictures: Literal["inline", "i
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `templates/TEMPLATE`; every name it uses must be given."""
+    """Return the text of `templates/TEMPLATE`; every name it uses must be given."""
     return _FILES.get_template(template).render(**values)

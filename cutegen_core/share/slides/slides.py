@@ -1,4 +1,4 @@
-"""What each stop shows, collected from the store: words, numbers and pictures, nothing of it HTML from elsewhere."""
+"""Collect what each stop shows from the store: words, numbers and pictures, no HTML from elsewhere."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from cutegen_core.views import SessionView, StepView
 
 
 class Fact(NamedTuple):
-    """A name and what is to be said about it."""
+    """A name and its text."""
 
     name: str
     text: str
 
 
 class SpeedComparison(NamedTuple):
-    """One comparison: "1.12x faster", "than torch.compile", "speedup 1.122x, 95 % interval ...", and its word."""
+    """A comparison: "1.12x faster", "than torch.compile", "speedup 1.122x, 95 % interval ...", and its word."""
 
     pace: str
     against: str
@@ -40,7 +40,7 @@ class SpeedComparison(NamedTuple):
 
 
 class MeasuredSpeed(NamedTuple):
-    """How fast a kernel is.
+    """The speed of a kernel.
 
     Attributes:
         took: "" where nothing was measured; then `note` says why.
@@ -65,7 +65,7 @@ class OpeningSlide(NamedTuple):
 
 
 class StepSlide(NamedTuple):
-    """One step.
+    """A step.
 
     Attributes:
         change, kernel: None while no kernel was proposed.
@@ -86,7 +86,7 @@ class StepSlide(NamedTuple):
 
 
 class ResultSlide(NamedTuple):
-    """What the session came to; `kernel` is None where no kernel passed."""
+    """The result of the session; `kernel` is None if no kernel passed."""
 
     stop: Stop
     title: str
@@ -102,7 +102,7 @@ Slide = OpeningSlide | StepSlide | ResultSlide
 
 
 def slide(store: Store, deck: Deck, stop: Stop) -> Slide:
-    """Everything one stop shows."""
+    """Return everything that one stop shows."""
     if stop.number:
         return _step(store, deck.view, stop, views.step_view(store, deck.view.id, stop.number))
     return _opening(store, deck, stop) if stop.name == START else _result(store, deck, stop)
@@ -144,13 +144,13 @@ def _steps(all_of_them: int, shown: int) -> str:
 
 
 def _tolerance(problem: Problem) -> str:
-    """What an element may differ by, for every dtype."""
+    """Return how much an element may differ, for every dtype."""
     within = (f"{dtype}: atol {t.atol:g}, rtol {t.rtol:g}" for dtype, t in problem.tolerance.items())
     return f"against float64, {'; '.join(within)}"
 
 
 def _conditions(store: Store, state: State) -> list[Fact]:
-    """Under which circumstances the first timed step was measured."""
+    """Return under which conditions the first timed step was measured."""
     measured = (views.performance_of(store, step) for step in state.steps)
     workload = next((p.first for p in measured if p and p.first), None)
     rows = speed.condition_remarks(workload.conditions) if workload else ()
@@ -185,7 +185,7 @@ def _note(step: Step) -> str:
 
 
 def _change(state: State, shown: StepView, says: code.Says) -> Code | None:
-    """Against the kernel this one was made from, which need not be the one of the step before."""
+    """Return the change against the kernel this one was made from, which need not be the one of the step before."""
     if not shown.source:
         return None
     step = shown.step
@@ -197,7 +197,7 @@ def _change(state: State, shown: StepView, says: code.Says) -> Code | None:
 
 
 def _said(step: Step) -> tuple[Fact, ...]:
-    """A person's words before and after."""
+    """Return a person's words before and after."""
     after = {Outcome.REDIRECTED: "then said", Outcome.REJECTED: "rejected, because"}
     found = [Fact("asked for", step.instruction)] if step.instruction else []
     if step.outcome in after and step.note:

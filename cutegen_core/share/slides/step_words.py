@@ -1,4 +1,4 @@
-"""What is said of a step in a word or two."""
+"""Describe a step in a word or two."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from cutegen_core.trajectory.state import Step
 
 
 def mark(step: Step) -> str:
-    """The shape beside a verdict."""
+    """Return the shape of a verdict."""
     if step.status is None:
         return "○" if step.outcome is None else "–"
     return "✓" if step.passed else "✗"
 
 
 def verdict(step: Step) -> str:
-    """What came of a step, in a word or two."""
+    """Return a step's verdict in a word or two."""
     if step.status is None:
         return str(step.outcome) if step.outcome else "open"
     return "passed" if step.passed else lowered(step.status)
 
 
 def became(step: Step) -> str:
-    """What was done with a tested kernel, "" while that is open or goes without saying."""
+    """Return what was done with a tested kernel, "" while that is open or obvious."""
     if step.outcome is None or step.status is None or step.outcome is Outcome.FAILED:
         return ""
     return "became the best" if step.outcome is Outcome.PROMOTED else str(step.outcome).removeprefix("passed, ")
 
 
 def author(step: Step, settings: SessionSettings) -> str:
-    """Who wrote a step's kernel."""
+    """Return who wrote a step's kernel."""
     names = {
         Author.MODEL: settings.model or "a model",
         Author.PERSON: "a person, by hand",
@@ -41,5 +41,5 @@ def author(step: Step, settings: SessionSettings) -> str:
 
 
 def shape_of(status: Status | None) -> str:
-    """ "passed" or "failed", the two colours of a verdict; "open" before there is one."""
+    """Return "passed" or "failed", the two colours of a verdict; "open" before there is one."""
     return "open" if status is None else "passed" if status is Status.PASSED else "failed"

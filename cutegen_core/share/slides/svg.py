@@ -1,4 +1,4 @@
-"""Pictures as SVG text: the few shapes the charts need, with every text escaped and every colour named by a class."""
+"""Write pictures as SVG text: the few shapes that the charts need, texts escaped, colours named by a class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 class Picture(NamedTuple):
-    """A drawing in user units; `label` says in words what it shows."""
+    """A drawing in user units; `label` describes it in words."""
 
     width: int
     height: int
@@ -25,11 +25,12 @@ class Picture(NamedTuple):
     body: str
 
     def inline(self) -> Markup:
-        """For a document that has `STYLE` in its own styles."""
+        """Return the SVG for a document that has `STYLE` in its own styles."""
         return self._svg("")
 
     def image(self) -> Markup:
-        """For a page that takes no SVG in its HTML: an image, which brings its own style and cannot run anything."""
+        """Return the SVG as an image, for a page that takes no SVG in its HTML; it brings its own style and cannot run
+        anything."""
         data = base64.b64encode(self._svg(f"<style>{STYLE}</style>").encode()).decode()
         return Markup('<img class="pr-picture" alt="{}" src="data:image/svg+xml;base64,{}">').format(
             show_hidden(self.label), data
@@ -53,7 +54,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> str:
-    """Straight lines from point to point."""
+    """Return straight lines from point to point."""
     return f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}" class="{kind}"/>'
 
 

@@ -1,4 +1,4 @@
-"""How each ATen operation becomes values: one table, a module for each kind of operation."""
+"""Turn each ATen operation into values: one table, a module for each kind of operation."""
 
 from __future__ import annotations
 

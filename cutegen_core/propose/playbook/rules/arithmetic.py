@@ -33,7 +33,7 @@ def _gelu(call: OperationCall) -> Value:
 
 
 def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
-    """A pointwise rule with number operands after the tensor: {1}, {2}, ..."""
+    """Return a pointwise rule with number operands after the tensor: {1}, {2}, ..."""
 
     def rule(call: OperationCall) -> Value:
         x = call.floating(0)

@@ -66,14 +66,15 @@ def _batch_norm(call: OperationCall) -> Value:
 
 
 def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Value:
-    """(x - mean) / sqrt(mean of squares + eps), in two passes so that a large mean does no harm."""
+    """Return (x - mean) / sqrt(mean of squares + eps), in two passes so that a large mean does no harm."""
     moved = sub(x, mean_of(x, axes, True)) if centred else x
     variance = mean_of(apply("square", moved), axes, True)
     return mul(moved, apply("rsqrt", add(variance, like(x, eps))))
 
 
 def _affine(call: OperationCall, value: Value, weight: int, bias: int, shaped: Callable[[Value], Value]) -> Value:
-    """Times the weight, plus the bias, where the call has them; their positions among its operands, -1: never."""
+    """Return the value times the weight, plus the bias, if the call has them; their positions among its operands, -1:
+    never."""
     if weight >= 0 and call.has(weight, "weight"):
         value = mul(value, shaped(call.tensor(weight, "weight")))
     if bias >= 0 and call.has(bias, "bias"):

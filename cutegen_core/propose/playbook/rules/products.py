@@ -55,7 +55,7 @@ def _einsum(call: OperationCall) -> Value:
 
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
-    """torch.matmul: a product with a vector is a row reduction, everything else a (batched) `Product`."""
+    """Return torch.matmul: a product with a vector is a row reduction, everything else a (batched) `Product`."""
     if dtype not in FLOATS:
         raise not_in_playbook(f"a product of {dtype}")
     if len(b.dims) == 1:

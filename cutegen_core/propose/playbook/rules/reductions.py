@@ -13,7 +13,7 @@ from cutegen_core.records.graph import Ref
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
-    """Sum divided by the number of elements, which the plan computes for each workload."""
+    """Return the sum divided by the number of elements, which the plan computes for each workload."""
     total = reduce("sum", value, axes, keepdim)
     where = {a % len(value.dims) for a in axes} or set(range(len(value.dims)))
     count: Value = Size((), value.dtype, product([value.dims[a] for a in sorted(where)]))

@@ -80,7 +80,7 @@ def _slice(call: OperationCall) -> Value:
 
 
 def _position(index: int, whole: Extent) -> Extent:
-    """A slice's bound as an expression; the half is taken to be meant as the half in every workload."""
+    """Return a slice's bound as an expression; half of a size stays half of it in every workload."""
     if index < 0:
         return Extent(f"({whole.text} - {-index})", max(0, whole.size + index))
     if index >= whole.size:
@@ -95,7 +95,7 @@ def _select(call: OperationCall) -> Value:
 
 
 def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
-    """One value a result, named as "getitem" asks for them."""
+    """Return one value per result, named as "getitem" asks for them."""
     tensors = call.operand(0)
     operands = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
     dims = broadcast(operands)

@@ -1,0 +1,69 @@
+"""The house stays in order: rooms a stranger can take in, names with one meaning, module names in strings that exist."""
+
+import ast
+import re
+import subprocess
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from tests.places import ROOT
+
+CODE = ("cutegen_core", "pages")
+FILES_AT_THE_FRONT, FILES_IN_A_FOLDER, LAYERS = 12, 20, 16
+
+
+def modules() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [ROOT / line for line in listed.stdout.splitlines() if line.startswith(CODE) and (ROOT / line).exists()]
+
+
+def test_a_folder_holds_no_more_files_than_a_stranger_takes_in() -> None:
+    counted = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules() if path.name != "__init__.py")
+    crowded = {folder: n for folder, n in counted.items() if n > FILES_IN_A_FOLDER and "catalogue" not in folder}
+    assert crowded == {}
+    assert counted["cutegen_core"] <= FILES_AT_THE_FRONT
+
+
+def test_the_contract_of_rooms_is_short() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    layers = re.search(r'name = "Rooms import downwards".*?layers = \[(.*?)\]', text, re.DOTALL)
+    assert layers
+    assert 0 < len(re.findall(r'"', layers[1])) // 2 <= LAYERS
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        if "catalogue" in path.parts:  # every reference is a `Model`, as in KernelBench
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_modules_named_in_strings_exist() -> None:
+    """A process started by a wrong name fails late; one that is recognised by a wrong name is never recognised."""
+    wrong = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            value = node.value if isinstance(node, ast.Constant) else None
+            text = value.decode(errors="replace") if isinstance(value, bytes) else value
+            if isinstance(text, str) and re.fullmatch(r"cutegen_core(\.[a-z_]+)+\.?", text):
+                target = ROOT / text.rstrip(".").replace(".", "/")
+                if not target.is_dir() and not target.with_suffix(".py").exists():
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text}")
+    assert wrong == []
+
+
+def test_our_own_processes_on_a_gpu_are_recognised() -> None:
+    from cutegen_core.execute.cuda import nvml
+    from cutegen_core.judge.gpu import client
+
+    started = re.findall(r'"(cutegen_core\.[a-z_.]+)"', Path(client.__file__).read_text())
+    assert started
+    for module in (*started, "cutegen_core.execute.cuda.runner"):
+        assert any(module.encode().startswith(holder) for holder in nvml._HOLDERS), module
