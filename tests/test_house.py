@@ -1,4 +1,4 @@
-"""The house stays in order: rooms a stranger can take in, names with one meaning, module names in strings that exist."""
+"""The house stays in order: rooms a stranger takes in, names with one meaning, module names in strings that exist."""
 
 import ast
 import re

@@ -104,7 +104,7 @@ class _Walk:
             yield name, part.projected(self._shape(name))
 
     def _selection(self, node: Node, region: ElementSet, names: list[str]) -> Iterator[Push]:
-        """Need the condition; of two alternatives as many elements together as there are results, of a single one none."""
+        """Need the condition; of two alternatives as many elements together as results, of a single one none."""
         condition = 0 if ops.name(node) == "where" else 1
         for position, name in enumerate(names):
             shape = self._shape(name)
@@ -130,7 +130,7 @@ class _Walk:
         yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
 
     def _rows(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Need all of every operand if all of the result is needed; otherwise as many elements as that many rows hold."""
+        """Need all of every operand if all of the result is needed; else as many elements as that many rows hold."""
         if ops.traits(node).some:
             yield from self._unknown(node, region)
             return

@@ -36,7 +36,8 @@ def render_export(store: Store, view: SessionView) -> None:
 
     with st.popover("Export", key="export", width="stretch"):
         st.page_link(places.present(), label="Present this session", query_params={"id": view.id})
-        offered = list(FORMATS) if access.role() is access.AccessRole.OWNER else ["jsonl", "html"]  # these compile nothing
+        is_owner = access.role() is access.AccessRole.OWNER
+        offered = list(FORMATS) if is_owner else ["jsonl", "html"]  # these two compile nothing
         chosen = st.selectbox(
             "Format", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
         )
