@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from cutegen_core.trajectory.store import Store
 from pages.components.session.rail import WAITING_POLL_S
+from tests.browser.conftest import NewPage
 from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server
@@ -32,11 +33,11 @@ def no_polls(route: WebSocketRoute) -> None:
     server.on_message(route.send)
 
 
-def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browser, page: Page) -> None:
+def test_tabs_agree_and_a_late_answer_is_refused(server: Server, new_page: NewPage, page: Page) -> None:
     store = Store(server.home / "store.db")
     session = softmax_story(store).session
     known = len(decided(store, session))
-    other, late = (browser.new_context().new_page() for _ in range(2))
+    other, late = (new_page() for _ in range(2))
     late.route_web_socket("**/_stcore/stream", no_polls)
     for tab in (page, other, late):
         tab.goto(f"{server.url}/session?id={session}")
@@ -67,5 +68,3 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browse
     expect(title_of(other)).to_contain_text("Step 5")
     press(other, "Resume", "g", by="click")
     expect(state_of(page)).to_have_text("◆ awaiting review", timeout=IN_TIME_MS)
-    for tab in (other, late):
-        tab.context.close()
