@@ -14,10 +14,13 @@ from playwright.sync_api import Page, expect
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.errors import AccessError
 from cutegen_core.trajectory.store import Draft, Store
-from pages.components.access.access import COOKIE, is_wanted
+from pages.components.access.access_keys import COOKIE
 from tests.browser.test_served import UPGRADE
+from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.serving import Server
+
+access = Later("pages.components.access.access")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -142,4 +145,4 @@ def test_another_address_than_this_machines_own_asks_for_tokens(
     address: str | None, wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUTEGEN_TOKEN", raising=False)
-    assert is_wanted(address) is wanted
+    assert access.is_wanted(address) is wanted

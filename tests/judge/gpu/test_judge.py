@@ -26,7 +26,7 @@ from cutegen_core.records.errors import MachineError, ProblemError
 from cutegen_core.records.performance import CANDIDATE
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Mark, Status
-from tests.judge.gpu.judge_on_cpu import MOST_SETS, run_out_in
+from tests.judge.gpu.hungry import MOST_SETS, run_out_in
 
 SOURCE = """
 import torch
