@@ -115,8 +115,8 @@ def own_workspace() -> Iterator[Path]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Headless.
+def chromium(*arguments: str) -> Iterator[Browser]:
+    """Headless, with further arguments for it.
 
     Raises:
         NotServedError: there is none on this machine.
@@ -127,7 +127,7 @@ def chromium() -> Iterator[Browser]:
             f"no browser: none of {', '.join(BROWSERS)} is in PATH; install one (`apt install chromium`)"
         )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*_ARGUMENTS, *arguments])
         yield browser
         browser.close()
 

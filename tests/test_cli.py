@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from cutegen_core import engine, views
+from cutegen_core import cli, engine, views
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from tests.places import DATA, ROOT
@@ -18,17 +18,36 @@ from tests.session.real_sessions import wait_until
 RELU = DATA / "relu.cu"
 
 
-def cutegen(*arguments, timeout=240):
-    command = [sys.executable, "-m", "cutegen_core.cli", *map(str, arguments)]
-    return subprocess.run(
+def answer(*arguments, code=0, timeout=240):
+    """What a script reads from the command in a process of its own."""
+    command = [sys.executable, "-m", "cutegen_core.cli", *map(str, arguments), "--json"]
+    done = subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
     )
-
-
-def answer(*arguments, code=0):
-    done = cutegen(*arguments, "--json")
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture
+def said(capfd):
+    """What a command prints and its exit code, in this process: one of its own takes a second of a core to start."""
+
+    def run(*arguments):
+        code = cli.main([*map(str, arguments), "--json"])
+        out, err = capfd.readouterr()
+        return code, json.loads(out), err
+
+    return run
+
+
+@pytest.fixture
+def here(said):
+    def run(*arguments, code=0):
+        ended, document, err = said(*arguments)
+        assert ended == code, err
+        return document
+
+    return run
 
 
 def test_doctor_names_the_toolchain_and_each_fix():
@@ -37,18 +56,18 @@ def test_doctor_names_the_toolchain_and_each_fix():
     assert all(finding["fix"] for finding in findings if finding["state"] == "missing")
 
 
-def test_problems_lists_the_catalogue_with_workloads():
-    listing = answer("problems")
+def test_problems_lists_the_catalogue_with_workloads(here):
+    listing = here("problems")
     assert listing["loaded"] == listing["total"] >= 16
     names = {entry["name"] for entry in listing["problems"]}
     assert {"relu", "softmax", "layernorm", "matmul_transposed_a", "matvec", "matmul_bias_relu"} <= names
     assert listing["problems"][0]["workloads"]
 
 
-def test_a_folder_reports_what_could_not_be_loaded(tmp_path):
+def test_a_folder_reports_what_could_not_be_loaded(here, tmp_path):
     (tmp_path / "good.py").write_text((ROOT / "cutegen_core/problems/catalogue/pointwise/relu.py").read_text())
     (tmp_path / "broken.py").write_text("class Model(:\n")
-    listing = answer("problems", "--path", tmp_path)
+    listing = here("problems", "--path", tmp_path)
     assert (listing["loaded"], listing["total"]) == (1, 2)
     (broken,) = [entry for entry in listing["problems"] if entry["name"] == "broken"]
     assert "broken.py:1: not valid Python" in broken["error"]
@@ -63,18 +82,18 @@ def test_check_passes_a_right_kernel_and_says_what_it_measured():
     assert {verdict["seed"] for verdict in trial["correctness"]["verdicts"]} == {5}
 
 
-def test_check_fails_a_wrong_kernel_with_exit_code_1(tmp_path):
+def test_check_fails_a_wrong_kernel_with_exit_code_1(here, tmp_path):
     wrong = tmp_path / "wrong.cu"
     wrong.write_text(RELU.read_text().replace(": 0.0f", ": 0.0f / 0.0f"))
-    trial = answer("check", wrong, "--problem", "relu", code=1)
+    trial = here("check", wrong, "--problem", "relu", code=1)
     assert trial["status"] == "INCORRECT_NUMERICAL"
     assert "nan" in trial["message"].lower()
 
 
-def test_check_of_a_file_that_is_no_text_is_a_verdict(tmp_path):
+def test_check_of_a_file_that_is_no_text_is_a_verdict(here, tmp_path):
     path = tmp_path / "binary.cu"
     path.write_bytes(b"/* cutegen \xff\xfe */")
-    trial = answer("check", path, "--problem", "relu", code=1)
+    trial = here("check", path, "--problem", "relu", code=1)
     assert trial["status"] == "REJECTED"
     assert "not UTF-8" in trial["message"]
 
@@ -90,22 +109,26 @@ def test_check_of_a_file_that_is_no_text_is_a_verdict(tmp_path):
         (("import", "nowhere.jsonl"), "nowhere.jsonl"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_says_what_to_do(arguments, words):
-    done = cutegen(*arguments, "--json")
-    assert done.returncode == 2
-    assert words in json.loads(done.stdout)["error"]
-    assert words in done.stderr
+def test_wrong_usage_ends_with_2_and_says_what_to_do(said, arguments, words):
+    code, document, err = said(*arguments)
+    assert code == 2
+    assert words in document["error"]
+    assert words in err
 
 
-def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(tmp_path):
+def test_wrong_usage_is_the_exit_code_of_the_process():
+    assert "no session" in answer("show", "zzzz", code=2)["error"]
+
+
+def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(here, tmp_path):
     result = answer("run", "--problem", "relu", "--auto")
     assert (result["state"], result["best"]["status"]) == ("ACCEPTED", "PASSED")
     session = result["session"]
-    assert session in {row["id"] for row in answer("sessions")}
-    assert answer("show", session[:6])["steps"][0]["status"] == "PASSED"
+    assert session in {row["id"] for row in here("sessions")}
+    assert here("show", session[:6])["steps"][0]["status"] == "PASSED"
     recording = tmp_path / "session.jsonl.gz"
-    assert answer("export", session, "--format", "jsonl", "-o", recording)["path"] == str(recording)
-    imported = answer("import", recording)
+    assert here("export", session, "--format", "jsonl", "-o", recording)["path"] == str(recording)
+    imported = here("import", recording)
     assert imported["steps"] == len(result["steps"])
     again = answer("replay", recording)
     assert again["state"] == "ACCEPTED"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +12,14 @@ from benchmarks.crosscheck.closeness import difference
 from benchmarks.crosscheck.corpus import Case
 from benchmarks.crosscheck.emulate import emulate
 from benchmarks.crosscheck.folder import DEVICE, Folder, verdict
-from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.kernel.screening import screen
-from cutegen_core.machine.worker import Worker
 from cutegen_core.records.problem import TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
+from tests.shared_tools import SharedTools
 
 WRITTEN = [case for case in corpus.cases() if case.source]
-
-
-@pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Worker, Path]]:
-    scratch = tmp_path_factory.mktemp("crosscheck")
-    started = start_worker(scratch, forks=True)
-    yield started, scratch
-    started.close()
 
 
 def test_the_corpus_is_as_large_as_promised():
@@ -42,14 +33,11 @@ def test_no_wrong_kernel_is_left_out():
     assert {f"wrong/{path.stem}" for path in (corpus.KERNELS / "wrong").glob("*.cu")} == listed
 
 
-def test_every_written_kernel_plans_for_its_workloads(worker: tuple[Worker, Path]):
-    started, scratch = worker
+def test_every_written_kernel_plans_for_its_workloads(shared: SharedTools):
     references: dict[str, Reference] = {}
     for case in WRITTEN:
         if case.problem not in references:
-            references[case.problem] = Reference(
-                corpus.problem_of(case), scratch / Path(case.problem).stem, None, started
-            )
+            references[case.problem] = shared.reference(corpus.problem_of(case))
         reference = references[case.problem]
         kernel = parse(case.source)
         assert not screen(kernel), case.name

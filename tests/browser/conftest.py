@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -14,6 +14,14 @@ from cutegen_core.trajectory.store import Store
 from tests.serving import NotServedError, Server, chromium, served
 
 PATIENCE_MS = 45_000
+LOOKS: dict[str, Any] = {
+    "viewport": {"width": 1440, "height": 900}, "color_scheme": "dark", "reduced_motion": "reduce",
+}  # fmt: skip
+"""Without motion: what Streamlit moves while it loads is drawn by the processor, sixty times a second, and doubles what
+a page costs. `test_softmax_scenario` looks at the pages in motion."""
+QUICKER = ("--disable-gpu-compositing", "--disable-software-rasterizer")
+
+NewPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
@@ -38,21 +46,9 @@ def store(server: Server) -> Store:
 
 
 @pytest.fixture(scope="session")
-def alone(workspace_home: Path) -> None:
-    """Two workers that drive browsers wait for each other and time out; the groups in tests/conftest.py see to one."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    claimed = workspace_home.parent / f"browser-{os.environ.get('PYTEST_XDIST_TESTRUNUID', '')}"
-    if worker:
-        with suppress(FileExistsError):
-            claimed.open("x").write(worker)
-        if claimed.read_text() not in ("", worker):
-            pytest.fail(f"{claimed.read_text()} and {worker} both drive a browser: run with --dist loadgroup")
-
-
-@pytest.fixture(scope="session")
-def browser(alone: None) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     try:
-        with chromium() as browser:
+        with chromium(*QUICKER) as browser:
             yield browser
     except NotServedError as error:
         if os.environ.get("CI") == "true":
@@ -61,10 +57,23 @@ def browser(alone: None) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
-    yield page
-    context.close()
+def new_page(browser: Browser) -> Iterator[NewPage]:
+    """Opens a page as another visitor would: nothing is shared with the pages before. All are closed at the end, since
+    a page that is left open goes on asking the server."""
+    contexts = []
+
+    def opened(**options: Any) -> Page:
+        contexts.append(browser.new_context(**LOOKS | options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(new_page: NewPage) -> Page:
+    return new_page()

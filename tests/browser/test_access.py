@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.errors import AccessError
 from cutegen_core.trajectory.store import Draft, Store
-from pages.components.access.access import COOKIE, is_wanted
+from pages.components.access.access_keys import COOKIE
 from tests.browser.test_served import UPGRADE
+from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.serving import Server
+
+access = Later("pages.components.access.access")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -29,7 +32,7 @@ def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     server = Server(own, environment={"CUTEGEN_TOKEN": "1"})
     server.start()
     yield server
-    server.kill()
+    server.end()
 
 
 def link(server: Server, role: str) -> str:
@@ -100,11 +103,10 @@ def test_the_cookie_is_the_browsers_secret_and_other_origins_get_nothing(guarded
     assert answer(guarded, "GET", "/_stcore/stream", cookie_of(guarded, "owner"), **foreign).status == 403
 
 
-def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, browser: Browser) -> None:
+def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, page: Page) -> None:
     store = Store(guarded.home / "store.db")
     story = softmax_story(store)
     before = store.last_seq(story.session)
-    page = browser.new_context().new_page()
     page.goto(link(guarded, "viewer"))
     page.goto(f"{guarded.url}/session?id={story.session}")
     expect(page.get_by_text("softmax").first).to_be_visible()
@@ -143,4 +145,4 @@ def test_another_address_than_this_machines_own_asks_for_tokens(
     address: str | None, wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUTEGEN_TOKEN", raising=False)
-    assert is_wanted(address) is wanted
+    assert access.is_wanted(address) is wanted

@@ -73,12 +73,6 @@ class Checked:
             self.found.add(one["known"])
 
 
-@pytest.fixture
-def page(page: Page) -> Page:
-    page.emulate_media(reduced_motion="reduce")
-    return page
-
-
 def settled(page: Page) -> None:
     """The page is drawn, and nothing of the one before is left."""
     expect(page.locator("[data-testid=stMain] :is(h1, h2)").first).to_be_visible()
@@ -179,6 +173,7 @@ def test_focus_is_seen_and_goes_from_top_to_bottom(server: Server, store: Store,
 
 
 def test_nothing_moves_for_who_asked_for_that(server: Server, store: Store, page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
     page.goto(f"{server.url}/session?id={softmax_story(store).session}")
     settled(page)
     slow = page.evaluate(

@@ -104,6 +104,10 @@ def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
     cold = Server(tmp_path)
     cold.start()
     try:
+        page.goto(f"{cold.url}/session?id={session}&step=2&pane=correctness")
+        expect(title_of(page)).to_contain_text("Step 2 no barriers")
+        expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
+        expect(page.get_by_role("link", name="Problems")).to_be_visible()
         page.goto(f"{cold.url}/session?id={session}&step=99")
         expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
         page.get_by_role("link", name="Show the last step").click()
@@ -114,5 +118,4 @@ def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
         shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
         expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")
     finally:
-        cold.kill()
-        cold.kill_engine()
+        cold.end()

@@ -8,11 +8,13 @@ from playwright.sync_api import Page, expect
 from cutegen_core.records.event import Outcome, SessionState, StateChanged
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.transitions import fold
-from pages.components.session import live_log
 from tests.browser.driving import button_of, decided, leave_fields, press, say, state_of, stop_of, title_of
 from tests.browser.editing import editor_of, replace_text
+from tests.later import Later
 from tests.pages.stories import HOSTILE, Story, not_compiled, softmax_story
 from tests.serving import Server
+
+live_log = Later("pages.components.session.live_log")
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 

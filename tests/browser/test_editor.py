@@ -6,9 +6,10 @@ import re
 import signal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store
+from tests.browser.conftest import NewPage
 from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
@@ -108,11 +109,11 @@ def test_locked_lines_find_and_the_way_out(server: Server, store: Store, page: P
 
 
 def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
-    server: Server, store: Store, browser: Browser, page: Page
+    server: Server, store: Store, new_page: NewPage, page: Page
 ) -> None:
     session = softmax_story(store).session
     store.save_draft(session, Draft(store.put(KERNEL), KERNEL))
-    other = browser.new_context().new_page()
+    other = new_page()
     for tab in (page, other):
         tab.goto(f"{server.url}/session?id={session}")
         expect(editor_of(tab)).to_be_visible()
@@ -153,4 +154,3 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     until(lambda: text_of(saved) == texts[asked], "the other tab did not follow")
     editor_of(saved).press("Control+z")
     assert text_of(saved) == texts[saved]
-    other.context.close()

@@ -131,8 +131,7 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     server = Server(folder)
     server.start()
     yield server
-    server.kill()
-    server.kill_engine()
+    server.end()
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from cutegen_core.trajectory.store import Store
 from pages.components.access.access_keys import COOKIE
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.driving import shortcut, title_of
 from tests.browser.test_access import answer
 from tests.browser.test_served import UPGRADE
@@ -52,7 +51,7 @@ def asking(home: Path, provider: Provider, tmp_path_factory: pytest.TempPathFact
     )
     server.start()
     yield server
-    server.kill()
+    server.end()
 
 
 def cookie(context: BrowserContext) -> str:
@@ -68,19 +67,17 @@ def test_strangers_reach_the_login_and_no_file(asking: Server) -> None:
         assert (refused.status, b"Log in first" in refused.read()) == (401, True)
 
 
-def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider: Provider, browser: Browser) -> None:
+def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider: Provider, page: Page) -> None:
     store = Store(asking.home / "store.db")
     story = softmax_story(store)
     provider.user = {"sub": "1", "email": "Bob@example.org", "email_verified": True}
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    context = page.context
     page.goto(f"{asking.url}/session?id={story.session}&step=2")
     login = page.get_by_role("button", name="Log in")
-    expect(login).to_be_visible(timeout=PATIENCE_MS)
+    expect(login).to_be_visible()
     assert page.get_by_text("softmax").count() == 0
     login.click()
-    expect(page.get_by_text("nothing can be run").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("nothing can be run").first).to_be_visible()
     expect(page).to_have_url(f"{asking.url}/session?id={story.session}&step=2")
     expect(title_of(page)).to_contain_text("Step 2")
     assert "code_challenge" in provider.asked[-1]
@@ -91,26 +88,24 @@ def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider
     (asking.home / "access.toml").write_text(RULES.replace("ann@", "bob@"))  # he may do everything now
     assert b"You look on" not in answer(asking, "PUT", "/_stcore/upload_file/a/b", viewer).read()
     page.reload()
-    expect(page.get_by_role("button", name="Edit & run")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="Edit & run")).to_be_visible()
 
     (asking.home / "access.toml").write_text('owners = ["ann@example.org"]\n')  # and now nothing
     assert answer(asking, "GET", "/media/x.png", viewer).status == 401
     shortcut(page, "o")
-    expect(page.get_by_text("Bob@example.org may not enter")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Bob@example.org may not enter")).to_be_visible()
     page.goto(f"{asking.url}/access/leave")
-    expect(page.get_by_role("button", name="Log in")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
     assert cookie(context) == ""
     assert not any(one["name"].startswith("_streamlit_user") for one in context.cookies())  # type: ignore[typeddict-item]
     (asking.home / "access.toml").write_text(RULES)
-    context.close()
 
 
-def test_an_address_nobody_verified_does_not_enter(asking: Server, provider: Provider, browser: Browser) -> None:
+def test_an_address_nobody_verified_does_not_enter(asking: Server, provider: Provider, page: Page) -> None:
     provider.user = {"sub": "2", "email": "ann@example.org", "email_verified": False}
-    page = browser.new_context().new_page()
     page.goto(asking.url)
-    page.get_by_role("button", name="Log in").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text("has no access")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("has no access")).to_be_visible()
 
 
 def test_the_owners_link_still_lets_in(asking: Server) -> None:

@@ -14,6 +14,7 @@ from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
+from tests.browser.conftest import LOOKS
 from tests.browser.driving import shortcut
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, VECTORS, Story, not_compiled, passed, softmax_story
@@ -108,7 +109,7 @@ def test_a_session_that_goes_on_is_followed_unless_one_stepped_back(server: Serv
 @pytest.fixture
 def offline(browser: Browser) -> Iterator[BrowserContext]:
     """A browser without a network, which notes whatever reaches for anything but a file."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark", offline=True)
+    context = browser.new_context(**LOOKS, offline=True)
     reached: list[str] = []
 
     def watch(route: Route) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.client
 import re
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
+from tests.browser.conftest import NewPage
 from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story
@@ -48,21 +48,6 @@ def test_a_foreign_origin_gets_no_websocket(server: Server) -> None:
     assert status_of(server, "/_stcore/stream", Host=host, Origin="http://evil.example", **UPGRADE) == 403
 
 
-def test_a_deep_link_is_the_first_thing_a_fresh_server_sees(tmp_path: Path, home: Path, page: Page) -> None:
-    (tmp_path / "cache").symlink_to(home / "cache")
-    story = softmax_story(Store(tmp_path / "store.db"))
-    fresh = Server(tmp_path)
-    fresh.start()
-    try:
-        page.goto(f"{fresh.url}/session?id={story.session}&step=2&pane=correctness")
-        expect(title_of(page)).to_contain_text("Step 2 no barriers")
-        expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
-        expect(page.get_by_role("link", name="Problems")).to_be_visible()
-    finally:
-        fresh.kill()
-        fresh.kill_engine()
-
-
 def test_text_from_outside_stays_text(server: Server, store: Store, page: Page) -> None:
     story = hostile_story(store)
     for query in ("step=1&pane=log", "step=2&pane=correctness", "step=2&view=split&pane=resources"):
@@ -92,10 +77,10 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     assert not store.waiting(story.session)
 
 
-def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Page) -> None:
+def test_two_tabs_agree(server: Server, store: Store, new_page: NewPage, page: Page) -> None:
     story = softmax_story(store)
     address = f"{server.url}/session?id={story.session}"
-    other = browser.new_context().new_page()
+    other = new_page()
     for tab in (page, other):
         tab.goto(address)
         expect(state_of(tab)).to_contain_text("awaiting review")
@@ -104,7 +89,6 @@ def test_two_tabs_agree(server: Server, store: Store, browser: Browser, page: Pa
     expect(state_of(page)).to_contain_text("stopped")
     expect(state_of(other)).to_contain_text("stopped", timeout=10_000)
     expect(other.get_by_role("button", name="Resume")).to_be_enabled()
-    other.context.close()
 
 
 def test_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: Page) -> None:

@@ -33,6 +33,7 @@ def too_large(source: str) -> str:
 
 
 def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> None:
+    page.emulate_media(reduced_motion="no-preference")
     page.goto(server.url)
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
-from streamlit.proto.BackMsg_pb2 import BackMsg
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from cutegen_core.trajectory.store import Store
-from pages.components.session.rail import WAITING_POLL_S
+from tests.browser.conftest import NewPage
 from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
+from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.serving import Server
 
+protocol = Later("streamlit.proto.BackMsg_pb2")
+rail = Later("pages.components.session.rail")
+
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-IN_TIME_MS = 1000 * WAITING_POLL_S + 8000
-"""The poll, and what a busy machine needs to draw."""
+
+def in_time_ms() -> float:
+    """The poll, and what a busy machine needs to draw."""
+    return float(1000 * rail.WAITING_POLL_S + 8000)
 
 
 def no_polls(route: WebSocketRoute) -> None:
@@ -23,7 +28,7 @@ def no_polls(route: WebSocketRoute) -> None:
     server = route.connect_to_server()
 
     def sent(frame: str | bytes) -> None:
-        message = BackMsg()
+        message = protocol.BackMsg()
         message.ParseFromString(frame if isinstance(frame, bytes) else frame.encode())
         if not message.rerun_script.is_auto_rerun:
             server.send(frame)
@@ -32,11 +37,11 @@ def no_polls(route: WebSocketRoute) -> None:
     server.on_message(route.send)
 
 
-def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browser, page: Page) -> None:
+def test_tabs_agree_and_a_late_answer_is_refused(server: Server, new_page: NewPage, page: Page) -> None:
     store = Store(server.home / "store.db")
     session = softmax_story(store).session
     known = len(decided(store, session))
-    other, late = (browser.new_context().new_page() for _ in range(2))
+    other, late = (new_page() for _ in range(2))
     late.route_web_socket("**/_stcore/stream", no_polls)
     for tab in (page, other, late):
         tab.goto(f"{server.url}/session?id={session}")
@@ -46,7 +51,7 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browse
     say(other, "half a sentence")
 
     press(page, "Continue and repair", "a", by="key")
-    for tab, within_ms in ((page, 45_000), (other, IN_TIME_MS)):
+    for tab, within_ms in ((page, 45_000), (other, in_time_ms())):
         expect(title_of(tab)).to_contain_text("Step 6", timeout=within_ms)
         expect(tab.get_by_text("Review, then compile")).to_be_visible(timeout=45_000)
     expect(other.get_by_placeholder(LINE)).to_have_value("half a sentence")
@@ -63,9 +68,7 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, browser: Browse
     press(other, "Older", "o", by="key")
     expect(title_of(other)).to_contain_text("Step 5")
     press(page, "Stop", "s", by="key")
-    expect(state_of(other)).to_have_text("■ stopped", timeout=IN_TIME_MS)
+    expect(state_of(other)).to_have_text("■ stopped", timeout=in_time_ms())
     expect(title_of(other)).to_contain_text("Step 5")
     press(other, "Resume", "g", by="click")
-    expect(state_of(page)).to_have_text("◆ awaiting review", timeout=IN_TIME_MS)
-    for tab in (other, late):
-        tab.context.close()
+    expect(state_of(page)).to_have_text("◆ awaiting review", timeout=in_time_ms())

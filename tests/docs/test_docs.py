@@ -140,10 +140,10 @@ def test_a_kernelbench_file_gets_its_workloads(loaded):
     assert all(workload.sizes["batch_size"] < 1024 for workload in problem.with_role(WorkloadRole.EMULATOR))
 
 
-def test_the_full_problem_is_sound(loaded):
+def test_the_full_problem_is_sound(loaded, shared):
     problem = loaded["rms_rows"]
     assert problem.title == "RMS norm over rows"
-    assert [f.rule for f in lint(problem, HOPPER) if f.severity is not Severity.NOTE] == []
+    assert [f.rule for f in lint(problem, HOPPER, worker=shared.worker()) if f.severity is not Severity.NOTE] == []
 
 
 @pytest.mark.parametrize(("instead_of", "written", "answer"), answers(PROBLEMS))

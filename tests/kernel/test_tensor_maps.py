@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 
 from cutegen_core.kernel.check_arguments import check_arguments, parse_parameters
 from cutegen_core.kernel.kernel_file import KernelFile, parse
@@ -22,6 +21,9 @@ from cutegen_core.share.exports import nvcc
 from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.cu import cu_file
 from cutegen_core.share.exports.modelnew import cuda_source, modelnew_file, plan_function
+from tests.later import Later
+
+torch = Later("torch")
 
 PLAN = """/* cutegen
 [params]

@@ -6,18 +6,23 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import Button
 
 from cutegen_core.trajectory.store import Store
+from tests.later import Later
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+    from streamlit.testing.v1.element_tree import Button
+
+testing = Later("streamlit.testing.v1")
 
 FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "shared" / "frame.py"
 PAGES = Path(__file__).parent.parent.parent / "pages"
 
-OpenPage = Callable[..., AppTest]
+OpenPage = Callable[..., "AppTest"]
 _ONE_PAGE = """
 import runpy
 from pages.components.session import answers
@@ -39,7 +44,7 @@ def open_page(store: Store) -> OpenPage:
     """Runs one page with these query parameters, after what was clicked; what it raises fails the test."""
 
     def run(name: str, /, **query: object) -> AppTest:
-        page = AppTest.from_string(_ONE_PAGE.format(path=str(PAGES / f"{name}.py")), default_timeout=60)
+        page = testing.AppTest.from_string(_ONE_PAGE.format(path=str(PAGES / f"{name}.py")), default_timeout=60)
         for key, value in query.items():
             page.query_params[key] = str(value)
         page.run()
@@ -67,7 +72,7 @@ def button_of(page: AppTest, key: str) -> Button:
 
 def framed(page: str = "", **query: str) -> AppTest:
     """A page inside the frame, as the server runs it; the start page when none is named."""
-    app = AppTest.from_file(str(FRAME), default_timeout=60)
+    app = testing.AppTest.from_file(str(FRAME), default_timeout=60)
     app.run()
     if page:
         for key, value in query.items():

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from cutegen_core.records.errors import AccessError, UsageError
-from pages.components.access import access
 from pages.components.access.access_keys import PERSON_KEPT_S, TICKET_KEPT_S, TOKEN_KEPT_S, Access, AccessRole, Bearer
 from pages.components.access.access_middleware import GUESSES, GUESSES_WITHIN_S, AccessMiddleware
 from pages.components.access.access_people import People, people
+from tests.later import Later
+
+access = Later("pages.components.access.access")
 
 ANN, TEAM = Bearer(None, ("ann@example.org",)), Bearer(None, ("kernels", "everybody"))
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core.records.decision import DecisionKind, Gate
 from cutegen_core.records.event import GateOpened, Role
 from cutegen_core.trajectory.store import Draft, Store
+from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, Story, softmax_story
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+testing = Later("streamlit.testing.v1")
 
 PROMPT = "Write a softmax.\nOne warp a row."
 
@@ -106,7 +113,7 @@ def test_a_prompt_is_sent_only_where_it_can_be_read(store: Store, open_page: Ope
 
 
 def test_what_cannot_be_done_is_said_once(store: Store) -> None:
-    page = AppTest.from_string(
+    page = testing.AppTest.from_string(
         "import streamlit as st\n"
         "from pages.components.shared import ui_state\n"
         "def write():\n"

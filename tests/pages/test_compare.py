@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.gpu_stories import branched_story, gpu_story
 from tests.pages.stories import softmax_story
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 
 def tiles(page: AppTest) -> dict[str, str]:

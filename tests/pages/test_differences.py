@@ -9,9 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.views.code_text import diff, highlight, words
-from pages.components.shared import code_tables
-from pages.components.shared.code_tables import Heat, Notes
+from tests.later import Later
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS
+
+code_tables = Later("pages.components.shared.code_tables")
 
 LINE = st.text(alphabet="ab x=(){};,<>&\"'\t", max_size=24)
 LINES = st.lists(LINE, max_size=8)
@@ -66,9 +67,11 @@ def test_both_sides_are_whole_in_every_picture(left: list[str], right: list[str]
 
 
 def test_a_hot_line_is_not_folded_away_and_says_why() -> None:
-    cold = code_tables.inline(KERNEL, ONE_PASS, Notes())
+    cold = code_tables.inline(KERNEL, ONE_PASS, code_tables.Notes())
     assert "block_reduce(float value" not in _text(cold)
-    hot = code_tables.inline(KERNEL, ONE_PASS, Notes(heat={24: Heat(0.25, "10 of 40 warp samples")}))
+    hot = code_tables.inline(
+        KERNEL, ONE_PASS, code_tables.Notes(heat={24: code_tables.Heat(0.25, "10 of 40 warp samples")})
+    )
     assert "25 %" in hot
     assert "10 of 40 warp samples" in hot
     assert "block_reduce(float value" in _text(hot)
@@ -76,7 +79,7 @@ def test_a_hot_line_is_not_folded_away_and_says_why() -> None:
 
 def test_markup_in_a_source_is_text_in_every_picture() -> None:
     source = KERNEL + f"// {HOSTILE}\n"
-    notes = Notes({3: (HOSTILE,)}, {4: Heat(0.5, HOSTILE)})
+    notes = code_tables.Notes({3: (HOSTILE,)}, {4: code_tables.Heat(0.5, HOSTILE)})
     for picture in (
         code_tables.plain(source, notes),
         code_tables.inline(KERNEL, source, notes),

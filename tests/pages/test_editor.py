@@ -9,11 +9,13 @@ import pytest
 
 from cutegen_core.records.candidate import content_key
 from cutegen_core.trajectory.store import Draft, Store
-from pages.components.editor.code_editor import BUNDLE
 from pages.components.editor.draft_exchange import DraftMessage, Visit, read_message, take
 from pages.components.session.line_marks import LineMark, marks_of, moved
+from tests.later import Later
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, not_compiled, race, softmax_story
+
+code_editor = Later("pages.components.editor.code_editor")
 
 EDITOR = Path(__file__).parents[2] / "assets" / "editor"
 
@@ -127,16 +129,16 @@ def test_the_built_file_belongs_to_its_sources_and_names_its_licences() -> None:
     digest = hashlib.sha256()
     for path in (*sorted((EDITOR / "src").iterdir()), EDITOR / "package-lock.json"):
         digest.update(path.read_bytes())
-    head = BUNDLE.read_text(encoding="utf-8")[:400]
+    head = code_editor.BUNDLE.read_text(encoding="utf-8")[:400]
     assert digest.hexdigest() in head, "assets/editor has changed: npm ci --ignore-scripts && npm run build"
-    assert BUNDLE.stat().st_size < 512 * 1024
+    assert code_editor.BUNDLE.stat().st_size < 512 * 1024
     licences = (EDITOR / "LICENSES.txt").read_text(encoding="utf-8")
     assert "@codemirror/view" in licences
     assert licences.count("Permission is hereby granted") == licences.count("(MIT)") >= 10
 
 
 def test_the_built_file_asks_the_network_for_nothing() -> None:
-    code = BUNDLE.read_text(encoding="utf-8")
+    code = code_editor.BUNDLE.read_text(encoding="utf-8")
     for way in ("fetch(", "XMLHttpRequest", "WebSocket", "import(", "importScripts", "sendBeacon", "eval("):
         assert way not in code
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.trajectory.store import Store
-from pages.components.shared.texts import plain_label
+from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.stories import HOSTILE, KERNEL, Story
+
+texts = Later("pages.components.shared.texts")
 
 SWIZZLED = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}), LayoutRight{}))"
 WITH_LAYOUT = KERNEL.replace("  float largest", f"  auto tile = {SWIZZLED};\n  float largest")
@@ -39,7 +41,7 @@ def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: Op
     assert "✗ 8-way bank conflict: a warp down a column, 4 elements per thread" in text
     assert "(1, 0): offset 72, bank 8" in text
     assert "tile (parent)" in text
-    assert page.radio(key="layout-name").options == [plain_label("tile, line 37")]
+    assert page.radio(key="layout-name").options == [texts.plain_label("tile, line 37")]
 
 
 def test_declarations_of_one_name_are_each_drawn(with_emulator: Store, open_page: OpenPage) -> None:

@@ -6,9 +6,9 @@ import stat
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.evaluate.sweep import SweepRow, SweepTable
@@ -36,10 +36,15 @@ from cutegen_core.session import start
 from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
-from pages.components.compare_present import imported
+from tests.later import Later
 from tests.model_server import MODEL, ModelServer
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
+
+imported = Later("pages.components.compare_present.imported")
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 PROMPT = "Write one CuTe kernel. **bold**"
 SECRET = "sk-canary-0123456789abcdef"

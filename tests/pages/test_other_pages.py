@@ -7,19 +7,26 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.cli import main
 from cutegen_core.machine.device import choose_device, detect
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
-from pages.components.problems import new_session
-from pages.components.setup import doctor
+from tests.later import Later
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
+
+new_session = Later("pages.components.problems.new_session")
+doctor = Later("pages.components.setup.doctor")
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+testing = Later("streamlit.testing.v1")
 
 SOFTSIGN = """\
 import torch
@@ -137,7 +144,7 @@ def test_once_the_doctor_is_done_the_page_is_drawn_without_asking_further() -> N
         doctor._findings().result()
         doctor._table(only_what_matters=False, drawn_waiting=len(drawn) == 1)
 
-    page = AppTest.from_function(draw, default_timeout=60).run()
+    page = testing.AppTest.from_function(draw, default_timeout=60).run()
     assert len(page.session_state["drawn"]) == 2
     assert "GB free in" in shown(page)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core.evaluate.ablation import AblationRow, AblationTable
 from cutegen_core.evaluate.variant import VariantResult
@@ -27,6 +27,9 @@ from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, race, softmax_story
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 
 def _figures(page: AppTest) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.records.decision import Gate
@@ -17,6 +17,9 @@ from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, VECTORS, hostile_story, long_story, passed, softmax_story
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 RECORDING = Path(__file__).parent.parent.parent / "assets" / "recordings" / "softmax-h200.jsonl.gz"
 

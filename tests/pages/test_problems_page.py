@@ -7,17 +7,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core import views
 from cutegen_core.problems import library, saved
 from cutegen_core.problems.read import read as read_problem_text
 from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRole
 from cutegen_core.trajectory.store import Draft, Store
+from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
+
+st = Later("streamlit")
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 SOFTMAX = "problem:softmax of built-in"
 LOUD = """\

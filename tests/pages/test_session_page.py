@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StaleDecisionError
@@ -26,10 +26,15 @@ from cutegen_core.records.trial import Stage, StageResult, StageStatus
 from cutegen_core.session import decisions
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.trajectory.transitions import fold
-from pages.components.session.keys import KEYS
+from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
+
+keys = Later("pages.components.session.keys")
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 
 @pytest.fixture
@@ -284,7 +289,7 @@ def test_running_stages_say_what_they_do(store: Store, open_page: OpenPage) -> N
 
 def test_every_key_of_the_page_is_in_the_list(store: Store, open_page: OpenPage) -> None:
     page = _click(open_page("session", id=gpu_story(store).session, pane="profile", view="hunks"), "keys")
-    listed = "".join(key for key, _ in KEYS)
+    listed = "".join(key for key, _ in keys.KEYS)
     used = {button.proto.shortcut for button in page.button if button.proto.shortcut}
     assert {"A", "E", "K", "W", "F", "S", "P", "H", "1"} <= {key.upper() for key in used}
     assert all(key.upper() in listed or key.isdecimal() for key in used)

@@ -1,20 +1,20 @@
 """The lint: one change to a sound problem triggers its rule; the built-in problems have the findings listed here."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutegen_core import cli
-from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems import library, read
 from cutegen_core.problems.lint import linting, sizes
 from cutegen_core.problems.lint.rules import RULES, LintFinding, Severity
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from tests.shared_tools import SharedTools
 
 DEVICE = KNOWN["sm_90a"]
 SOUND = """\
@@ -52,10 +52,8 @@ LARGE = '    "large_scale": {"role": "emulator", "batch_size": 3, "dim": 7, "val
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    shared = start_worker(tmp_path_factory.getbasetemp(), forks=True)
-    yield shared
-    shared.close()
+def worker(shared: SharedTools) -> Worker:
+    return shared.worker()
 
 
 def changed(*pairs: tuple[str, str]) -> Problem:

@@ -8,7 +8,6 @@ import subprocess
 import zipfile
 
 import pytest
-import torch
 
 from cutegen_core.judge import problem_source
 from cutegen_core.kernel import kernel_file
@@ -57,7 +56,10 @@ from cutegen_core.share.exports.translate import HELPERS_CPP, to_cpp
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
+from tests.later import Later
 from tests.places import DATA
+
+torch = Later("torch")
 
 DEVICE = KNOWN["sm_90a"]
 needs_nvcc = pytest.mark.skipif(nvcc.find() is None, reason="there is no nvcc here")

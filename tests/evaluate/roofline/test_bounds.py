@@ -5,13 +5,16 @@ import pytest
 from cutegen_core.evaluate.roofline import bounds
 from cutegen_core.evaluate.roofline.regions import ElementSet, Triangle
 from cutegen_core.evaluate.roofline.work import compulsory_work, graph_work, stated, unfused_bytes
-from cutegen_core.judge.reference_process import tracing, worker
-from cutegen_core.judge.reference_process.input_facts import input_facts
 from cutegen_core.problems import library
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import InputFacts
 from cutegen_core.records.performance import Conditions, Peaks, Timing, WorkloadPerformance
+from tests.later import Later
 from tests.problems.kernelbench_files import GOOD, _file
+
+tracing = Later("cutegen_core.judge.reference_process.tracing")
+worker = Later("cutegen_core.judge.reference_process.worker")
+reading = Later("cutegen_core.judge.reference_process.input_facts")
 
 L2 = 60 << 20
 H200 = Peaks(
@@ -130,7 +133,7 @@ def test_triangles_in_the_values_count_like_triangles_in_the_graph():
         "n = 48",
         "torch.triu(torch.rand(n, n)), torch.triu(torch.rand(n, n))",
     )
-    facts = input_facts(source, "here")
+    facts = reading.input_facts(source, "here")
     assert {name: fact.nonzero for name, fact in facts.items()} == {"a": "upper", "b": "upper"}
     work = least(source, facts)
     half = 48 * 49 // 2
@@ -144,7 +147,7 @@ def test_a_mask_spares_what_it_hides():
         "def forward(self, x):\n    return x * self.mask",
         "n = 64\nbatch = 3", "torch.rand(batch, n, n)", "n",
     )  # fmt: skip
-    facts = input_facts(source, "here")
+    facts = reading.input_facts(source, "here")
     assert facts["mask"].nonzero == "lower"
     assert not facts["mask"].matters  # the same under every seed
     assert least(source, facts).moved_bytes == 4 * (3 * 64 * 65 // 2 + 3 * 64 * 64)
@@ -156,14 +159,14 @@ def test_a_symmetric_input_is_half_an_input():
         "n = 32",
         "(lambda r: r + r.T)(torch.rand(n, n)), torch.rand(n, n)",
     )
-    facts = input_facts(source, "here")
+    facts = reading.input_facts(source, "here")
     assert (facts["a"].symmetric, facts["b"].symmetric) == (True, False)
     assert least(source, facts).moved_bytes == 4 * (32 * 33 // 2 + 2 * 32 * 32)
 
 
 def test_an_input_that_changes_nothing_costs_nothing():
     source = forward("torch.softmax(a.sum(1, keepdim=True), 1) + b[:, :1]", TWO, sizes="n = 16")
-    facts = input_facts(source, "here")
+    facts = reading.input_facts(source, "here")
     assert (facts["a"].matters, facts["b"].matters) == (False, True)
     assert least(source, facts).moved_bytes == 4 * (16 + 16)
     assert least(source, {"a": InputFacts(matters=False), "b": InputFacts(matters=False)}).flops == {}
@@ -235,7 +238,7 @@ def test_every_traceable_reference_has_bounds():
 
 def facts_of(body, inputs, sizes="n = 32"):
     source = forward(body, inputs, sizes)
-    return source, input_facts(source, "here")
+    return source, reading.input_facts(source, "here")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +263,7 @@ def test_what_zeros_and_conditions_may_spare_is_not_demanded(body, second, eleme
 
 def test_the_same_tensor_twice_is_read_once():
     source = _file("def forward(self, a, b):\n    return a + b", "n = 32", "*[torch.rand(n, n)] * 2")
-    facts = input_facts(source, "here")
+    facts = reading.input_facts(source, "here")
     assert (facts["a"].matters, facts["b"].matters) == (True, False)
 
 

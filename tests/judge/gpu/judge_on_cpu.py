@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import torch
@@ -20,21 +19,11 @@ from cutegen_core.judge.gpu.answers import Answers
 from cutegen_core.judge.gpu.sets import BufferSet
 from cutegen_core.judge.reference_process import values
 from cutegen_core.machine.worker import inherited_descriptors, serve
-
-MOST_SETS = 7
-
-
-def run_out_in(*operations: str) -> None:
-    """From now on memory runs out in these operations and no others, in every judge of this workspace."""
-    _hungry().write_text(" ".join(operations))
-
-
-def _hungry() -> Path:
-    return Path(os.environ["CUTEGEN_HOME"]) / "hungry"
+from tests.judge.gpu.hungry import MOST_SETS, runs_out_in
 
 
 def _take_memory(operation: str) -> None:
-    if _hungry().exists() and operation in _hungry().read_text().split():
+    if operation in runs_out_in():
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import OutputValues
-from cutegen_core.judge.gpu import comparison
-from cutegen_core.judge.gpu.comparison import Elements, OutputRule
 from cutegen_core.records.problem import Tolerance
+from tests.later import Later
+
+torch = Later("torch")
+comparison = Later("cutegen_core.judge.gpu.comparison")
 
 POISON = 0xFF
 TOLERANCE = Tolerance(1e-5, 1e-4)
@@ -28,8 +29,8 @@ def both(got, want, declared, dtype, tolerance=TOLERANCE):
     if declared is not None:
         precision = correctness.measure(answer.want, answer.declared)
         assert comparison.measure(want, declared) == precision
-    flat = Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
-    rule = OutputRule(dtype, tolerance, precision)
+    flat = comparison.Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
+    rule = comparison.OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
     return correctness.compare("out", dtype, tolerance, answer, precision), there
 

@@ -21,13 +21,12 @@ from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.runner_process import RunnerAnswer
 from cutegen_core.judge.gpu import client as judge_device
 from cutegen_core.judge.gpu.client import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
-from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.errors import MachineError, ProblemError
 from cutegen_core.records.performance import CANDIDATE
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Mark, Status
-from tests.judge.gpu.judge_on_cpu import MOST_SETS, run_out_in
+from tests.judge.gpu.hungry import MOST_SETS, run_out_in
 
 SOURCE = """
 import torch
@@ -102,7 +101,7 @@ def test_new_values_come_into_the_same_sets_and_another_workload_into_others(jud
     assert prepare(judge, OTHER, (4, 16)) is not sets
 
 
-@pytest.mark.parametrize("operation", ["check", "guards"])
+@pytest.mark.parametrize("operation", ["check", pytest.param("guards", marks=pytest.mark.thorough)])
 def test_memory_that_runs_out_on_the_way_is_the_machines_fault_and_the_next_trial_is_judged_right(judge, operation):
     relu(prepare(judge).shared[0])
     judge.compare()
@@ -227,13 +226,13 @@ class Silent:
 
 
 @pytest.fixture
-def timer(tmp_path, monkeypatch):
+def timer(shared, tmp_path, monkeypatch):
     monkeypatch.setattr(contenders, "RunnerProcess", HostRunner)
     monkeypatch.setattr(timer_module.nvml, "NvmlGpu", Board)
     monkeypatch.setattr(timer_module, "Monitor", Board)
     device = replace(next(iter(KNOWN.values())), uuid="GPU-none")
     run_out_in()
-    with Reference(PROBLEM, tmp_path) as reference, Timer(reference, device) as made:
+    with Timer(shared.reference(PROBLEM, tmp_path), device) as made:
         yield made
     run_out_in()
 

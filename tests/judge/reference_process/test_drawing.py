@@ -1,11 +1,13 @@
 """Adversarial inputs are drawn where the tensors are, whatever torch makes new tensors on."""
 
 import pytest
-import torch
 
-from cutegen_core.judge.reference_process import values
-from cutegen_core.judge.reference_process.live import instantiate
 from cutegen_core.records.problem import Values
+from tests.later import Later
+
+torch = Later("torch")
+values = Later("cutegen_core.judge.reference_process.values")
+live = Later("cutegen_core.judge.reference_process.live")
 
 SOURCE = """
 import torch
@@ -43,4 +45,4 @@ def test_values_are_the_same_whatever_the_default_device_is(drawn, request):
 
 
 def test_a_constant_parameter_is_moved_where_it_is(elsewhere):
-    assert instantiate(SOURCE, "here").tensors["weight"].unique().numel() > 8
+    assert live.instantiate(SOURCE, "here").tensors["weight"].unique().numel() > 8

@@ -1,15 +1,17 @@
 """What becomes of a reference that cannot give float64 values: memory that ran out is no answer, a reason is told."""
 
 import pytest
-import torch
 
-from cutegen_core.judge.gpu.answers import Answers, JudgedOutput
-from cutegen_core.judge.gpu.sets import BufferSet
-from cutegen_core.judge.reference_process import values
-from cutegen_core.judge.reference_process.expected import expect
-from cutegen_core.judge.reference_process.live import instantiate, out_of_memory
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Tolerance, Values, Workload, WorkloadRole
+from tests.later import Later
+
+torch = Later("torch")
+values = Later("cutegen_core.judge.reference_process.values")
+judging = Later("cutegen_core.judge.gpu.answers")
+sets_module = Later("cutegen_core.judge.gpu.sets")
+expected = Later("cutegen_core.judge.reference_process.expected")
+references = Later("cutegen_core.judge.reference_process.live")
 
 SOURCE = """
 import torch
@@ -40,8 +42,8 @@ def source(when, fails):
 )  # fmt: skip
 def test_memory_that_ran_out_says_nothing_about_float64(when, fails):
     with pytest.raises((MemoryError, RuntimeError)) as ended:
-        expect(instantiate(source(when, fails), "here"))
-    assert out_of_memory(ended.value)
+        expected.expect(references.instantiate(source(when, fails), "here"))
+    assert references.out_of_memory(ended.value)
     assert torch.get_default_dtype() is torch.float32
 
 
@@ -78,22 +80,22 @@ def test_the_cpus_judge_says_that_float64_was_not_possible(judged):
 def sets_of(text, count):
     """Sets of CPU tensors whose outputs are right."""
     made = [values.instantiate_drawn(text, "here", Values.GIVEN, seed) for seed in range(count)]
-    return made[0], [BufferSet({}, {"x": m.tensors["x"], "out": torch.relu(m.tensors["x"])}) for m in made]
+    return made[0], [sets_module.BufferSet({}, {"x": m.tensors["x"], "out": torch.relu(m.tensors["x"])}) for m in made]
 
 
 def test_the_gpus_judge_says_so_too_whichever_set_it_was():
     fails = "assert not (x == 7.0).any(), 'no sevens in double'"
     live, sets = sets_of(source("float64", fails), 3)
-    outputs = (JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
-    assert [c.no_float64 for c in Answers(live, sets, outputs).compare_first(0xFF)] == [""]
+    outputs = (judging.JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    assert [c.no_float64 for c in judging.Answers(live, sets, outputs).compare_first(0xFF)] == [""]
     sets[1].tensors["x"][5, 5] = sets[1].tensors["out"][5, 5] = 7.0
-    (found,) = Answers(live, sets, outputs).compare_first(0xFF)
+    (found,) = judging.Answers(live, sets, outputs).compare_first(0xFF)
     assert (found.wrong, found.no_float64) == (0, "here:7: AssertionError: no sevens in double")
 
 
 def test_the_gpus_judge_gives_no_verdict_without_memory():
     live, sets = sets_of(source("float64", HUNGRY), 2)
-    outputs = (JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
+    outputs = (judging.JudgedOutput("out", "float32", (64, 64), Tolerance(1e-5, 1e-4)),)
     with pytest.raises(RuntimeError) as ended:
-        Answers(live, sets, outputs).compare_first(0xFF)
-    assert out_of_memory(ended.value)
+        judging.Answers(live, sets, outputs).compare_first(0xFF)
+    assert references.out_of_memory(ended.value)

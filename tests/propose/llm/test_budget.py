@@ -16,11 +16,13 @@ from cutegen_core.propose.llm.budget import (
     reserve,
     settle,
 )
-from cutegen_core.propose.llm.chat import ChatModel, Message, estimate_prompt_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.model_error import ModelError
 from tests import model_server as play
+from tests.later import Later
 from tests.model_server import ModelServer
+
+transport = Later("cutegen_core.propose.llm.chat")
 
 PRICED = ModelSettings(
     "m", "http://localhost/v1", "m", max_output_tokens=1000, price_in_per_million=2.0, price_out_per_million=10.0
@@ -96,10 +98,12 @@ def test_a_real_call_that_fails_is_charged_what_was_streamed():
     text = "x" * 700
     with ModelServer(play.reset_mid_stream(text)) as server:
         settings = ModelSettings("m", server.base_url, "m", max_output_tokens=1000)
-        messages = [Message("user", "y" * 350)]
-        reservation = reserve(Budget(max_tokens=2000), BudgetUse(), settings, estimate_prompt_tokens(messages))
+        messages = [transport.Message("user", "y" * 350)]
+        reservation = reserve(
+            Budget(max_tokens=2000), BudgetUse(), settings, transport.estimate_prompt_tokens(messages)
+        )
         with pytest.raises(ModelError) as caught:
-            ChatModel(settings, None).ask(messages, progress=lambda text: None)
+            transport.ChatModel(settings, None).ask(messages, progress=lambda text: None)
     spent = settle(hold(BudgetUse(), reservation), reservation, caught.value.charged.usage, settings)
     assert (spent.prompt_tokens, spent.completion_tokens) == (104, 200)
     assert spent.estimated

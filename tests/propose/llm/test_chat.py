@@ -13,28 +13,33 @@ import traceback
 import pytest
 
 from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
-from cutegen_core.propose.llm.chat import CUT, ChatModel, Message
 from cutegen_core.propose.llm.model_settings import ModelSettings
-from cutegen_core.propose.llm.probe import probe_server
 from cutegen_core.propose.llm.secret_keys import Key, origin_of
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
 from tests import model_server as play
+from tests.later import Later
 from tests.model_server import ModelServer
+
+transport = Later("cutegen_core.propose.llm.chat")
+probing = Later("cutegen_core.propose.llm.probe")
 
 CANARY = "sk-canary-7f3a9b2c5d8e1f60"
 TEXT = "Plan: wider loads.\n\n```cpp\n/* cutegen */\n```\n"
-QUESTION = [Message("system", "You write kernels."), Message("user", "Write one.")]
+
+
+def question():
+    return [transport.Message("system", "You write kernels."), transport.Message("user", "Write one.")]
 
 
 def model(server, **settings):
     limits = {"first_token_timeout_s": 5.0, "silence_timeout_s": 5.0, "connect_timeout_s": 2.0, "retries": 2}
     key = Key(CANARY, origin_of(server.base_url), "the test")
-    return ChatModel(ModelSettings("test", server.base_url, play.MODEL, **(limits | settings)), key)
+    return transport.ChatModel(ModelSettings("test", server.base_url, play.MODEL, **(limits | settings)), key)
 
 
 def ask(server, stopped=lambda: False, **settings):
     seen = []
-    reply = model(server, **settings).ask(QUESTION, progress=seen.append, stopped=stopped)
+    reply = model(server, **settings).ask(question(), progress=seen.append, stopped=stopped)
     return reply, "".join(seen)
 
 
@@ -84,7 +89,7 @@ def test_the_server_may_hold_the_line_after_the_end():
 def test_a_reply_that_outgrows_its_limit_is_cut():
     with ModelServer(play.Answer((*play.big(5 << 20).steps, play.Wait(30)))) as server:
         reply, _ = ask(server)
-        assert reply.finish_reason == CUT
+        assert reply.finish_reason == transport.CUT
         assert 4 << 20 <= len(reply.text) < 5 << 20
         assert server.asked[0].closed_early.wait(2)
 
@@ -247,7 +252,7 @@ def test_a_server_that_does_not_run_is_named():
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
     with pytest.raises(ModelError, match="cannot be reached: connection refused") as caught:
-        ChatModel(ModelSettings("m", url, "m", retries=0), None).ask(QUESTION, progress=print)
+        transport.ChatModel(ModelSettings("m", url, "m", retries=0), None).ask(question(), progress=print)
     assert caught.value.kind is ModelErrorKind.UNREACHABLE
     assert caught.value.charged.usage.tokens == 0
 
@@ -255,14 +260,14 @@ def test_a_server_that_does_not_run_is_named():
 def test_a_name_nobody_knows_is_named():
     settings = ModelSettings("m", "http://no-such-host.invalid/v1", "m", retries=0)
     with pytest.raises(ModelError, match=r"no-such-host\.invalid/v1 cannot be reached: its name is not known"):
-        ChatModel(settings, None).ask(QUESTION, progress=print)
+        transport.ChatModel(settings, None).ask(question(), progress=print)
 
 
 def test_a_server_without_tls_is_told_apart():
     with ModelServer() as server:
         settings = ModelSettings("m", server.base_url.replace("http:", "https:"), "m", retries=0)
         with pytest.raises(ModelError, match="is https right") as caught:
-            ChatModel(settings, None).ask(QUESTION, progress=print)
+            transport.ChatModel(settings, None).ask(question(), progress=print)
     assert caught.value.kind is ModelErrorKind.UNREACHABLE
 
 
@@ -314,7 +319,9 @@ def test_stop_while_connecting():
         begun = time.monotonic()
         settings = ModelSettings("m", f"http://127.0.0.1:{address[1]}/v1", "m")
         with pytest.raises(ModelError) as caught:
-            ChatModel(settings, None).ask(QUESTION, progress=print, stopped=lambda: time.monotonic() > begun + 0.3)
+            transport.ChatModel(settings, None).ask(
+                question(), progress=print, stopped=lambda: time.monotonic() > begun + 0.3
+            )
         for filler in fillers:
             filler.close()
     assert caught.value.kind is ModelErrorKind.CANCELLED
@@ -329,7 +336,7 @@ def test_stop_at_every_piece_keeps_what_had_come():
         with ModelServer(play.Answer((*steps, play.Wait(30)))) as server:
             seen = []
             with pytest.raises(ModelError) as caught:
-                model(server).ask(QUESTION, progress=seen.append, stopped=lambda: len("".join(seen)) >= 3 * wanted)  # noqa: B023
+                model(server).ask(question(), progress=seen.append, stopped=lambda: len("".join(seen)) >= 3 * wanted)  # noqa: B023
             assert server.asked[0].closed_early.wait(1)
         assert caught.value.kind is ModelErrorKind.CANCELLED
         assert caught.value.charged.text.startswith(text[: 3 * wanted])
@@ -342,7 +349,7 @@ def test_what_progress_raises_ends_the_call():
 
     with ModelServer(play.silence(TEXT)) as server:
         with pytest.raises(ZeroDivisionError):
-            model(server).ask(QUESTION, progress=broken)
+            model(server).ask(question(), progress=broken)
         assert server.asked[0].closed_early.wait(1)
 
 
@@ -351,7 +358,7 @@ def test_calls_side_by_side_do_not_mix():
         texts = {}
 
         def run(name):
-            texts[name] = model(server).ask([Message("user", name)], progress=lambda text: None).text
+            texts[name] = model(server).ask([transport.Message("user", name)], progress=lambda text: None).text
 
         threads = [threading.Thread(target=run, args=(f"<{i}>",)) for i in range(6)]
         for thread in threads:
@@ -387,7 +394,7 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(answer, caplog, monke
     with ModelServer(answer) as server:
         chat = model(server, retries=0, silence_timeout_s=0.3)
         try:
-            traces.append(repr(chat.ask(QUESTION, progress=seen.append)))
+            traces.append(repr(chat.ask(question(), progress=seen.append)))
         except ModelError as error:
             traces += ["".join(traceback.format_exception(error)), repr(error.args), repr(error.charged)]
             traces += [repr(error.__cause__), repr(error.__context__)]
@@ -406,14 +413,16 @@ def test_a_key_is_not_sent_to_another_server():
     with ModelServer() as server:
         key = Key(CANARY, "https://api.openai.com", "the test")
         with pytest.raises(Exception, match=r"meant for https://api.openai.com") as caught:
-            ChatModel(ModelSettings("m", server.base_url, "m"), key).ask(QUESTION, progress=print)
+            transport.ChatModel(ModelSettings("m", server.base_url, "m"), key).ask(question(), progress=print)
         assert server.requests == []
     assert CANARY not in repr(caught.value)
 
 
 def test_a_local_server_needs_no_key():
     with ModelServer() as server:
-        reply = ChatModel(ModelSettings("m", server.base_url, "m"), None).ask(QUESTION, progress=lambda text: None)
+        reply = transport.ChatModel(ModelSettings("m", server.base_url, "m"), None).ask(
+            question(), progress=lambda text: None
+        )
         assert reply.text == play.DEFAULT_TEXT
         assert "Authorization" not in server.asked[0].headers
 
@@ -428,7 +437,7 @@ def test_a_key_shows_itself_to_nobody():
 
 def connection(server, **settings):
     chat = model(server, **settings)
-    return probe_server(chat.settings, Key(CANARY, origin_of(server.base_url), "the test"))
+    return probing.probe_server(chat.settings, Key(CANARY, origin_of(server.base_url), "the test"))
 
 
 def test_the_connection_test_lists_models_and_asks():
@@ -472,8 +481,8 @@ def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monkeypatch
         monkeypatch.delenv(name, raising=False)
     with ModelServer(play.reply(TEXT)) as server:
         monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
-        far = ChatModel(ModelSettings("m", "http://gpubox.invalid:8000/v1", "m"), None)
-        assert far.ask(QUESTION, progress=lambda text: None).text == TEXT
+        far = transport.ChatModel(ModelSettings("m", "http://gpubox.invalid:8000/v1", "m"), None)
+        assert far.ask(question(), progress=lambda text: None).text == TEXT
         assert server.asked[0].path == "http://gpubox.invalid:8000/v1/chat/completions"
         assert server.asked[0].headers["Host"] == "gpubox.invalid:8000"
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -486,6 +495,6 @@ def test_the_server_can_be_started_by_hand(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[0]
-        reply = ChatModel(ModelSettings("m", url, "m"), None).ask(QUESTION, progress=lambda text: None)
+        reply = transport.ChatModel(ModelSettings("m", url, "m"), None).ask(question(), progress=lambda text: None)
         process.kill()
     assert reply.text == TEXT
