@@ -66,7 +66,7 @@ def test_declarations_of_one_name_are_each_drawn(with_emulator: Store, open_page
 def test_a_plan_that_cannot_be_read_is_said(store: Store, open_page: OpenPage) -> None:
     session = _session(store, WITH_LAYOUT.replace("[[launch]]", "[[lunch]]"))
     text = shown(open_page("layouts", id=session, step=2))
-    assert "its plan cannot be read" in text
+    assert "its launch plan cannot be read" in text
     assert "lunch" in text
     assert "declares no layout" not in text
 

@@ -304,7 +304,7 @@ def test_what_was_typed_for_a_model_that_is_gone_is_not_lost(store: Store) -> No
     one, other = framed("setup"), framed("setup")
     click(other, "model-remove")
     one.text_input(key=field(one, "-temperature")).input("0.4")
-    assert "local had been removed meanwhile" in shown(click(one, "model-save"))
+    assert "local was removed in the meantime" in shown(click(one, "model-save"))
     assert model_settings.read().settings == (replace(LOCAL, temperature=0.4),)
 
 

@@ -253,7 +253,7 @@ def test_hunks_are_tried_apart_and_the_table_says_what_each_is_worth(store: Stor
     text = shown(open_page("session", id=story.session, view="hunks"))
     assert "+19.2 µs" in text
     assert "-19.2 µs" in text
-    assert "171.6 µs = SAME" in text
+    assert "171.6 µs = same" in text
     assert "Before the change: 171.8 µs" in text
     story.add(Studied(StudyKind.ABLATION, store.put(ONE_PASS), "", "the change has 9 hunks, at most 8 are tried apart"))
     assert "at most 8 are tried apart" in shown(open_page("session", id=story.session, view="hunks"))

@@ -112,7 +112,7 @@ def test_an_empty_size_is_the_files_own(store: Store, open_page: OpenPage) -> No
         ("0-name", "ragged", "two workloads are called &#x27;ragged&#x27;"),
         ("0-name", " ", "needs a name"),
         ("tolerance-float32-atol", "-1", "TOLERANCE[&#x27;float32&#x27;] needs atol and rtol"),
-        ("tolerance-float32-atol", "9" * 400, "float32 atol is larger than any floating point number"),
+        ("tolerance-float32-atol", "9" * 400, "float32 atol is too large for a floating-point number"),
         ("tolerance-float32-atol", "1e999", "is no number"),
     ],
 )

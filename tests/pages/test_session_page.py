@@ -310,7 +310,7 @@ def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page
     page.text_area[0].input(text.replace('block  = ["BLOCK"]', 'block  = ["BLOCK // 2"]')).run()
     assert page.text_input(key=f"{form}block").value == "BLOCK // 2"
     page.text_input(key=f"{form}block").input("BLOCK +").run()
-    assert "✗ not written" in shown(page)
+    assert "✗ not applied" in shown(page)
     assert page.text_input(key=f"{form}block").value == "BLOCK +"
     assert 'block  = ["BLOCK // 2"]' in page.text_area[0].value
     page.text_input(key=f"{form}grid").input("rows").run()

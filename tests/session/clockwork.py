@@ -57,7 +57,7 @@ class Timed(CpuExecutor):
 
 @dataclass
 class Clock:
-    """Plays `measurement.timer.Timer`; `answers` overrides what a source says, by a word in it."""
+    """Plays `evaluate.timing.timer.Timer`; `answers` overrides what a source says, by a word in it."""
 
     executor: Timed
     contests: list[Contest] = field(default_factory=list)

@@ -1,5 +1,5 @@
-// The line under the text: what can be done with the draft, whether it is saved, where the cursor is. Above the text
-// the choice that is asked for when the draft was changed elsewhere.
+// The bar under the text: buttons for the draft, whether it is saved, and where the cursor is. Above the text, the choice
+// between two versions when the draft was changed elsewhere.
 
 import { BAR_CSS } from "./theme.js";
 
@@ -7,7 +7,7 @@ const WORDS = {
   saved: "✓ draft saved",
   typing: "● typing",
   sent: "● saving",
-  late: "▲ not saved yet: no answer. This tab keeps the text, also over a reload.",
+  late: "▲ not saved yet: the server does not respond. This tab keeps the text, even after a reload.",
   conflict: "▲ not saved: choose a text above",
 };
 const LEAVES = "Tab now leaves the editor.";
@@ -62,14 +62,14 @@ export class Bar {
     box.setAttribute("role", "alert");
     box.hidden = true;
     const title = document.createElement("b");
-    title.textContent = "▲ Two texts";
+    title.textContent = "▲ Conflict";
     const words = document.createElement("span");
     words.textContent = "The saved draft was changed elsewhere. Ctrl+Z undoes a choice.";
     box.append(
       title,
       words,
-      button("Keep what is here", "", actions.mine),
-      button("Take the saved draft", "", actions.theirs),
+      button("Keep my version", "", actions.mine),
+      button("Use the saved draft", "", actions.theirs),
     );
     return box;
   }

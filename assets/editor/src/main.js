@@ -1,5 +1,5 @@
-// Hands the editor to the small module that Streamlit runs at every drawing (pages/components/code_editor.py): this
-// file is large and goes to a browser once. `mount` may be called for the same element any number of times.
+// Hands the editor to the small module that Streamlit runs at every drawing (pages/components/editor/code_editor.py):
+// this file is large and goes to a browser once. `mount` may be called for the same element any number of times.
 
 import { Editor } from "./editor.js";
 

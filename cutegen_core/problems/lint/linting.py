@@ -1,8 +1,9 @@
 """Check a problem (lint): is a verdict on it meaningful? `rules` explains every finding.
 
 1. `check_static` examines workloads and tolerances and runs nothing.
-2. `lint` also uses the sandboxed reference worker: it runs the reference at a small workload (`judge.lint_runs`), and
-   reads signature and graph at the benchmark's sizes without allocating them (`sizes`, `baseline`).
+2. `lint` also uses the sandboxed reference worker: it runs the reference at a small workload
+   (`reference_process.lint_runs`), and reads signature and graph at the benchmark's sizes without allocating them
+   (`sizes`, `baseline`).
 3. A finding that other workloads would fix carries them; they were tried on the reference.
 """
 
