@@ -118,9 +118,8 @@ def _add_sessions(command: _AddCommand) -> None:
     show.add_argument("session", help="session id, or its first characters")
     exporting = command("export", commands.export_session, "write a session's kernel or trajectory to a file")
     exporting.add_argument("session", help="session id, or its first characters")
-    exporting.add_argument(
-        "--format", choices=tuple(FORMATS), default="cu", help="what to write (default: %(default)s)"
-    )
+    formats = "; ".join(f"{found.key}: {found.title}" for found in FORMATS.values())
+    exporting.add_argument("--format", choices=tuple(FORMATS), default="cu", help=f"{formats} (default: %(default)s)")
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 

@@ -36,7 +36,7 @@ from cutegen_core.records.trial import Diagnostic, Stage, StageResult, StageStat
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
-from cutegen_core.share.exports import export
+from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import executor_named
@@ -237,7 +237,7 @@ def show(arguments: argparse.Namespace) -> int:
 def export_session(arguments: argparse.Namespace) -> int:
     store = Store()
     session = store.find_session(arguments.session)
-    if not arguments.json and arguments.format not in ("html", "jsonl"):
+    if not arguments.json and FORMATS[arguments.format].compiles:
         print("compiling with nvcc, if installed; this takes a minute or two", file=sys.stderr)
     exported = export(store, session, arguments.format, arguments.output)
     if arguments.json:

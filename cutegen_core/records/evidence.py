@@ -16,6 +16,8 @@ class Tone(StrEnum):
 
     GOOD = "good"
     BAD = "bad"
+    BETTER = "better"
+    WORSE = "worse"
     DOUBTFUL = "doubtful"
     PATTERN = "pattern"
     """What all errors have in common."""

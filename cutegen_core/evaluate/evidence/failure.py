@@ -96,7 +96,7 @@ def _errors(compared: Comparison) -> Iterator[Remark]:
     if compared.pattern:
         yield Remark(compared.pattern, Tone.PATTERN)
     share = percent(compared.wrong / max(1, compared.total))
-    yield Remark(f"{compared.wrong} of {compared.total} elements of {compared.output} are wrong ({share})", Tone.BAD)
+    yield Remark(f"{compared.wrong} of {compared.total} elements of {compared.output} are wrong ({share})")
     yield Remark(_size_of_error(compared))
     counts = {"NaN": compared.nan, "Inf": compared.inf, "never written": compared.poison}
     if any(counts.values()):

@@ -24,7 +24,8 @@ def _launch(found: Profile, kernel: KernelProfile) -> Section:
         *(Remark(sentence, Tone.ASIDE) for sentence in kernel.advice),
         Remark(_CONDITIONS, Tone.ASIDE),
     )
-    return Section(Topic.PROFILE, title, remarks, kernel.kernel, ("line", "samples", "mostly waiting for"))
+    columns = ("line", "samples", "mostly waiting for")
+    return Section(Topic.PROFILE, title, remarks, kernel.kernel, columns, numbers_from=9)
 
 
 def _lines(kernel: KernelProfile) -> Iterator[Remark]:
@@ -34,4 +35,4 @@ def _lines(kernel: KernelProfile) -> Iterator[Remark]:
         share = f"{100 * cost.samples / total:.0f} %" if total else "0 %"
         waiting = f", waiting for {cost.stall}" if cost.stall else ""
         text = f"line {cost.line}: {share} of the samples{waiting}"
-        yield Remark(text, at=cost.line, cells=(str(cost.line), str(cost.samples), cost.stall or "-"))
+        yield Remark(text, at=cost.line, cells=(str(cost.line), share, cost.stall or "-"))

@@ -38,11 +38,11 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
     yield Remark(f"Right in all {counted(len(runs), 'run')} on {workloads} {where}, against {against}", Tone.GOOD)
     orders = {run.order for run in runs if run.mode == "plain" and run.order}
     if len(orders) > 1:
-        yield Remark(f"The same bits under {counted(len(orders), 'thread order')}", Tone.GOOD)
+        yield Remark(f"The same bits under {counted(len(orders), 'thread order')}")
     checked = {run.workload for run in runs if run.mode == "checked"}
     if checked:
         who = "compute-sanitizer" if on_gpu else "Instrumented runs"
-        yield Remark(f"{who} on {counted(len(checked), 'workload')}: no bad access, race or barrier", Tone.GOOD)
+        yield Remark(f"{who} on {counted(len(checked), 'workload')}: no bad access, race or barrier")
     yield from _largest_error(runs)
 
 

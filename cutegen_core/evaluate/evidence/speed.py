@@ -32,7 +32,7 @@ from cutegen_core.records.wording import (
 
 STABLE = 0.02
 """A median that moves by more than this share in a fresh process is not reliable."""
-_TONES = {Word.FASTER: Tone.GOOD, Word.SAME: Tone.PLAIN, Word.SLOWER: Tone.BAD}
+TONES = {Word.FASTER: Tone.BETTER, Word.SAME: Tone.PLAIN, Word.SLOWER: Tone.WORSE}
 
 
 class Share(NamedTuple):
@@ -198,10 +198,9 @@ def _speedups(workload: WorkloadPerformance) -> Section:
 def _speedup(speedup: Speedup) -> Remark:
     ratio = f"{speedup.ratio:.3f}x"
     return Remark(
-        pace_against(speedup),
-        _TONES[speedup.word],
+        f"{pace_against(speedup)} (speedup {ratio}, 95 % interval {interval(speedup)})",
+        TONES[speedup.word],
         cells=(called(speedup.baseline), ratio, interval(speedup), pace(speedup)),
-        notes=(f"speedup {ratio}, 95 % interval {interval(speedup)}",),
     )
 
 

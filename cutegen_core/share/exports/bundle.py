@@ -96,7 +96,7 @@ def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
     if state.settings.imported and not view.problem.workloads:
         raise UsageError(
             f"session {session} was {state.settings.origin} and holds Python files, not kernel files: "
-            f"export it as jsonl or html"
+            "only the formats of a whole session can export it"
         )
     key = candidate or state.best
     if key is None:

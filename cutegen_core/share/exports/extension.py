@@ -44,6 +44,11 @@ def project(bundle: Bundle) -> Mapping[str, str]:
     }
 
 
+def write_project(bundle: Bundle, output: Path) -> None:
+    """Write the project of a kernel."""
+    write(project(bundle), output)
+
+
 def write(files: Mapping[str, str], output: Path) -> None:
     """Writes the project as a zip where `output` ends in .zip, else as a folder.
 

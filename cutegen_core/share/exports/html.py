@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -44,6 +45,11 @@ def document(store: Store, session: str) -> str:
         version=__version__,
         moment=_moment,
     )
+
+
+def write_document(store: Store, session: str, output: Path) -> None:
+    """Write the file."""
+    output.write_text(document(store, session), encoding="utf-8")
 
 
 def anchor(stop: Stop) -> str:

@@ -50,6 +50,11 @@ def recording(store: Store, session: str) -> Iterator[str]:
         yield _line({"seq": recorded.seq, "at": recorded.at, "event": event})
 
 
+def write_recording(store: Store, session: str, output: Path) -> None:
+    """Write the file; a name that ends in .gz compresses it."""
+    write_lines(recording(store, session), output)
+
+
 def write_lines(lines: Iterator[str], output: Path) -> None:
     """Writes them, compressed where the name ends in .gz. The same session always gives the same bytes."""
     data = "".join(f"{line}\n" for line in lines).encode()

@@ -15,10 +15,6 @@ from pages.components.access import access
 from pages.components.shared import places, ui_state
 from pages.components.shared.texts import note, plain_label, quiet
 
-ENDINGS = {
-    "modelnew": ".py", "cu": ".cu", "extension": ".zip", "flashinfer": ".json", "jsonl": ".jsonl.gz", "html": ".html",
-}  # fmt: skip
-
 
 class File(NamedTuple):
     """An exported file: its bytes, and how it was checked."""
@@ -36,14 +32,17 @@ def render_export(store: Store, view: SessionView) -> None:
 
     with st.popover("Export", key="export", width="stretch"):
         st.page_link(places.present(), label="Present this session", query_params={"id": view.id})
-        is_owner = access.role() is access.AccessRole.OWNER
-        offered = list(FORMATS) if is_owner else ["jsonl", "html"]  # these two compile nothing
+        is_owner = access.role() is access.AccessRole.OWNER  # exporting a kernel runs its reference and the compiler
+        offered = [key for key, found in FORMATS.items() if is_owner or found.of_session]
         chosen = st.selectbox(
-            "Format", offered, key="export-format", format_func=lambda f: f"{f}: {FORMATS[f]}", width=420
+            "Format", offered, key="export-format", format_func=lambda key: f"{key}: {FORMATS[key].title}", width=420
         )
+        whole = [key for key, found in FORMATS.items() if found.of_session]
+        compiled = [key for key, found in FORMATS.items() if found.compiles]
         quiet(
-            "jsonl and html export the whole session at once. The others export the best kernel and compile it with "
-            "nvcc, if installed, which takes a minute or two. No format contains keys."
+            f"{' and '.join(whole)} export the whole session at once. The others export the best kernel; for "
+            f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. No format "
+            "contains keys."
         )
         asked, failed = f"export-made-{view.id}", f"export-failed-{view.id}"
         request = f"{chosen} {view.state.seq}"
@@ -84,10 +83,10 @@ def _offer(file: File) -> None:
 @st.cache_data(show_spinner="Creating the file …", max_entries=8)
 def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
     """Make the file, again for every `seq` of the session. A CutegenError is not kept, since its cause may be fixed."""
-    from cutegen_core.share.exports import export
+    from cutegen_core.share.exports import FORMATS, export
 
     with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:
         safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
-        output = Path(folder) / f"{safe}-{session}{ENDINGS[chosen]}"
+        output = Path(folder) / f"{safe}-{session}{FORMATS[chosen].ending}"
         exported = export(_store, session, chosen, output)
         return File(output.name, exported.path.read_bytes(), exported.checked, exported.note)

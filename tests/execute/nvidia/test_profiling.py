@@ -14,18 +14,10 @@ from cutegen_core.execute.nvidia.sanitizer import Report
 from cutegen_core.propose.prompting import profile_notes
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.performance import (
-    Bound,
-    Conditions,
     KernelProfile,
     LineCost,
     Metric,
-    Performance,
     Profile,
-    Speedup,
-    Timing,
-    Untimed,
-    Word,
-    WorkloadPerformance,
 )
 from tests.places import DATA, ROOT
 
@@ -323,18 +315,3 @@ def test_a_profile_is_short_and_quotes_the_lines():
     assert "line 900:" in profile_notes.text(
         Profile("t", "w", (KernelProfile("k", (), (), (LineCost(900, 3),)),)), SOURCE
     )
-
-
-def test_a_time_stands_beside_its_bound_and_baselines():
-    conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 45), (300, 600), (), 0, 8, 1, 0.0)
-    timing = Timing("candidate", 1230.0, 1200.0, 1260.0, 0.004, 50)
-    bounds = (Bound("graph", 4_050_000_000, 10, "fp32", 959.4, 1.0), Bound("compulsory", 1, 1, "", 1.0, 0.0))
-    speedups = (Speedup("eager", 1.42, 1.40, 1.44, Word.FASTER), Speedup("best", 0.99, 0.98, 1.01, Word.SAME))
-    untimed = (Untimed("torch.compile", "no compiler"),)
-    workload = WorkloadPerformance("large", (timing,), speedups, untimed, 0.01, conditions, bounds)
-    assert profile_notes.timing_text(Performance((workload,))) == (
-        "large: 1.23 ms (A/A noise 1.0%); 1.42x eager (FASTER); 0.99x the best so far (SAME); "
-        "78% of the memory bound (959 us for 4.05 GB); torch.compile could not be timed (no compiler)"
-    )
-    product = Bound("graph", 200_000_000, 137_438_953_472, "fp32", 47.0, 2694.0)
-    assert profile_notes.bound_text(4345.0, product) == "62% of the fp32 bound (2.69 ms for 137 GFLOP)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core.records.evidence import Section, Topic
+from cutegen_core.records.evidence import Topic
 from cutegen_core.records.trial import Comparison, Trial
 from cutegen_core.records.wording import lowered
 from pages.components.session.evidence.pane import PaneInput
@@ -22,22 +22,21 @@ def render_correctness(given: PaneInput) -> None:
     failed = trial.correctness.first_failure
     if failed is not None:
         note("error", f"{lowered(failed.status)}: {failed.message or trial.message}")
-    wrong = [compared for compared in failed.comparisons if compared.wrong] if failed else []
-    for section in found.sections(Topic.FINDINGS, Topic.RUN):
+    compared = {comparison.output: comparison for comparison in failed.comparisons} if failed else {}
+    for section in found.cause:
         render_section(section)
-    for section, compared in zip(found.sections(Topic.OUTPUT), wrong, strict=True):
-        _render_output(section, compared)
+        if section.topic is Topic.OUTPUT:
+            _render_where(compared[section.subject])
     for section in found.sections(Topic.PROOF):
         render_sentences(section.sentences)
     for section in found.sections(Topic.RUNS):
         heading(section.title)
-        st.html(rows_table(section, toned=0))
+        st.html(rows_table(section, toned_column=0))
     quiet(_explained(trial))
 
 
-def _render_output(section: Section, compared: Comparison) -> None:
-    """Draw a wrong output: what is known of the errors, the first ones, and where they lie."""
-    render_section(section)
+def _render_where(compared: Comparison) -> None:
+    """Draw where an output is wrong."""
     if compared.heatmap:
         quiet(f"Share of wrong elements over the output, {list(compared.shape)} folded")
         figure = data.once(charts.heatmap, compared)

@@ -69,4 +69,4 @@ def _verdict(row: SweepRow) -> Html:
 
 def _time(row: SweepRow) -> tuple[object, ...]:
     took = "" if row.latency_ms is None else f"{1000 * row.latency_ms:.4g}"
-    return (took, "" if row.word is None else f"{_SHAPES[row.word]} {row.word}")
+    return (took, "" if row.word is None else f"{_SHAPES[row.word]} {lowered(row.word)}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.evaluate.evidence.speed import TONES
+from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.performance import WorkloadPerformance
 from cutegen_core.records.trial import Stage, Trial
-from cutegen_core.records.wording import percent
+from cutegen_core.records.wording import pace_against, percent
 from pages.components.session.evidence.pane import PaneInput
-from pages.components.session.evidence.sections import KINDS, SHAPES, render_section, render_sentences, rows_table
+from pages.components.session.evidence.sections import render_section, render_sentences, rows_table, toned
 from pages.components.shared import data, marks, speed_charts
 from pages.components.shared.texts import escape_html, heading, heard, note, quiet
 
@@ -43,30 +44,26 @@ def _render_workload(trial: Trial, workload: WorkloadPerformance, about: dict[To
     speed, speedups = about[Topic.SPEED], about.get(Topic.SPEEDUPS)
     heading(speed.title)
     believed = views.suspect(trial, workload) is None
-    facts = [remark for remark in speed.remarks if remark.tone is Tone.PLAIN]
-    st.html(_headline((*facts[:1], *(speedups.rows[:1] if speedups else ()), *facts[1:])))
+    st.html(_headline(workload, [r.text for r in speed.remarks if r.tone is Tone.PLAIN], believed=believed))
     render_sentences(tuple(remark for remark in speed.remarks if remark.tone is Tone.BAD))
     figure = data.once(speed_charts.contenders, workload, believed=believed)
     heard("Chart of the medians with p10 and p90, above the samples; the numbers are in the table that follows.")
     st.plotly_chart(figure, key=f"timing-{workload.workload}", config=_CONFIG)
     st.html(rows_table(about[Topic.TIMES]))
     if speedups:
-        st.html(rows_table(speedups, toned=3))
+        st.html(rows_table(speedups, toned_column=3))
     render_sentences(tuple(remark for remark in speed.remarks if remark.tone in (Tone.ASIDE, Tone.DOUBTFUL)))
     quiet(
         f"A/A noise ±{percent(workload.aa_noise)}: a comparison of two equal kernels differs by as much here, drawn as "
         "the band. “Faster” and “slower” appear only where the 95 % interval lies outside it. Diamonds are medians "
         "with p10 and p90; below each the samples, downwards in the order taken."
     )
-    render_section(about[Topic.CONDITIONS], toned=1)
+    render_section(about[Topic.CONDITIONS], toned_column=1)
 
 
-def _headline(facts: tuple[Remark, ...]) -> str:
+def _headline(workload: WorkloadPerformance, facts: list[str], *, believed: bool) -> str:
     """Write the time, the strongest baseline, the share of the bound and the rates in one line of HTML."""
-    first, *others = (_toned(remark) for remark in facts)
-    return f'<div class="cg-headline">{" <i>·</i> ".join([f"<b>{first}</b>", *others])}</div>'
-
-
-def _toned(remark: Remark) -> str:
-    text = escape_html(remark.text)
-    return f'<span class="cg-{KINDS[remark.tone]}">{text}</span>' if remark.tone in SHAPES else text
+    first, *others = (escape_html(fact) for fact in facts)
+    strongest = views.strongest(workload) if believed else None
+    comparison = [toned(TONES[strongest.word], pace_against(strongest))] if strongest else []
+    return f'<div class="cg-headline">{" <i>·</i> ".join([f"<b>{first}</b>", *comparison, *others])}</div>'
