@@ -30,8 +30,7 @@ _LARGEST_FILE_BYTES = 1 << 20
 @cache
 def catalogue() -> tuple[Problem, ...]:
     """Return the built-in problems, by name."""
-    files = sorted(p for p in _CATALOGUE.rglob("*.py") if p.name != "__init__.py")
-    return tuple(read_problem(path, BUILT_IN) for path in files)
+    return tuple(read_problem(path, BUILT_IN) for path in sorted(_CATALOGUE.rglob("*.py")))
 
 
 def read_problem(path: Path, origin: str = "") -> Problem:

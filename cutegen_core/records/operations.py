@@ -340,4 +340,4 @@ def unknown(graph: Graph) -> tuple[str, ...]:
 
 def as_traced(node: Node) -> str:
     """Name the operation as it was called: "relu_" for "aten.relu_"."""
-    return node.op.removeprefix("aten.").split(".")[0]
+    return node.op.removeprefix("aten.")

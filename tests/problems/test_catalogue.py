@@ -109,6 +109,7 @@ def judged(reference, workload, seed, kernel):
 def test_the_catalogue_has_what_was_asked_for_and_a_kernel_here_for_each():
     assert set(ASKED_FOR) <= set(KERNELS)
     assert set(KERNELS) <= set(NAMES)
+    assert len(NAMES) == len(set(NAMES)), "two families have a problem of the same name"
 
 
 @pytest.mark.parametrize("reference", WITHOUT, indirect=True, ids=WITHOUT)

@@ -109,6 +109,7 @@ ONE_CHANGE = {
         forward("return torch.relu(x) + 2.0 * y if float(x.sum()) < 1e9 else x"),
         ("batch_size = 4096", "batch_size = 16"),
     ],
+    "unknown-operation": [forward("return torch.special.ndtr(x) + 2.0 * y")],
     "no-float64": [forward("return torch.relu(x) + 2.0 * (y.view(torch.int32) & 1023).float()")],
     "dropout-off": [("self.calls = 0", "self.drop = nn.Dropout()"), forward("return self.drop(x) + 2.0 * y")],
     "batch-norm-training": [

@@ -1,23 +1,13 @@
 """Trace a reference on fake tensors: its signature and graph, without allocating memory, however large the sizes.
 
-The graph is traced before dispatch, so operations stay at the level at which the reference wrote them. Operations that
-the recognisers see (`op` without overload; operands are positional as traced, defaults left out):
+The graph is traced before dispatch, so operations stay at the level at which the reference wrote them: `op` without
+overload, operands positional as traced, defaults left out. `F.gelu` and `nn.GELU` give the same aten.gelu (with kwarg
+approximate="tanh"), aten.add may carry kwarg alpha, aten.max(x, dim) is followed by "getitem" nodes with args (Ref, 0)
+and (Ref, 1). `records.operations` says what the operations do.
 
-* elementwise: aten.relu, aten.gelu (kwarg approximate="tanh"), aten.silu, aten.sigmoid, aten.tanh, aten.softplus,
-  aten.hardtanh, aten.leaky_relu(x, slope), aten.elu, aten.clamp(x, lo, hi), aten.abs, aten.exp, aten.log, aten.sqrt,
-  aten.rsqrt, aten.neg, aten.erf, aten.pow, aten.add / sub / mul / div (second operand a Ref or a number; add and sub
-  may carry kwarg alpha), aten.rsub, aten.maximum, aten.minimum, aten.where, aten.to / aten._to_copy (casts)
-* rows: aten.softmax(x, dim), aten.log_softmax(x, dim), aten.layer_norm(x, [shape], w, b, eps), aten.rms_norm,
-  aten.group_norm, aten.batch_norm, aten.sum(x, [dim], keepdim), aten.mean, aten.amax, aten.amin, aten.logsumexp,
-  aten.max(x, dim) / aten.min (two results: "getitem" nodes with args (Ref, 0) and (Ref, 1)), aten.var, aten.norm
-* products: aten.matmul, aten.mm, aten.bmm, aten.addmm, aten.linear(x, w, b), aten.einsum, aten.mv, aten.dot
-* views: aten.t, aten.transpose(x, a, b), aten.numpy_T, aten.permute, aten.view, aten.reshape, aten.flatten,
-  aten.unsqueeze, aten.squeeze, aten.expand, aten.slice, aten.select, aten.chunk / split (with "getitem")
-* rest: aten.conv2d ..., aten.max_pool2d, aten.embedding, aten.scaled_dot_product_attention, aten.triu, aten.ones, ...
-
-`F.gelu` and `nn.GELU` both give aten.gelu. An in-place operation loses its trailing underscore if nothing else can see
-the change. A constant tensor made inside `forward` is a "constant" node; if it has a single element, `Graph.constants`
-holds its value.
+An operation in place keeps its underscore ("aten.relu_"); what the reference does with its operand afterwards refers to
+its result, but a view of the operand that was taken before does not. A constant tensor made inside `forward` is a
+"constant" node; one of a single element has its value in `Graph.constants`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def classify(graph: Graph, families: Families | None = None) -> Family:
     """Find the family of a whole graph, among the package's unless others are given."""
     known = families or registered()
     if not graph.nodes:
-        return known.otherwise(Otherwise.NO_GRAPH)
+        return known.otherwise(Otherwise.UNCLAIMED)
     claims = [known.claiming(node) for node in graph.nodes]
     heavy = [family for family in claims if family is not None]
     if not heavy:

@@ -22,10 +22,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cutegen_core.records import operations as ops
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.graph import Node
-from cutegen_core.records.operations import OPERATIONS, Flow
+from cutegen_core.records.operations import OPERATIONS, VIEWS, Flow
 
 FOLDER = Path(__file__).parent
 _FILE, _EXEMPLAR = "family.toml", "exemplar.cu"
+_LIGHT = VIEWS | {
+    Flow.INPUT, Flow.CREATION, Flow.POINTWISE, Flow.CHANNELWISE, Flow.COPY, Flow.DIAGONAL, Flow.TRIANGLE, Flow.JOIN,
+    Flow.MOVE, Flow.EXPANSION,
+}  # fmt: skip
+"""Flows that any kernel has on its way: what one element costs, and where it lies."""
 
 
 class Otherwise(StrEnum):
@@ -35,8 +40,8 @@ class Otherwise(StrEnum):
     """No family claims any of its operations."""
     SEVERAL = "several"
     """Several families claim some, or one that fuses has a chain around its operation."""
-    NO_GRAPH = "no graph"
-    """The reference could not be traced."""
+    UNCLAIMED = "unclaimed"
+    """A heavy operation that no family claims, or one that nothing is known of; or there is no graph."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +100,16 @@ class Families:
     families: tuple[Family, ...]
 
     def claiming(self, node: Node) -> Family | None:
-        """Find the family of an operation; None for one that every kernel does on the way."""
+        """Find the family of an operation; None for a light one that no family claims."""
         traits, name = ops.traits(node), ops.name(node)
         as_listed = OPERATIONS.get(name) == traits
-        named = (family for family in self.families if as_listed and name in family.operations)
-        flowing = (family for family in self.families if traits.flow in family.flows)
-        return next(named, None) or next(flowing, None)
+        for family in self.families:
+            if as_listed and name in family.operations:
+                return family
+        for family in self.families:
+            if traits.flow in family.flows:
+                return family
+        return None if traits.flow in _LIGHT else self.otherwise(Otherwise.UNCLAIMED)
 
     def otherwise(self, graphs: Otherwise) -> Family:
         """Find the family of graphs that no operation decides."""

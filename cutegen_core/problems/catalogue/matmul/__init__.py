@@ -1,1 +1,0 @@
-"""Matrix products: square, transposed, batched, fused, and matrix times vector."""

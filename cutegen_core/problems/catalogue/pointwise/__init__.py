@@ -1,1 +1,0 @@
-"""Pointwise problems: each element of the output from the same element of the inputs."""

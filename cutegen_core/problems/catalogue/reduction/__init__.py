@@ -1,1 +1,0 @@
-"""Row reductions and normalisations."""
