@@ -43,11 +43,22 @@ from cutegen_core.wiring import executor_named
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    script = PACKAGE.parent / "app.py"
-    if not script.exists():
-        raise UsageError(f"{script} is not there: install with `pip install -e .` from a clone, which holds the pages")
+    script = _app()
     options = [f"--server.port={arguments.port}", f"--server.headless={str(arguments.no_browser).lower()}"]
     return subprocess.call([sys.executable, "-m", "streamlit", "run", str(script), *options], cwd=script.parent)
+
+
+def _app() -> Path:
+    """Return `app.py` as the wheel installed it (`setup.py` packs it), or the clone's. Its folder has the settings of
+    the server, `.streamlit`, too."""
+    places = (
+        PACKAGE / "web" / "app.py",
+        PACKAGE.parent / "app.py",
+    )  # another package may install an `app.py` beside us
+    script = next((place for place in places if place.exists()), None)
+    if script is None:
+        raise UsageError(f"there is no app.py in {places[0].parent} or {places[1].parent}: install the workbench again")
+    return script
 
 
 def show_doctor(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from cutegen_core.records.errors import StoreError
@@ -19,6 +20,14 @@ def cache_dir(name: str) -> Path:
     """Return a folder for data that can be rebuilt: builds, headers, compiled cubins."""
     # Resolve links: precompiled headers contain absolute paths.
     return _create_folder(home() / "cache" / name).resolve()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write the file whole, readable by its owner only: a reader sees the old text or the new one."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.replace(temporary, path)
 
 
 def _create_folder(path: Path) -> Path:

@@ -13,12 +13,13 @@ import ipaddress
 import os
 import re
 import stat
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
+
+import tomlkit
 
 from cutegen_core.machine import workspace
 from cutegen_core.propose.llm.model_settings import DEFAULT_BASE_URL
@@ -118,17 +119,17 @@ def find_key(base_url: str, *, chosen: str = "", file: Path | None = None) -> Ke
 
 
 def save_key(base_url: str, secret: str, *, file: Path | None = None) -> Key:
-    """Write the key into `secrets.toml`, readable only by its owner."""
+    """Write the key into `secrets.toml`, readable only by its owner; what else stands there stays as it is."""
     file = _path(file)
     origin = origin_of(base_url)
     key = Key(secret.strip(), origin, str(file))
-    secrets = {**(_read_secrets(file) if file.exists() else {}), origin: secret.strip()}
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        for where, value in secrets.items():
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-            stream.write(f'["{where}"]\napi_key = "{escaped}"\n\n')
-    os.replace(temporary, file)
+    text = _private_text(file) if file.exists() else ""
+    _secrets_in(text, file)
+    document = tomlkit.parse(text)
+    same = [where for where in document if origin_of(where) == origin]
+    for where in same or [origin]:
+        document.setdefault(where, tomlkit.table())["api_key"] = secret.strip()
+    workspace.replace_file(file, tomlkit.dumps(document))
     return key
 
 
@@ -168,28 +169,40 @@ def _from_keyring(origin: str) -> Key | None:
 
 def _from_file(origin: str, file: Path) -> Key | None:
     with contextlib.suppress(FileNotFoundError):
-        secret = _read_secrets(file).get(origin)
+        secret = _secrets_in(_private_text(file), file).get(origin)
         return Key(secret, origin, str(file)) if secret else None
     return None
 
 
-def _read_secrets(file: Path) -> Mapping[str, str]:
-    """Return origin -> key. Permissions are checked on the opened file, so that it cannot be exchanged in between."""
+def _private_text(file: Path) -> str:
+    """Return the text. Permissions are checked on the opened file, so that it cannot be exchanged in between."""
     with file.open("rb") as stream:
         status = os.fstat(stream.fileno())
         if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
             raise UsageError(f"{file} can be read by others and is not used. Type: chmod 600 '{file}'")
         try:
-            document = tomllib.load(stream)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-            # The parser's message quotes the text around the error, which may be a key.
-            raise UsageError(f'{file} is not valid TOML. It holds, per server: ["https://host"] and api_key') from None
+            return stream.read().decode()
+        except UnicodeDecodeError:
+            raise _not_valid(file) from None
+
+
+def _secrets_in(text: str, file: Path) -> Mapping[str, str]:
+    """Return origin -> key."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise _not_valid(file) from None
     secrets = {}
     for where, table in document.items():
         if not isinstance(table, dict) or set(table) != {"api_key"} or not isinstance(table["api_key"], str):
             raise UsageError(f'{file}: every table names a server, ["https://host"], and holds api_key = "..." only')
         secrets[origin_of(where)] = table["api_key"]
     return secrets
+
+
+def _not_valid(file: Path) -> UsageError:
+    """Return the error without the parser's message: that quotes the text around the error, which may be a key."""
+    return UsageError(f'{file} is not valid TOML. It holds, per server: ["https://host"] and api_key')
 
 
 def _safe_transport(origin: str) -> bool:

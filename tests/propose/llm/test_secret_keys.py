@@ -77,6 +77,19 @@ def test_the_secrets_file_is_private_and_per_server(home):
     assert secret(find_key(LOCAL), LOCAL) == 'quote"\\back'
 
 
+def test_what_a_person_wrote_into_the_secrets_file_stays(home):
+    file = home / "secrets.toml"
+    by_hand = "# of the team\n[\"https://API.openai.com\"]  # until May\napi_key = 'sk-old'  # spent\n"
+    file.write_text(by_hand)
+    file.chmod(0o600)
+    save_key(OPENAI, "sk-new")
+    assert file.read_text() == by_hand.replace("'sk-old'", '"sk-new"')
+    save_key(LOCAL, CANARY)
+    assert file.read_text().startswith(by_hand.replace("'sk-old'", '"sk-new"'))
+    assert (secret(find_key(OPENAI), OPENAI), secret(find_key(LOCAL), LOCAL)) == ("sk-new", CANARY)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
 def test_a_secrets_file_open_to_others_is_refused_with_the_cure(home, mode):
     save_key(OPENAI, CANARY)
