@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any
 
 
 class Later:
-    """Stands for a module; any use of one of its names imports it."""
+    """Stands for a module; any use of one of its names imports it. What is set, by monkeypatch, is set in the module."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        object.__setattr__(self, "_name", name)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._name), name)
+        return getattr(self._module(), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._module(), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._module(), name)
+
+    def _module(self) -> ModuleType:
+        return importlib.import_module(object.__getattribute__(self, "_name"))
