@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Later:
-    """Stands for a module; any use of one of its names imports it. What is set, by monkeypatch, is set in the module."""
+    """Stands for a module; any use of one of its names imports it, and a monkeypatched name is set in the module."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "_name", name)
