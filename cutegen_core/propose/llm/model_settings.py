@@ -18,7 +18,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ErrorDetails
 
 from cutegen_core.machine import workspace
 from cutegen_core.propose.llm import models_toml
@@ -230,7 +229,7 @@ class _Reader:
         return header
 
 
-def _misplaced(error: ErrorDetails) -> tuple[str, str, str]:
+def _misplaced(error: Mapping[str, object]) -> tuple[str, str, str]:
     """What is wrong with the tables of the file: in which of them, at which key, and in words."""
     match error["loc"], error["type"]:
         case (str(key),), "extra_forbidden":

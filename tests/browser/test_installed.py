@@ -1,0 +1,82 @@
+"""An installed wheel serves the application from any folder, with the pages, settings and engine of the wheel."""
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.serving import START_S, free_port
+from tests.wheels import built
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel, and all other packages of this one by way of its path."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", built(folder)]
+    subprocess.run(install, check=True)
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", purelib], capture_output=True, text=True, check=True).stdout.strip()
+    Path(site, "others.pth").write_text(sysconfig.get_path("purelib") + "\n")  # its own .pth files do not count
+    return folder / "venv"
+
+
+def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_path: Path, browser: Browser) -> None:
+    workspace, port = tmp_path / "workspace", free_port()
+    workspace.mkdir()
+    (workspace / "cache").symlink_to((home / "cache").resolve())
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    server = subprocess.Popen(
+        [installed / "bin" / "cutegen", "app", "--no-browser", "--port", str(port)],
+        cwd=tmp_path, env=environment | {"CUTEGEN_HOME": str(workspace)}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(f"{url}/_stcore/health")
+        page = browser.new_page()
+        page.goto(url)
+        expect(page.get_by_role("link", name="Setup").first).to_be_visible(timeout=60_000)
+        button = page.get_by_role("button", name="Start", exact=True).first
+        expect(button).to_be_visible(timeout=60_000)
+        assert button.evaluate("b => getComputedStyle(b).backgroundColor") == "rgb(15, 108, 189)", ".streamlit counts"
+        page.close()
+        assert str(installed) in package_of_the_engine(workspace)
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+        with suppress(OSError, ValueError):
+            os.kill(int((workspace / "engine.lock").read_text()), signal.SIGKILL)
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=2):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing answers at {url}")
+
+
+def package_of_the_engine(workspace: Path) -> str:
+    """Where the running engine's interpreter, with its environment, finds the core."""
+    deadline = time.monotonic() + START_S
+    while not (pid := (workspace / "engine.lock").read_text() if (workspace / "engine.lock").exists() else ""):
+        assert time.monotonic() < deadline, "no engine has started"
+        time.sleep(0.05)
+    variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    environment = dict(each.split("=", 1) for each in variables if "=" in each)
+    python = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
+    found = [python, "-c", "import cutegen_core; print(cutegen_core.__file__)"]
+    return subprocess.run(found, env=environment, cwd="/", capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,30 @@
+"""The wheel, built as a user builds it, from a copy of the clone: building leaves folders behind."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.places import ROOT
+
+
+def listed(*folders: str) -> list[str]:
+    """Files of the clone that are, or would be, in git."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *folders]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return [name for name in names if name and (ROOT / name).exists()]
+
+
+def built(folder: Path) -> Path:
+    """The wheel, in `folder`."""
+    clone = folder / "clone"
+    for name in listed():
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, clone / name)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", ".", *options], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
