@@ -62,7 +62,9 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *(ROOT / "docs").glob("*/*.md"), ROOT / "CHANGELOG.md"], ids=lambda path: path.name
+)
 def test_every_link_leads_somewhere(document):
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         if re.match(r"\w+:", link):

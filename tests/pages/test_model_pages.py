@@ -159,7 +159,7 @@ def test_a_diagnosis_stands_beside_the_evidence_of_its_failure(store: Store, ope
         assert "Diagnosis of step 1 by qwen, made for step 2" in text
         assert "identifier &quot;higher&quot; is undefined" in text
         assert "Cause: a typo &lt;img" in text
-    assert "Evidence of step 1, which this step mends" in text
+    assert "Evidence of step 1, which this step repairs" in text
 
 
 def test_a_passed_repair_shows_its_own_evidence(store: Store, open_page: OpenPage) -> None:
@@ -186,7 +186,7 @@ def test_a_sweep_is_a_table_with_its_choice(store: Store, open_page: OpenPage) -
     text = shown(open_page("session", id=story.session))
     assert "Sweep · 2 of 3 combinations passed" in text
     assert "★" in text
-    assert "nothing is timed without a GPU. 3 further combinations were not tried." in text
+    assert "nothing is timed without a GPU. 3 further combinations not tested." in text
 
 
 # ---- memory
@@ -218,16 +218,16 @@ def test_instructions_kept_in_another_tab_leave_what_is_typed_here(store: Store,
         story.add(Decided(Decision(DecisionKind.STANDING, text=kept)))
         page.run()
         assert (page.text_area[0].proto.id, page.text_area[0].value) == (drawn.proto.id, "Mine, half")
-        assert ("Kept now: Theirs." in shown(page)) == (kept == "Theirs.")
+        assert ("Saved now: Theirs." in shown(page)) == (kept == "Theirs.")
     story.add(Decided(Decision(DecisionKind.STANDING, text="Theirs again.")))
     page.run()
     click(page, "standing-save-other")
     assert page.text_area[0].value == "Theirs again."
-    assert "Kept now" not in shown(page)
+    assert "Saved now" not in shown(page)
     story.add(Decided(Decision(DecisionKind.MEMORY, step=2, text="a barrier was missing")))
     page.run()
     assert page.text_area[1].value == "failed: race on partial", "it may be typed into at this moment"
-    assert "Kept now: a barrier was missing" in shown(page)
+    assert "Saved now: a barrier was missing" in shown(page)
 
 
 def test_spent_tokens_can_be_raised(store: Store, open_page: OpenPage) -> None:

@@ -28,11 +28,11 @@ def render_evidence(store: Store, view: SessionView, shown: StepView) -> None:
 
 
 def _render_of_trial(given: PaneInput, pane: Pane) -> None:
-    """Draw a pane below the model's diagnosis; a repair that has no trial yet shows the failure that it mends."""
+    """Draw a pane below the model's diagnosis; a repair that has no trial yet shows the failure that it repairs."""
     store, view, shown, tried = given.store, given.view, given.shown, given.tried
     exchanges.render_diagnosis(exchanges.diagnosis_of(store, view, shown))
     if tried is not shown:
-        heading(f"Evidence of step {tried.step.number}, which this step mends")
+        heading(f"Evidence of step {tried.step.number}, which this step repairs")
     if tried.trial is not None:
         pane.render(given)
     elif live_log.is_running(view, shown):
@@ -69,9 +69,9 @@ def _telling(shown: StepView, trial: Trial | None) -> str:
 
 def _why_nothing(view: SessionView, shown: StepView) -> str:
     if shown.step.outcome is not None:
-        return f"This step was never tried: {shown.step.outcome}. {shown.step.note}"
+        return f"This step was not tested: {shown.step.outcome}. {shown.step.note}"
     if shown.step.candidate is None:
         return "Compile log, correctness and resources appear here once there is a kernel."
     if view.state.gate is not None:
-        return "Not tried yet. Compile log, correctness and resources appear here after the approval."
-    return "Compile log, correctness and resources appear here as the stages end."
+        return "Not tested yet. Compile log, correctness and resources appear here after your approval."
+    return "Compile log, correctness and resources appear here as the stages finish."

@@ -1,4 +1,4 @@
-"""What the model is told besides the task: instructions that hold for every step, and what became of each attempt."""
+"""Edit what the model is told besides the task: standing instructions, and the outcome of each attempt."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import streamlit as st
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.trajectory.state import Step
 from cutegen_core.views import SessionView, StepView
+from cutegen_core.views.wording import USE_OTHER
 from pages.components.shared import ui_state
 from pages.components.shared.texts import Html, escape_html, heading, quiet, table
 
 
 def render_memory(view: SessionView, shown: StepView) -> None:
-    """Both, editable; without a model they are only kept."""
+    """Draw both as fields; without a model they are only stored."""
     heading("Standing instructions, in every prompt")
     _field(
-        f"standing-{view.id}", view.state.standing, "standing-save", "Keep",
+        f"standing-{view.id}", view.state.standing, "standing-save", "Save",
         lambda text: Decision(DecisionKind.STANDING, text=text), view,
         placeholder="Never change the tile shape. Prefer cute::copy over loops. …",
     )  # fmt: skip
@@ -23,11 +24,11 @@ def render_memory(view: SessionView, shown: StepView) -> None:
     if step.outcome is not None:
         heading(f"What the model is told about step {step.number}")
         _field(
-            f"memory-{view.id}-{step.number}", remembered(step), "memory-save", f"Keep for step {step.number}",
+            f"memory-{view.id}-{step.number}", remembered(step), "memory-save", f"Save for step {step.number}",
             lambda text: Decision(DecisionKind.MEMORY, step=step.number, text=text), view,
         )  # fmt: skip
         if step.memory:
-            quiet(f"Changed by you. An empty field brings back: {_outcome(step)}")
+            quiet(f"Edited by you. An empty field restores: {_outcome(step)}")
     heading("All attempts")
     rows: list[tuple[object, ...]] = [
         (s.number, s.idea or "no kernel", Html(f"{escape_html(remembered(s))}{_edited(s)}"))
@@ -35,14 +36,14 @@ def render_memory(view: SessionView, shown: StepView) -> None:
         if s.outcome is not None
     ]
     if rows:
-        st.html(table(("step", "idea", "told"), rows, numbers_from=9))
-        quiet("Open a step to change what is told about it.")
+        st.html(table(("step", "idea", "told to the model"), rows, numbers_from=9))
+        quiet("Open a step to edit its entry.")
     else:
-        quiet("No attempt has ended yet.")
+        quiet("No attempt has finished yet.")
 
 
 def remembered(step: Step) -> str:
-    """As the strategy tells it."""
+    """Return what the strategy tells about a step."""
     return step.memory or _outcome(step)
 
 
@@ -51,15 +52,15 @@ def _outcome(step: Step) -> str:
 
 
 def _edited(step: Step) -> str:
-    return ' <span class="cg-warning">(yours)</span>' if step.memory else ""
+    return ' <span class="cg-warning">(edited)</span>' if step.memory else ""
 
 
 def _field(
     key: str, value: str, button: str, label: str, make: ui_state.MakeDecision, view: SessionView, placeholder: str = ""
 ) -> None:
-    """What is typed is never overwritten: what is kept now is said, and taken over when that is wanted."""
+    """Draw a field that keeps what is typed; show a value saved elsewhere, and a button that takes it over."""
     ui_state.put_once(key, value)
-    if not ui_state.text(key).strip() and value != ui_state.text(f"{key}-seen"):  # emptied and kept: what that brings
+    if not ui_state.text(key).strip() and value != ui_state.text(f"{key}-seen"):  # an empty field was saved
         ui_state.put(key, value)
     if value.strip() == ui_state.text(key).strip():
         ui_state.put(f"{key}-seen", value)
@@ -71,5 +72,5 @@ def _field(
             label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, view.id, make, key)
         )
         if value != ui_state.text(f"{key}-seen"):
-            st.button("Take it", key=f"{button}-other", on_click=ui_state.noted(ui_state.put, key, value))
-            quiet(f"▲ Kept now: {value or 'nothing'}")
+            st.button(USE_OTHER, key=f"{button}-other", on_click=ui_state.noted(ui_state.put, key, value))
+            quiet(f"▲ Saved now: {value or 'nothing'}")

@@ -80,9 +80,9 @@ def _render_missing(view: SessionView, shown: StepView) -> None:
     elif not shown.step.passed:
         note("info", "No profile: only a kernel that passed its tests is profiled.")
     elif view.state.wants_study(StudyKind.PROFILE, shown.step.candidate):
-        note("info", "The profiler is asked for; it runs as soon as the device is free.")
+        note("info", "Requested: the profiler runs as soon as the device is free.")
     else:
-        note("info", "Not profiled yet. The profiler runs the kernel many times, so it is asked only when wanted.")
+        note("info", "Not profiled yet. The profiler runs the kernel many times, so it runs only on request.")
         _ask(view, shown, "Profile this kernel")
 
 

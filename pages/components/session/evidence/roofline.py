@@ -58,14 +58,14 @@ def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
              "does not do the work: a part is skipped, kept from an earlier run, or the count is wrong. It is never "
              "shown as a result.")  # fmt: skip
     elif reached.fraction > 1:
-        quiet("It does less than the reference as written, and not less than what cannot be avoided.")
+        quiet("It does less work than the reference as written, but not less than any kernel must.")
 
 
 def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
     graph, least = workload.bound(GRAPH), workload.bound(COMPULSORY)
     bound = graph or least
     if bound is None or not bound.flops or not bound.moved_bytes or not bound.memory_us or not bound.compute_us:
-        quiet("Nothing is computed or nothing is moved, so there is no intensity to draw: the table tells all.")
+        quiet("Nothing is computed or nothing is moved, so there is no intensity to draw; see the table.")
         return
     points = [
         roofline_chart.RooflinePoint(called(t.contender), t.median_us,

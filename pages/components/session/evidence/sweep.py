@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import lowered
+from cutegen_core.records.wording import counted, lowered
 from cutegen_core.views import StepView
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import speed_charts
@@ -35,7 +35,7 @@ def render_sweep(given: PaneInput) -> None:
         heard("Chart of the time of every combination; the numbers are in the table that follows.")
         st.plotly_chart(speed_charts.sweep(found), key="sweep-chart", config={"displayModeBar": False})
     st.html(_table(found))
-    left_out = f" {found.left_out} further combinations were not tried." if found.left_out else ""
+    left_out = f" {counted(found.left_out, 'further combination')} not tested." if found.left_out else ""
     quiet(f"★ is the choice. Decided by {found.decided_by}.{left_out}")
 
 
@@ -44,7 +44,7 @@ def _table(found: SweepTable) -> str:
     names = list(found.rows[0].params) if found.rows else []
     timed = any(row.latency_ms is not None for row in found.rows)
     spilled = any(row.spill_bytes for row in found.rows)
-    times = ("µs", "in a word") if timed else ()
+    times = ("µs", "vs default") if timed else ()
     costs = ("registers", *(("spilled, B",) if spilled else ()), "occupancy")
 
     def cells(number: int, row: SweepRow) -> tuple[object, ...]:
