@@ -18,7 +18,7 @@ from tests import kept
 from tests.shared_tools import SHARED, SharedTools
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-_kept = kept.folder()
+_kept = kept.kept_folder()
 _run = ExitStack()
 if _WORKER:
     _home = Path(os.environ["CUTEGEN_HOME"]) / _WORKER

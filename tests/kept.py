@@ -32,7 +32,7 @@ LARGEST_BYTES = 1 << 30
 """A folder that has grown beyond this is removed; a run of all tests fills a third of it."""
 
 
-def folder() -> Path:
+def kept_folder() -> Path:
     """Return where the caches are kept: below `CUTEGEN_HOME` where that is set, else in the checkout."""
     chosen = os.environ.get("CUTEGEN_HOME")
     return (Path(chosen) if chosen else ROOT / ".cache").absolute() / "tests"
@@ -56,14 +56,16 @@ def linked(kept: Path, cache: Path) -> Iterator[None]:
     """Link the kept caches into a workspace's `cache` folder; until this is left, no other run removes them."""
     kept.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
+    current = {name: kept / f"{name}-{key(name)}" for name in DECIDED_BY}
     with (kept / "lock").open("w") as lock:
+        for folder in current.values():
+            folder.mkdir(exist_ok=True)
+            os.utime(folder)
         _remove_old(kept, lock.fileno())
         fcntl.flock(lock, fcntl.LOCK_SH)
-        for name in DECIDED_BY:
-            current = kept / f"{name}-{key(name)}"
-            current.mkdir(exist_ok=True)
-            os.utime(current)
-            (cache / name).symlink_to(current)
+        for name, folder in current.items():
+            folder.mkdir(exist_ok=True)
+            (cache / name).symlink_to(folder)
         yield
 
 
