@@ -8,6 +8,7 @@ import pytest
 import streamlit as st
 
 from cutegen_core import cli
+from cutegen_core.records.decision import Gate
 from cutegen_core.share.exports import FORMATS, Format, export
 from cutegen_core.share.exports.format import OfKernel, OfSession, text_file
 from cutegen_core.trajectory.store import Store
@@ -32,16 +33,16 @@ def test_a_pane_is_a_module_and_a_line(store: Store, open_page: OpenPage, monkey
     session = softmax_story(store).session
     page = open_page("session", id=session, step=3, pane="sizes")
     assert "lines, PASSED</p>" in shown(page)
-    (switch,) = (group for group in page.segmented_control if group.key.startswith("pane-"))
-    assert "sizes of it" in switch.options
-    assert "mends" not in switch.options, "no repair"
+    titles = {option.content for group in page.get("button_group") for option in group.proto.options}
+    assert {"correctness", "sizes of it"} <= titles
+    assert "mends" not in titles, "no repair"
     assert "lines, PASSED" not in shown(open_page("session", id=session, step=3))
 
 
 def test_a_pane_of_a_trial_waits_for_one(store: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panes, "PANES", (*panes.PANES, Pane("sizes", "sizes", render_sizes)))
     story = Story(store).begin()
-    story.propose("not tried", "an idea")
+    story.gate(Gate.DIFF, story.propose("not tried", "an idea"))
     assert "appear here" in shown(open_page("session", id=story.session, pane="sizes"))
 
 

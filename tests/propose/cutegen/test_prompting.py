@@ -406,7 +406,7 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     request = replace(request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, peaks=peaks)
     text = prompting.optimise(request).text
     assert "benchmark: 42 µs, A/A noise ±0.4 %, 60 samples; 80 % of the memory bound (33.6 µs for 1.05 MB)" in text
-    assert "; 2.00x faster than eager\n" in text
+    assert "; 2.00x faster than eager (speedup 2.000x, 95 % interval 1.980 to 2.020)\n" in text
     assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
 
 
