@@ -16,6 +16,7 @@ from cutegen_core import __version__, commands
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
 from cutegen_core.wiring import EXECUTORS
 
@@ -139,10 +140,17 @@ def _answerer(text: str) -> AnsweredBy:
     return AnsweredBy(name)
 
 
+def _executor(text: str) -> ExecutorKind:
+    if text not in EXECUTORS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(EXECUTORS)}")
+    return ExecutorKind(text)
+
+
 def _add_executor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--executor", choices=EXECUTORS, help="gpu, or cpu for the emulator (default: the GPU if there is one)"
-    )
+        "--executor", type=_executor, metavar=f"{{{','.join(EXECUTORS)}}}",
+        help="gpu, or cpu for the emulator (default: the GPU if there is one)",
+    )  # fmt: skip
 
 
 def _add_arch(parser: argparse.ArgumentParser, default: str) -> None:

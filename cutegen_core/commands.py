@@ -32,14 +32,14 @@ from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Diagnostic, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import executor_named
+from cutegen_core.wiring import make_executor
 
 
 def serve(arguments: argparse.Namespace) -> int:
@@ -98,7 +98,7 @@ def check(arguments: argparse.Namespace) -> int:
     data = _read_kernel(arguments.file)
     problem = library.load(arguments.problem)
     device = choose_device(arguments.arch)
-    executor = executor_named(arguments.executor or start.default_executor(device))
+    executor = make_executor(arguments.executor or start.default_executor(device))
     seed = randbits(31) if arguments.seed is None else arguments.seed
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
@@ -123,7 +123,7 @@ def check(arguments: argparse.Namespace) -> int:
 def run(arguments: argparse.Namespace) -> int:
     problem = library.load(arguments.problem)
     if arguments.executor:
-        executor_named(arguments.executor)
+        make_executor(arguments.executor)
     store = Store()
     session = start.create(
         store,
@@ -270,4 +270,4 @@ def _unreadable(data: bytes, error: KernelFileError) -> Trial:
     """Return the verdict on a file that cannot be read as a kernel file."""
     patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
     diagnostic = Diagnostic(error.line, "error", str(error), "plan")
-    return Trial(content_key(data), Status.REJECTED, (patch,), "cpu", str(error), (diagnostic,))
+    return Trial(content_key(data), Status.REJECTED, (patch,), ExecutorKind.CPU, str(error), (diagnostic,))

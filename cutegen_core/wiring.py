@@ -25,25 +25,26 @@ from cutegen_core.propose.port import Proposer
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.event import SessionSettings
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session.start import default_executor
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 
-EXECUTORS = ("cpu", "gpu")
+EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
 _JUDGES_KEPT = 3
 
 
-def executor_named(name: str) -> Executor:
-    """Return the executor of that name; UsageError, saying why, if this version or machine has none."""
-    if name == "cpu":
+def make_executor(kind: ExecutorKind) -> Executor:
+    """Return an executor of that kind; UsageError, with the reason, if this machine has none."""
+    if kind is ExecutorKind.CPU:
         return CpuExecutor()
-    if name == "gpu":
+    if kind is ExecutorKind.GPU:
         if detect() is None:
             raise UsageError("no GPU that kernels could run on (cutegen doctor says why); use the emulator: cpu")
         from cutegen_core.execute.executors.gpu import GpuExecutor  # the driver's bindings are of no use without a GPU
 
         return GpuExecutor()
-    raise UsageError(f"unknown executor {name!r}; there is {', '.join(EXECUTORS)}")
+    raise UsageError(f"unknown executor {kind.value!r}; there is {', '.join(EXECUTORS)}")
 
 
 class ToolsOfSession(NamedTuple):
@@ -88,7 +89,7 @@ class Tools:
         self.store = store
         self._lock = threading.Lock()
         self._compilers: dict[str, Compiler] = {}
-        self._executors: dict[str, Executor] = {}
+        self._executors: dict[ExecutorKind, Executor] = {}
         self._judges: OrderedDict[str, _Judges] = OrderedDict()
         self._at_work: set[str] = set()
 
@@ -156,10 +157,10 @@ class Tools:
             self._compilers[arch] = Compiler(arch)
         return self._compilers[arch]
 
-    def _executor(self, name: str, device: Device) -> Executor:
-        if name not in self._executors:
-            self._executors[name] = executor_named(name)
-        executor = self._executors[name]
+    def _executor(self, kind: ExecutorKind, device: Device) -> Executor:
+        if kind not in self._executors:
+            self._executors[kind] = make_executor(kind)
+        executor = self._executors[kind]
         if executor.measures_speed and not device.present:
             raise UsageError(f"this machine's GPU cannot run code for {device.arch}; use the emulator")
         return executor

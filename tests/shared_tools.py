@@ -19,6 +19,7 @@ from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.event import SessionSettings
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools, _Judges
 
@@ -68,7 +69,7 @@ class ToolsOfTests(Tools):
 
     def __init__(self, store: Store, run_timeout_s: float | None = None) -> None:
         super().__init__(store)
-        self._executors["cpu"] = SHARED.executor
+        self._executors[ExecutorKind.CPU] = SHARED.executor
         self._run_timeout_s = run_timeout_s
 
     def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:

@@ -28,7 +28,7 @@ from cutegen_core.records.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
@@ -95,7 +95,7 @@ def serving(store, monkeypatch):
 
 def begun(store, *events, **changes):
     settings = SessionSettings(
-        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100", gates=()
+        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, ExecutorKind.CPU, "sm_90a", "H100", gates=()
     )
     session = store.create_session(SessionCreated(replace(settings, **changes)))
     if events:
@@ -320,7 +320,7 @@ def test_a_look_at_a_kernel_whose_problem_fails_says_so(store):
 def test_the_judges_of_a_session_at_work_stay_however_many_ask(store):
     tools = Cold(store)
     settings = SessionSettings(
-        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100"
+        store.put_record(library.load("relu")), "relu", AnsweredBy.PERSON, ExecutorKind.CPU, "sm_90a", "H100"
     )
 
     def scratch(owner):

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.crosscheck.folder import Folder, verdict
+from cutegen_core.records.trial import ExecutorKind
 
 FOLDER = Path(".gpu") / "crosscheck"
 RESULTS = FOLDER / "gpu.xz"
@@ -39,9 +40,9 @@ def _emulate(chosen: argparse.Namespace) -> None:
 
 def _gpu(chosen: argparse.Namespace) -> None:
     from benchmarks.crosscheck.device import measure
-    from cutegen_core.wiring import executor_named
+    from cutegen_core.wiring import make_executor
 
-    executor = executor_named(chosen.executor)
+    executor = make_executor(ExecutorKind(chosen.executor))
     try:
         found = measure(Folder(chosen.folder), chosen.results, executor, _say, chosen.limit_s, chosen.only)
     finally:

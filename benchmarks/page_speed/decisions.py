@@ -16,6 +16,7 @@ from benchmarks.page_speed.watch import Sign
 from cutegen_core.problems import library
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 
@@ -93,7 +94,12 @@ def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str
     """Each kind in turn on one session of the playbook that waits before every change, in two windows."""
     problem = next(p for p in library.catalogue() if p.name == "softmax")
     session = start.create(
-        store, problem, answered_by=AnsweredBy.PLAYBOOK, executor="cpu", gates=(Gate.DIFF,), max_steps=STEPS_AT_MOST
+        store,
+        problem,
+        answered_by=AnsweredBy.PLAYBOOK,
+        executor=ExecutorKind.CPU,
+        gates=(Gate.DIFF,),
+        max_steps=STEPS_AT_MOST,
     )
     here: dict[str, list[float]] = {}
     there: dict[str, list[float]] = {}

@@ -27,7 +27,7 @@ from cutegen_core.problems import library
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, SessionState, StepStarted, Tried
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 
@@ -128,7 +128,7 @@ async def _look(viewers: Sequence[Viewer], leave: asyncio.Event) -> None:
 def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict[str, Any]:
     """`rounds` times A B B A with `steps` steps in each turn."""
     problem = library.load("relu")
-    session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor="cpu", max_steps=1000)
+    session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU, max_steps=1000)
     _step(store, session)  # what is only done once is not measured
     times: dict[str, list[float]] = {"A": [], "B": []}
     polls = reruns = received = 0

@@ -172,7 +172,7 @@ class _Run:
 
     def trial(self, failure: StageFailure | None) -> Trial:
         """Return the finished record."""
-        executor = self.evaluator.executor.name
+        executor = self.evaluator.executor.kind
         return Trial(
             candidate=self.candidate.key,
             status=failure.status if failure else Status.PASSED,
@@ -202,7 +202,7 @@ class _Run:
 
     def compile(self) -> StageFailure | None:
         evaluator = self.evaluator
-        self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.name} builds")
+        self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.kind} builds")
         compiled = preparing.compile_candidate(
             self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
         )

@@ -18,7 +18,7 @@ from typing import Protocol
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import TensorSpec
-from cutegen_core.records.trial import Diagnostic, Finding, Status
+from cutegen_core.records.trial import Diagnostic, ExecutorKind, Finding, Status
 
 Progress = Callable[[str], None]
 """Function called with a short line as long work proceeds; the page shows it live."""
@@ -111,7 +111,7 @@ class Executor(Protocol):
         can_check: whether it can look for them on this machine at all; if not, trials get the mark NOT_SANITIZED.
     """
 
-    name: str
+    kind: ExecutorKind
     measures_speed: bool
     has_thread_orders: bool
     checks_every_trial: bool

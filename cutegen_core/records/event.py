@@ -12,7 +12,7 @@ from typing import Literal
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, Gate, StudyKind
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import Mark, Stage, StageResult, Status
+from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, Status
 
 
 class SessionState(StrEnum):
@@ -82,7 +82,7 @@ class SessionSettings:
     problem: str
     problem_name: str
     answered_by: AnsweredBy
-    executor: str
+    executor: ExecutorKind
     arch: str
     device_name: str
     autonomy: Autonomy = Autonomy.STEP

@@ -14,6 +14,16 @@ from typing import NamedTuple
 from cutegen_core.records.performance import Performance
 
 
+class ExecutorKind(StrEnum):
+    """Where kernels run."""
+
+    CPU = "cpu"
+    """On the emulator."""
+    GPU = "gpu"
+    ELSEWHERE = "imported"
+    """The session was imported: nothing runs here."""
+
+
 class Stage(StrEnum):
     """Stages of a trial, in order."""
 
@@ -192,7 +202,7 @@ class WorkloadVerdict:
 class Correctness:
     """Runs of the TEST stage, and of the comparisons in BENCHMARK."""
 
-    executor: str
+    executor: ExecutorKind
     verdicts: tuple[WorkloadVerdict, ...]
 
     @property
@@ -265,14 +275,13 @@ class Trial:
         candidate: its key.
         message: the verdict in one line for the user, "" when PASSED.
         log: unedited compiler output.
-        executor: "cpu" or "gpu".
         marks: reservations about a PASSED trial, sorted by name.
     """
 
     candidate: str
     status: Status
     stages: tuple[StageResult, ...]
-    executor: str
+    executor: ExecutorKind
     message: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     log: str = ""

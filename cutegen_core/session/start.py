@@ -9,6 +9,7 @@ from cutegen_core.records.decision import Autonomy, Decision, Gate
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
 
 DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
@@ -20,7 +21,7 @@ def create(
     *,
     answered_by: AnsweredBy,
     strategy: str = "cutegen",
-    executor: str | None = None,
+    executor: ExecutorKind | None = None,
     autonomy: Autonomy = Autonomy.STEP,
     gates: tuple[Gate, ...] = DEFAULT_GATES,
     max_steps: int = 40,
@@ -32,7 +33,7 @@ def create(
     """Create a session and return its id; the engine starts it at once.
 
     Args:
-        executor: "gpu", or "cpu" for the emulator; the GPU where there is one that `arch` fits, unless given.
+        executor: by default the GPU if there is one of that `arch`, otherwise the emulator.
     """
     device = choose_device(arch)
     settings = SessionSettings(
@@ -54,9 +55,9 @@ def create(
     return store.create_session(SessionCreated(settings))
 
 
-def default_executor(device: Device) -> str:
+def default_executor(device: Device) -> ExecutorKind:
     """Return what kernels for this device run on: the device if it is present, else the emulator."""
-    return "gpu" if device.present else "cpu"
+    return ExecutorKind.GPU if device.present else ExecutorKind.CPU
 
 
 def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:

@@ -18,7 +18,7 @@ from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import MachineError, ProblemError, UsageError
 from cutegen_core.records.event import Event, Proposed, StageEnded, Studied
-from cutegen_core.records.trial import Stage, StageResult, StageStatus
+from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus
 from cutegen_core.session import request
 from cutegen_core.session.writer import Writer
 from cutegen_core.trajectory.state import State, Step, WantedStudy
@@ -115,7 +115,7 @@ def _refuse_sweep(state: State, candidate: str) -> str:
 
 
 def _refuse_profile(state: State, candidate: str) -> str:
-    if state.settings.executor != "gpu":
+    if state.settings.executor is not ExecutorKind.GPU:
         return "Profiling needs a GPU: start the session with the GPU executor."
     return "" if state.passed(candidate) else "Only a candidate that passed its tests can be profiled."
 

@@ -12,7 +12,7 @@ from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import CutegenError, StoreError
 from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Mark, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Mark, Status, Trial
 from cutegen_core.trajectory.read import state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
@@ -46,7 +46,7 @@ class SessionRow(NamedTuple):
     id: str
     problem: str
     proposer: str
-    executor: str
+    executor: ExecutorKind
     status: SessionState
     steps: int
     best_idea: str

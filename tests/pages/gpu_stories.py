@@ -30,6 +30,7 @@ from cutegen_core.records.performance import (
 )
 from cutegen_core.records.trial import (
     Correctness,
+    ExecutorKind,
     KernelResources,
     Mark,
     Resources,
@@ -148,9 +149,9 @@ def timed(
         else replace(s, note="on request") if s.stage is Stage.PROFILE else s
         for s in trial.stages
     )  # fmt: skip
-    correctness = Correctness("gpu", tuple(replace(v, order="") for v in trial.correctness.verdicts))  # type: ignore[union-attr]
+    correctness = Correctness(ExecutorKind.GPU, tuple(replace(v, order="") for v in trial.correctness.verdicts))  # type: ignore[union-attr]
     return replace(
-        trial, executor="gpu", stages=stages, performance=performance, marks=marks, correctness=correctness,
+        trial, executor=ExecutorKind.GPU, stages=stages, performance=performance, marks=marks, correctness=correctness,
         resources=resources(store, registers),
     )  # fmt: skip
 
@@ -195,7 +196,7 @@ def sweep() -> SweepTable:
 def gpu_story(store: Store) -> Story:
     """Eight steps: slow seed, a race, slower than torch, a compile error, faster and profiled, SUSPECT, a sweep, and an
     open promotion of a kernel that is as fast as the best and unstable."""
-    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     plan = "Expected: one read of x less.\nRisk: the online rescaling needs care with -inf."
     seed = story.propose(KERNEL, "one block a row, three passes", plan="The simplest correct kernel.")
     first = timed(store, seed, Performance((measured(171.8),)), registers=26)
@@ -225,7 +226,7 @@ def gpu_story(store: Store) -> Story:
 
 def branched_story(store: Store) -> Story:
     """Twelve steps: two branches from the first kernel, the second one overtakes; attempts that led nowhere."""
-    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     keys: dict[int, str] = {}
 
     def step(idea: str, us: float | None, parent: int, author: Author = Author.MODEL, *, promote: bool = True) -> None:
@@ -258,7 +259,7 @@ def branched_story(store: Store) -> Story:
 
 def matmul_story(store: Store) -> Story:
     """One timed step of a compute-bound problem on two workloads, short enough on the second for graph replay."""
-    story = Story(store, problem="matmul_square").begin(held=True, executor="gpu", device="NVIDIA H200")
+    story = Story(store, problem="matmul_square").begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     key = story.propose(KERNEL, "128x128x16 tiles, three stages")
     workloads = []
     for name, size, us in (("benchmark", 4096, 2731.0), ("small", 256, 11.8)):
@@ -278,7 +279,7 @@ def matmul_story(store: Store) -> Story:
 
 def long_gpu_story(store: Store, steps: int) -> Story:
     """Many timed steps, for measuring the page."""
-    story = Story(store).begin(held=True, max_steps=steps + 5, executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, max_steps=steps + 5, executor=ExecutorKind.GPU, device="NVIDIA H200")
     for number in range(steps):
         key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")
         if number % 4 == 3:

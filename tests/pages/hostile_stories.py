@@ -33,6 +33,7 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import (
     Comparison,
     Diagnostic,
+    ExecutorKind,
     Finding,
     Mark,
     Mismatch,
@@ -105,7 +106,9 @@ def hostile_call(store: Store) -> Story:
 
 
 def _begun(store: Store, origin: str = "here") -> Story:
-    story = Story(store).begin(held=True, executor="gpu", device=one_line("device"), max_steps=2 * len(STRINGS))
+    story = Story(store).begin(
+        held=True, executor=ExecutorKind.GPU, device=one_line("device"), max_steps=2 * len(STRINGS)
+    )
     key, shown = store.put_record(problem()), problem()
     story.settings = replace(
         story.settings, problem=key, problem_name=shown.name, title=shown.title, model=one_line("model"), origin=origin,
@@ -207,7 +210,9 @@ def _timed(story: Story) -> None:
     usual = measured(131.2, 140.0, workload=one_line("timedload"))
     untimed = tuple(Untimed(placed(i, "contender"), placed(i, "why")) for i in ALL)
     where = conditions(
-        device=one_line("gpu"), driver=one_line("driver"), throttled=tuple(placed(i, "throttle") for i in ALL)
+        device=one_line("gpu"),
+        driver=one_line("driver"),
+        throttled=tuple(placed(i, "throttle") for i in ALL),
     )
     bounds = (*usual.bounds, Bound(one_line("bound"), 1, 1, one_line("pipe"), 1.0, 1.0))
     performance = Performance((replace(usual, untimed=untimed, conditions=where, bounds=bounds),))

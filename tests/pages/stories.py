@@ -32,6 +32,7 @@ from cutegen_core.records.trial import (
     Comparison,
     Correctness,
     Diagnostic,
+    ExecutorKind,
     Finding,
     KernelResources,
     Mark,
@@ -133,7 +134,7 @@ class Story:
         held: bool = False,
         max_steps: int = 40,
         autonomy: Autonomy = Autonomy.STEP,
-        executor: str = "cpu",
+        executor: ExecutorKind = ExecutorKind.CPU,
         device: str = "H100 SXM",
     ) -> Story:
         problem = next(p for p in library.catalogue() if p.name == self.problem)
@@ -242,7 +243,7 @@ def passed(store: Store, candidate: str, **numbers: int) -> Trial:
             for mode, order in (("checked", "random"), ("plain", "forward"), ("plain", "reverse"))
         ]
     return Trial(
-        candidate, Status.PASSED, stages, "cpu", correctness=Correctness("cpu", tuple(runs)),
+        candidate, Status.PASSED, stages, ExecutorKind.CPU, correctness=Correctness(ExecutorKind.CPU, tuple(runs)),
         resources=resources(store, **numbers), marks=(Mark.NOT_TIMED,), log="ptxas info : 24 registers\n",
     )  # fmt: skip
 
@@ -284,7 +285,7 @@ def not_compiled(candidate: str, text: str = 'identifier "higher" is undefined')
         candidate,
         Status.COMPILE_ERROR,
         stages,
-        "cpu",
+        ExecutorKind.CPU,
         f"line 40: {text}",
         (diagnostic,),
         f"candidate.cu(40): error: {text}\n",
@@ -339,4 +340,6 @@ def _right() -> tuple[Comparison, ...]:
 
 def _failed(trial: Trial, status: Status, message: str, runs: tuple[WorkloadVerdict, ...]) -> Trial:
     stages = (*trial.stages[:2], StageResult(Stage.TEST, StageStatus.FAILED, 0.9, status))
-    return replace(trial, status=status, message=message, stages=stages, correctness=Correctness("cpu", runs), marks=())
+    return replace(
+        trial, status=status, message=message, stages=stages, correctness=Correctness(ExecutorKind.CPU, runs), marks=()
+    )

@@ -23,7 +23,7 @@ from cutegen_core.records.event import (
     Studied,
 )
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story
@@ -103,10 +103,10 @@ def test_without_a_gpu_the_panes_say_so(store: Store, open_page: OpenPage, pane:
 
 
 def test_a_kernel_that_failed_on_a_gpu_is_not_said_to_lack_one(store: Store, open_page: OpenPage) -> None:
-    story = Story(store).begin(held=True, executor="gpu", device="NVIDIA H200")
+    story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     for source in (KERNEL, ONE_PASS):
         key = story.propose(source, "no barriers")
-        story.test(replace(race(store, key), executor="gpu")).close(Outcome.FAILED, "race on partial")
+        story.test(replace(race(store, key), executor=ExecutorKind.GPU)).close(Outcome.FAILED, "race on partial")
     session = story.publish().session
     for text in (
         shown(open_page("compare", a=f"{session}.1", b=f"{session}.2")),

@@ -26,6 +26,7 @@ from cutegen_core.records.trial import (
     LAWS,
     Correctness,
     Diagnostic,
+    ExecutorKind,
     KernelResources,
     Mark,
     Resources,
@@ -81,12 +82,12 @@ class ScriptedEvaluator:
         evidence = {
             "message": "as scripted",
             "diagnostics": (Diagnostic(1, "error", "as scripted", "nvrtc"),),
-            "correctness": Correctness("cpu", (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
+            "correctness": Correctness(ExecutorKind.CPU, (WorkloadVerdict("one", "plain", seed, status, 0.0),)),
             "resources": Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ()),
             "marks": (Mark.NOT_TIMED,),
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
-        return Trial(candidate.key, status, (result,), "cpu", **lawful)
+        return Trial(candidate.key, status, (result,), ExecutorKind.CPU, **lawful)
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         raise AssertionError("not scripted")

@@ -26,7 +26,7 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import Mark, Status
+from cutegen_core.records.trial import ExecutorKind, Mark, Status
 from cutegen_core.session import moves
 from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait, begin_step, next_move
 from cutegen_core.trajectory.state import State, WantedStudy
@@ -40,7 +40,7 @@ PROMOTED = (StepStarted(1, None), ANSWERED, *TRIED, StepClosed(1, Outcome.PROMOT
 
 
 def after(*events: Event, autonomy: Autonomy = Autonomy.AUTO, **settings: object) -> State:
-    made = SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200", autonomy, **settings)
+    made = SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, ExecutorKind.CPU, "sm_90a", "H200", autonomy, **settings)
     return fold(Recorded(seq, 0.0, event) for seq, event in enumerate((SessionCreated(made), *events), 1))
 
 

@@ -13,7 +13,7 @@ from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import BEST, Untimed, Word
-from cutegen_core.records.trial import Mark, Stage, StageStatus, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageStatus, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view, speed_rows
 from tests.places import DATA
@@ -265,7 +265,7 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
 
 
 def test_profiling_is_for_gpus_and_says_so(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON, executor="cpu")
+    session = desk.start("relu", answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU)
     desk.go(session)
     state = edited(desk, session, 40.0)
     with pytest.raises(AssertionError, match="Profiling needs a GPU"):

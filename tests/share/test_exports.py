@@ -37,6 +37,7 @@ from cutegen_core.records.launch import TensorArgument
 from cutegen_core.records.problem import TensorSpec
 from cutegen_core.records.trial import (
     Correctness,
+    ExecutorKind,
     KernelResources,
     Resources,
     Stage,
@@ -285,7 +286,14 @@ def test_the_solution_has_the_fields_of_flashinfer_bench(case):
 def passed_trial(candidate, resources):
     verdicts = (WorkloadVerdict("one", "checked", 1, Status.PASSED, 0.1),)
     stages = (StageResult(Stage.COMPILE, StageStatus.PASSED, 0.5), StageResult(Stage.TEST, StageStatus.PASSED, 1.0))
-    return Trial(candidate, Status.PASSED, stages, "cpu", correctness=Correctness("cpu", verdicts), resources=resources)
+    return Trial(
+        candidate,
+        Status.PASSED,
+        stages,
+        ExecutorKind.CPU,
+        correctness=Correctness(ExecutorKind.CPU, verdicts),
+        resources=resources,
+    )
 
 
 @pytest.fixture
@@ -297,9 +305,9 @@ def recorded(tmp_path):
     key, bad = store.put(source), store.put(f"not a kernel {HOSTILE}")
     resources = Resources("sm_90a", (KernelResources("relu<BLOCK>", TYPES["relu"][0], 16, 0, 0, 0, 0),), (), sass="")
     trial = store.put_record(passed_trial(key, resources))
-    failed = store.put_record(Trial(bad, Status.UNPARSED, (), "cpu", message=HOSTILE, log=HOSTILE))
+    failed = store.put_record(Trial(bad, Status.UNPARSED, (), ExecutorKind.CPU, message=HOSTILE, log=HOSTILE))
     settings = SessionSettings(
-        store.put_record(problem), "relu", AnsweredBy.LLM, "cpu", "sm_90a", "H100", title=HOSTILE
+        store.put_record(problem), "relu", AnsweredBy.LLM, ExecutorKind.CPU, "sm_90a", "H100", title=HOSTILE
     )
     session = store.create_session(SessionCreated(settings))
     prompt, reply = store.put(f"prompt {HOSTILE}"), store.put(b"\xff\xfe binary".decode("latin1"))
@@ -382,7 +390,7 @@ def test_exports_that_cannot_be_are_refused_with_the_reason(recorded, tmp_path):
         export(store, session, "html", tmp_path / "no" / "x")
     problem = store.put_record(library.load("relu"))
     empty = store.create_session(
-        SessionCreated(SessionSettings(problem, "relu", AnsweredBy.PERSON, "cpu", "sm_90a", "H100"))
+        SessionCreated(SessionSettings(problem, "relu", AnsweredBy.PERSON, ExecutorKind.CPU, "sm_90a", "H100"))
     )
     with pytest.raises(UsageError, match="no kernel that passed"):
         export(store, empty, "cu", tmp_path / "x")

@@ -27,7 +27,7 @@ from cutegen_core.records.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status
+from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus, Status
 from cutegen_core.session import decisions
 from cutegen_core.trajectory.state import Phase, waits_at
 from cutegen_core.trajectory.transitions import apply, fold
@@ -36,7 +36,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 
 
 def settings(**changes):
-    return SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200", **changes)
+    return SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, ExecutorKind.CPU, "sm_90a", "H200", **changes)
 
 
 def after(*events, **changes):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cutegen_core.evaluate.evidence.failure import mode_text, order_text, run_text
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
-from cutegen_core.records.trial import Correctness, Mark, Status, Trial, WorkloadVerdict
+from cutegen_core.records.trial import Correctness, ExecutorKind, Mark, Status, Trial, WorkloadVerdict
 from cutegen_core.records.wording import counted, lowered
 
 MARK_WORDS: Mapping[Mark, str] = {
@@ -29,7 +29,7 @@ def proof(trial: Trial) -> tuple[Section, ...]:
 
 
 def _proven(correctness: Correctness) -> Iterable[Remark]:
-    runs, on_gpu = correctness.verdicts, correctness.executor == "gpu"
+    runs, on_gpu = correctness.verdicts, correctness.executor is ExecutorKind.GPU
     compared = [comparison for run in runs for comparison in run.comparisons]
     declared = "the reference at its declared precision (it cannot run in float64)"
     against = declared if any(c.no_float64 for c in compared) else "a float64 reference"

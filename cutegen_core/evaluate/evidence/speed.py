@@ -17,7 +17,7 @@ from cutegen_core.records.performance import (
     Word,
     WorkloadPerformance,
 )
-from cutegen_core.records.trial import Stage, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Stage, Status, Trial
 from cutegen_core.records.wording import (
     NEEDS_GPU,
     called,
@@ -74,7 +74,7 @@ def suspect(trial: Trial, workload: WorkloadPerformance) -> Bound | None:
 
 def why_untimed(trial: Trial) -> str:
     """Say in a few words, without a full stop, why a trial holds no time."""
-    if trial.executor == "cpu":
+    if trial.executor is ExecutorKind.CPU:
         return f"timing {NEEDS_GPU}"
     stage = next((result for result in trial.stages if result.stage is Stage.BENCHMARK), None)
     return trial.message or (stage.note if stage else "") or "the benchmark was skipped"

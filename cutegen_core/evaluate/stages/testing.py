@@ -103,7 +103,7 @@ class CorrectnessStage:
                 if made and launch.line not in made:
                     text = (
                         f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
-                        f"{self.executor.name} executor does not run: nothing is known about it here"
+                        f"{self.executor.kind} executor does not run: nothing is known about it here"
                     )
                     return StageFailure(Status.UNSUPPORTED, text)
         return None

@@ -16,6 +16,7 @@ from cutegen_core.execute.port import Built, Execute, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.records.trial import ExecutorKind
 
 
 def _ignore_progress(_: str) -> None:
@@ -31,7 +32,7 @@ class CpuExecutor:
         build_timeout_s: wall-clock limit of compiling a candidate.
     """
 
-    name = "cpu"
+    kind = ExecutorKind.CPU
     measures_speed = False
     has_thread_orders = True
     checks_every_trial = True

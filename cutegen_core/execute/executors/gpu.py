@@ -32,7 +32,7 @@ from cutegen_core.machine import workspace
 from cutegen_core.machine.device import Device, detect
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError
-from cutegen_core.records.trial import Finding, Status
+from cutegen_core.records.trial import ExecutorKind, Finding, Status
 
 CUBIN = "candidate.cubin"
 _OPEN_S = 120.0
@@ -52,7 +52,7 @@ class GpuExecutor:
         MachineError: there is no GPU in this machine, or no driver for it.
     """
 
-    name = "gpu"
+    kind = ExecutorKind.GPU
     measures_speed = True
     has_thread_orders = False
     checks_every_trial = False

@@ -30,7 +30,7 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.trajectory.store import Store
 
 READ_ONLY = "imported: to look at, not to run"
@@ -87,7 +87,7 @@ def build_session(store: Store, problem: Problem, origin: str, title: str, steps
     """
     settings = SessionSettings(
         problem=store.put_record(problem), problem_name=problem.name, answered_by=AnsweredBy.ELSEWHERE,
-        executor="imported", arch="", device_name="", max_steps=len(steps), title=title, origin=origin,
+        executor=ExecutorKind.ELSEWHERE, arch="", device_name="", max_steps=len(steps), title=title, origin=origin,
     )  # fmt: skip
     began = next((s.at for s in steps if s.at), time.time())
     events: list[tuple[float, Event]] = [(began, SessionCreated(settings))]

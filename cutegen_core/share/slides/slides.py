@@ -10,7 +10,7 @@ from cutegen_core.evaluate.evidence import speed
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Trial
+from cutegen_core.records.trial import ExecutorKind, Trial
 from cutegen_core.records.wording import NEEDS_GPU, counted, interval, lowered, micros, pace, pace_against, ratio
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
@@ -115,7 +115,9 @@ def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
     state, problem = deck.view.state, deck.view.problem
     settings = state.settings
     where = (
-        "on a GPU" if settings.executor == "gpu" else "on the CPU emulator, which tests kernels but cannot time them"
+        "on a GPU"
+        if settings.executor is ExecutorKind.GPU
+        else "on the CPU emulator, which tests kernels but cannot time them"
     )
     proposer = f"{settings.answered_by}: {settings.model}" if settings.model else settings.answered_by
     with_kernel = sum(1 for s in deck.stops if s.number)
@@ -220,7 +222,7 @@ def measured(trial: Trial | None, state: State) -> MeasuredSpeed:
 
 
 def _unmeasured(trial: Trial | None, state: State) -> str:
-    emulated = state.settings.executor != "gpu"
+    emulated = state.settings.executor is not ExecutorKind.GPU
     if trial is None:
         return f"not measured (timing {NEEDS_GPU})" if emulated else ""
     return speed.untimed_text(trial) if emulated or trial.passed else "not measured"

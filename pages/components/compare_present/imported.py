@@ -15,6 +15,7 @@ from cutegen_core import views
 from cutegen_core.records.errors import CutegenError, UsageError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 RECORDINGS = ASSETS / "recordings"
 UPLOADS = ("jsonl", "gz", "json")
-_EXECUTORS = {"cpu": "the emulator", "gpu": "a GPU"}
+_EXECUTORS = {ExecutorKind.CPU: "the emulator", ExecutorKind.GPU: "a GPU"}
 
 
 class Recording(NamedTuple):
@@ -128,7 +129,7 @@ def _described(path: Path) -> Recording | str:
             first = next(line for line in map(json.loads, lines) if "event" in line)
         settings = first["event"]["settings"]
         where = _EXECUTORS.get(settings["executor"], settings["executor"])
-        where = settings["device_name"] if settings["executor"] == "gpu" else where
+        where = settings["device_name"] if settings["executor"] == ExecutorKind.GPU else where
         origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
         day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
         on = f"{where} for {settings['arch']}{origin}, {day}"

@@ -16,6 +16,7 @@ from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
@@ -72,7 +73,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
 
 def runs_on(device: Device) -> str:
     """Say where a session for this device runs, and whether it measures time."""
-    if start.default_executor(device) == "gpu":
+    if start.default_executor(device) is ExecutorKind.GPU:
         return f"Runs on this machine's GPU ({device.name}): kernels are tested and timed."
     return "Runs on the CPU emulator: kernels are tested, not timed."
 

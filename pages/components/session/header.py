@@ -7,6 +7,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
@@ -16,7 +17,7 @@ from pages.components.shared import ui_state
 from pages.components.shared.texts import chip, escape_html, tooltip
 
 READ_ONLY_MARK = "⊘"
-_EXECUTORS = {"cpu": "emulator, not timed", "gpu": "GPU"}
+_EXECUTORS = {ExecutorKind.CPU: "emulator, not timed", ExecutorKind.GPU: "GPU"}
 
 _SHAPES = {
     SessionState.READY: "○", SessionState.RUNNING: "●", SessionState.AWAITING_REVIEW: "◆", SessionState.STOPPED: "■",

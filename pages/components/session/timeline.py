@@ -7,6 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import NEEDS_GPU, counted
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
@@ -107,7 +108,7 @@ def _latency(
 
 
 def _no_latency(view: SessionView) -> charts.Figure:
-    gpu = view.state.settings.executor == "gpu"
+    gpu = view.state.settings.executor is ExecutorKind.GPU
     return data.once(charts.no_latency, view.steps, "nothing timed yet" if gpu else NEEDS_GPU)
 
 

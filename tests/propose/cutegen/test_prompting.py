@@ -35,6 +35,7 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
+    ExecutorKind,
     KernelResources,
     Occupancy,
     Resources,
@@ -153,18 +154,27 @@ FAILED = StageResult(Stage.COMPILE, StageStatus.FAILED, 0.1)
 
 def passed_trial():
     verdict = WorkloadVerdict("small", "checked", 1, Status.PASSED, 0.1)
-    return Trial("a" * 64, Status.PASSED, (), "cpu", resources=RESOURCES, correctness=Correctness("cpu", (verdict,)))
+    return Trial(
+        "a" * 64,
+        Status.PASSED,
+        (),
+        ExecutorKind.CPU,
+        resources=RESOURCES,
+        correctness=Correctness(ExecutorKind.CPU, (verdict,)),
+    )
 
 
 def compile_failure():
     diagnostic = Diagnostic(22, "error", 'identifier "n" is undefined', "nvrtc", ("in the call of scale",))
-    return Trial("a" * 64, Status.COMPILE_ERROR, (FAILED,), "cpu", 'identifier "n" is undefined', (diagnostic,))
+    return Trial(
+        "a" * 64, Status.COMPILE_ERROR, (FAILED,), ExecutorKind.CPU, 'identifier "n" is undefined', (diagnostic,)
+    )
 
 
 def plain_failure():
     """A verdict of the PATCH stage that carries nothing but its message."""
     stage = StageResult(Stage.PATCH, StageStatus.FAILED, 0.1)
-    return Trial("a" * 64, Status.PATCH_FAILED, (stage,), "cpu", "grid is 0")
+    return Trial("a" * 64, Status.PATCH_FAILED, (stage,), ExecutorKind.CPU, "grid is 0")
 
 
 def attempts(items):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core.records.evidence import Topic
-from cutegen_core.records.trial import Comparison, Trial
+from cutegen_core.records.trial import Comparison, ExecutorKind, Trial
 from cutegen_core.records.wording import lowered
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.session.evidence.sections import render_section, render_sentences, rows_table
@@ -45,7 +45,7 @@ def _render_where(compared: Comparison) -> None:
 
 
 def _explained(trial: Trial) -> str:
-    where = "the emulator, thread by thread" if trial.executor == "cpu" else "the GPU"
+    where = "the emulator, thread by thread" if trial.executor is ExecutorKind.CPU else "the GPU"
     return (
         f"Run on {where}. An instrumented run watches every access; plain runs differ in thread order and in what the "
         "output held before. The seconds are the test's, not the kernel's."

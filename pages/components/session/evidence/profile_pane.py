@@ -10,6 +10,7 @@ from cutegen_core import views
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.performance import KernelProfile, LineCost, Profile
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import sized
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import ProfileDelta, SessionView, StepView, profile_deltas
@@ -75,7 +76,7 @@ def _heat(costs: Sequence[LineCost], total: int) -> Heat:
 
 
 def _render_missing(view: SessionView, shown: StepView) -> None:
-    if view.state.settings.executor != "gpu":
+    if view.state.settings.executor is not ExecutorKind.GPU:
         note("info", "No profile: profiling needs a GPU.")
     elif not shown.step.passed:
         note("info", "No profile: only a kernel that passed its tests is profiled.")
@@ -88,7 +89,7 @@ def _render_missing(view: SessionView, shown: StepView) -> None:
 
 def _ask(view: SessionView, shown: StepView, label: str) -> None:
     settings, candidate = view.state.settings, shown.step.candidate
-    if settings.executor == "gpu" and shown.step.passed and not settings.imported:
+    if settings.executor is ExecutorKind.GPU and shown.step.passed and not settings.imported:
         st.button(
             label, key="profile-ask", shortcut="P",
             on_click=ui_state.noted(

@@ -8,7 +8,7 @@ from cutegen_core import views
 from cutegen_core.evaluate.evidence.speed import TONES
 from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.performance import WorkloadPerformance
-from cutegen_core.records.trial import Stage, Trial
+from cutegen_core.records.trial import ExecutorKind, Stage, Trial
 from cutegen_core.records.wording import pace_against, percent
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.session.evidence.sections import render_section, render_sentences, rows_table, toned
@@ -36,7 +36,7 @@ def render_timing(given: PaneInput) -> None:
 def _render_untimed(trial: Trial) -> None:
     failed = trial.failed_stage is Stage.BENCHMARK
     note("error" if failed else "info", f"The time was {views.untimed_text(trial)}.")
-    if trial.executor == "cpu":
+    if trial.executor is ExecutorKind.CPU:
         quiet("The seconds of the other panes are the emulator's. Start a session on a machine with a GPU to time it.")
 
 
