@@ -26,7 +26,7 @@ from cutegen_core.records.performance import (
     Word,
     WorkloadPerformance,
 )
-from cutegen_core.records.trial import Mark, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.share import slides
 from cutegen_core.share.exports.html import document
 from cutegen_core.trajectory.store import Store
@@ -83,7 +83,9 @@ def test_a_diagnostic_names_line_and_tool_and_folds_its_context() -> None:
 def test_a_launch_that_does_not_fit_shows_the_compiled_parameters(store: Store) -> None:
     stages = (StageResult(Stage.COMPILE, StageStatus.FAILED, 0.1),)
     usual = passed(store, "a" * 64)
-    trial = Trial("a" * 64, Status.LAUNCH_ERROR, stages, "cpu", "argument 2 is no pointer", resources=usual.resources)
+    trial = Trial(
+        "a" * 64, Status.LAUNCH_ERROR, stages, ExecutorKind.CPU, "argument 2 is no pointer", resources=usual.resources
+    )
     (section,) = evidence(trial).cause
     assert section.topic is Topic.RESOURCES
     assert section.remarks[0].notes[0] in feedback.evidence(trial, KERNEL)
