@@ -9,11 +9,11 @@ Named named[NAMED_BARRIERS];
 
 namespace {
 
-bool named_used;       // by this block
+bool named_used;       // whether this block used a named barrier
 int barrier_operation;
-uint32_t grid_syncs;   // barriers of the grid this block has passed
+uint32_t grid_syncs;   // number of grid barriers this block has passed
 
-// Opens a named barrier once all it waits for have come.
+// Opens a named barrier once all expected threads have arrived.
 void open_named(int id) {
   Named& barrier = named[id];
   if (!barrier.arrived || barrier.arrived < (barrier.expected ? barrier.expected : live)) return;
@@ -86,7 +86,7 @@ void named_barrier(int id, uint32_t expected, bool waits, uintptr_t pc, uintptr_
   Fiber& self = fibers[current.thread];
   self.what = "named barrier", self.named = id;
   if (!waits) return open_named(id);
-  // As if it waited already: the last to come opens the barrier for itself too.
+  // Mark this thread as waiting first, so that the last thread to arrive opens the barrier for itself too.
   self.state = State::NAMED;
   self.line = 0, self.file = "", self.pc = pc, self.frame = frame;
   open_named(id);
@@ -120,7 +120,7 @@ void emu_grid_sync(int line, const char* file) {
     fail("RUNTIME_ERROR", "grid-sync", "", "grid.sync() in a launch that is not cooperative; set `cooperative = true` in the plan");
   }
   wait_as(State::BARRIER, line, file, EMU_CALLER, EMU_FRAME);
-  // The first thread to go on waits for the other blocks in the name of all.
+  // The first thread to continue waits for the other blocks on behalf of its whole block.
   if (fibers[current.thread].grid_syncs++ == grid_syncs) {
     at_line(line, file);
     at_frames(EMU_CALLER, EMU_FRAME);

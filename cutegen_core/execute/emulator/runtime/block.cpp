@@ -1,7 +1,7 @@
-// Executes a grid: one block at a time, every thread of the block a fiber.
+// Executes a grid, one block at a time; each thread of the block is a fiber.
 //
-// A fiber runs until it waits (barrier, warp operation), spins or ends. When no fiber can run, either all that are left
-// wait at the same barrier, and it opens, or the kernel is wrong.
+// A fiber runs until it waits (barrier, warp operation), spins or ends. When no fiber can run, either all remaining
+// fibers wait at the same barrier, which then opens, or the kernel is wrong.
 #include "block.h"
 #include <string.h>
 #include "ptx_hopper.h"
@@ -14,10 +14,10 @@ uint64_t idle_spins, changes;
 
 namespace {
 
-uint16_t pick[MAX_THREADS];  // threads in the order in which they get their turns
+uint16_t pick[MAX_THREADS];  // threads in scheduling order
 uint64_t random_state;
 using IdleHook = bool (*)();
-IdleHook idle_hooks[4];      // bring what is under way when nobody can go on; false when nothing is
+IdleHook idle_hooks[4];      // complete pending copies when no thread can run; false if there are none
 
 constexpr uint32_t SPINS_PER_TURN = 64;
 constexpr uint64_t HOPELESS_SPINS = 200000, NAP_SPINS = 2000;
@@ -79,8 +79,8 @@ void run_block(Index3 block) {
 
 }  // namespace
 
-// Blocks are dealt out like cards, or each to a process of its own (a cooperative launch); with one worker they run in
-// the chosen order.
+// Assigns blocks to workers round-robin, or each to its own process in a cooperative launch; a single worker runs them
+// in the chosen order.
 void run_launch(int index, uint32_t worker, uint32_t workers) {
   Launch const& launch = spec.launches[index];
   size_t count = 0;
@@ -117,8 +117,8 @@ void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
   wait_as(State::WAITING, 0, "", pc, frame);
 }
 
-// Lets the others run where a thread may be waiting for them (atomics, volatile reads), and gives up when nobody gets
-// anywhere. A thread's own variables are nobody else's to change.
+// Lets other threads run at a point where this thread may be waiting for them (an atomic or a volatile read), and fails
+// when no thread makes progress. Other threads cannot change a thread's own variables, so those are skipped.
 void spin_point(uintptr_t address) {
   if (current.thread < 0 || address - (uintptr_t)current.stack_low < STACK_BYTES) return;
   if (++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;

@@ -1,4 +1,4 @@
-// The tensors of a run in memory: exact bytes with canaries around them, filled from files, written back to files.
+// Maps the tensors of a run into memory with canary bytes around them, reads inputs from files and writes outputs back.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@ namespace runner {
 namespace {
 
 constexpr size_t GUARD = 16 * PAGE;
-constexpr size_t ALIGNMENT = 256;  // what a device allocation has
-constexpr uint8_t CANARY = 0xFF;   // NaN for every float, so that reading past the end shows
+constexpr size_t ALIGNMENT = 256;  // alignment of a device allocation
+constexpr uint8_t CANARY = 0xFF;   // makes every float NaN, so that reading past the end becomes visible
 
-// [unmapped | canary | data | canary | unmapped]; the data ends as close to the unmapped pages as its alignment allows.
+// Layout: [unmapped | canary | data | canary | unmapped]; the data ends as close to the unmapped pages as alignment allows.
 void map_buffer(Buffer& buffer) {
   size_t const room = (buffer.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   buffer.mapped = (room + PAGE - 1) / PAGE * PAGE;

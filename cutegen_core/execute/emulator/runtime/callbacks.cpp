@@ -1,4 +1,4 @@
-// What the compiler calls in a checked build before every load and store, and what the prelude's atomics call in both builds.
+// Functions that compiled code calls: before every load and store in a checked build, and for atomics in both builds.
 #include <string.h>
 #include "runner.h"
 
@@ -18,7 +18,7 @@ inline bool own_variable(uintptr_t address, size_t alignment) {
 
 extern "C" {
 
-// The compiler chose these for accesses it knows to be aligned. Most are to a thread's own variables: nothing to do.
+// The compiler calls these for accesses it assumes to be aligned. Most concern a thread's own variables: skip those.
 #define EMU_CHECK_ALIGNED(BYTES, ACCESS)                                                                         \
   if (runner::own_variable((uintptr_t)address, BYTES < 8 ? BYTES : 8)) return;                                   \
   runner::check_alignment((uintptr_t)address, BYTES < 8 ? BYTES : 8, EMU_CALLER, EMU_FRAME);                     \
@@ -109,7 +109,7 @@ EMU_ATOMIC_SIZE(16, uint16_t)
 EMU_ATOMIC_SIZE(32, uint32_t)
 EMU_ATOMIC_SIZE(64, uint64_t)
 
-// The prelude's atomics come through here in both builds.
+// The prelude's atomics call this in both builds.
 void emu_atomic(const void* address, size_t bytes) {
   runner::spin_point((uintptr_t)address);
   *runner::met = 1;

@@ -1,4 +1,4 @@
-// Watches every load and store of a checked build; callbacks.cpp hands them over.
+// Checks every load and store of a checked build; callbacks.cpp calls it.
 #include "checker.h"
 
 namespace runner {
@@ -12,7 +12,7 @@ namespace {
 uint32_t launch_number;
 uint32_t last_access[MAX_THREADS];  // epoch in which thread t last touched shared or global memory
 
-// Epochs before `since` do not concern this access: another launch, or another block's shared memory.
+// Ignores epochs before `since`: they belong to another launch, or to another block's shared memory.
 bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other* other) {
   if (cell.write_epoch < since) return false;
   if (cell.written_atomically && access == Access::ATOMIC) return false;
@@ -22,7 +22,7 @@ bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other
   return true;
 }
 
-// Every warp's last reader was followed by a barrier the running thread knows of.
+// Finds a warp whose last read is not ordered before the running thread by a barrier.
 bool conflicts_with_readers(const Readers& readers, Other* other) {
   for (int warp = 0; warp < MAX_THREADS / 32; ++warp)
     if (readers.stamps[warp] && !ordered(readers.threads[warp], readers.stamps[warp] - 1)) {
@@ -94,7 +94,7 @@ void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address
   remember_write(cell, access);
 }
 
-// What lies in an output or in scratch before this call wrote there is another call's, or the judge's poison.
+// Until this call writes there, outputs and scratch hold values of another call, or the judge's poison.
 void check_written(const Region& region, uintptr_t address, size_t bytes, Access access) {
   size_t const first = (address - region.low) / region.itemsize, last = (address + bytes - 1 - region.low) / region.itemsize;
   for (size_t i = first; i <= last; ++i) {
@@ -140,7 +140,7 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   explain_stray(address, access);
 }
 
-// The writer has fenced since, or the running thread has.
+// Warns unless the writer or the running thread has executed a proxy fence since the write.
 void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
   const Region* const region = find(address);
   if (!region || !region->cells || address + bytes > region->high) return;

@@ -1,15 +1,15 @@
-// What the parts of the checker share.
+// Declarations shared by the parts of the checker.
 //
-// Every word of shared memory (part of a word where smaller ones are used) and every element of a tensor has a cell that
-// remembers its last writer and its last readers, with the barrier epoch and the warp stamp at which they came. Two
-// accesses of different threads, one of them a write, are ordered by a block barrier between them or, within a warp, by a
-// warp operation both took part in, or by barriers of parts of the block; otherwise they race. Blocks of one launch are
+// Every word of shared memory (or part of a word, if smaller accesses occur) and every element of a tensor has a cell.
+// The cell stores the last writer and the last readers, with the barrier epoch and the warp stamp of their accesses. Two
+// accesses of different threads, at least one of them a write, are ordered by a block barrier between them, by a warp
+// operation in which both took part, or by barriers of parts of the block; otherwise they race. Blocks of one launch are
 // never ordered.
 //
-//   watched.cpp    which memory is watched, and the cells of it
-//   order.cpp      what each thread knows to have happened before
-//   checker.cpp    one access: what it conflicts with, what it leaves in its cells
-//   findings.cpp   what is wrong, in words
+//   watched.cpp    the watched memory and its cells
+//   order.cpp      the accesses that are ordered before each thread
+//   checker.cpp    checks one access for conflicts and records it in its cells
+//   findings.cpp   writes the findings in words
 #pragma once
 #include "runner.h"
 
@@ -19,17 +19,17 @@ struct Cell {
   uint32_t write_epoch, write_stamp;
   uint32_t read_epoch, read_stamp;
   uint32_t read_lanes;
-  uint32_t foreign_readers;      // launch in which blocks before `read_epoch` read this, 0: none
+  uint32_t foreign_readers;      // launch in which earlier blocks (before `read_epoch`) read this; 0: none
   uint16_t writer, read_warp;
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
-  bool in_flight;                    // `writer` copies into it and has not waited for that
+  bool in_flight;                    // an asynchronous copy by `writer` into it is not yet waited for
   bool copied;                       // written by a copy
 };
 
 // The last reader of each warp in one epoch; kept only for kernels that synchronise parts of a block.
 struct Readers {
   uint32_t epoch;
-  uint32_t stamps[MAX_THREADS / 32];  // one more than the stamp, 0: none
+  uint32_t stamps[MAX_THREADS / 32];  // stamp + 1; 0: none
   uint16_t threads[MAX_THREADS / 32];
 };
 
@@ -39,15 +39,15 @@ struct Region {
   uintptr_t low, high;    // exact bounds
   Kind kind;
   bool writable;
-  uint32_t granule;       // bytes a cell stands for; of shared memory as few as its smallest access has
+  uint32_t granule;       // bytes per cell; in shared memory the size of the smallest access
   Cell* cells;
   const char* name;
   size_t itemsize;
-  Readers* readers;       // null where they are not kept
-  uint8_t* written;       // an element each, for every launch: null where all of it holds something from the start
+  Readers* readers;       // null if they are not recorded
+  uint8_t* written;       // a flag per element, for all launches; null if everything is initialised from the start
 };
 
-// The access under way.
+// The access being checked.
 extern uintptr_t access_pc, access_frame, access_address;
 extern size_t access_bytes;
 
@@ -61,19 +61,19 @@ inline Region* find(uintptr_t address) {
   Region& last = regions[last_region];
   return address >= last.low && address < last.high ? &last : search(address);
 }
-void refine(Region& region, uint32_t granule);  // after a smaller access than all before it
+void refine(Region& region, uint32_t granule);  // called for an access smaller than all before it
 void resize_dynamic(size_t bytes);              // shared memory of the launch
 
-// order.cpp: all by thread of the running block
+// order.cpp: all arrays are indexed by thread of the running block
 extern uint32_t stamp_counter;
-extern uint32_t stamps[MAX_THREADS];            // warp operations it took part in
-extern uint32_t seen[MAX_THREADS][32];          // the last one it shares, directly or not, with each lane of its warp
-extern uint32_t proxy_fences[MAX_THREADS];      // stamp of its last fence.proxy.async
-extern bool partial;                            // the image holds barriers of parts of the block
-extern uint32_t far[MAX_THREADS][MAX_THREADS];  // access stamps of others before this happened before what it does now,
-                                                // by such barriers
+extern uint32_t stamps[MAX_THREADS];            // number of warp operations the thread took part in
+extern uint32_t seen[MAX_THREADS][32];          // the last one that it shares, directly or indirectly, with each lane of its warp
+extern uint32_t proxy_fences[MAX_THREADS];      // stamp of the thread's last fence.proxy.async
+extern bool partial;                            // whether the image contains barriers of parts of the block
+extern uint32_t far[MAX_THREADS][MAX_THREADS];  // smaller stamps of the other thread are ordered before
+                                                // this thread's next access by such barriers
 void begin_order();
-// The earlier access by `thread` at `stamp` in this very epoch came before what the running thread does now.
+// Whether the access of `thread` at `stamp` in this epoch is ordered before the running thread's access.
 inline bool ordered(int thread, uint32_t stamp) {
   return thread == current.thread ||
          (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp) ||
@@ -87,8 +87,8 @@ struct Other {
   int thread;
   bool wrote;
 };
-void begin_findings();                          // of a launch
-void name_block();                              // the running one, for what is found later about its accesses
+void begin_findings();                          // called for each launch
+void name_block();                              // records the running block, to name it in later findings
 const char* verb(Access access);
 [[noreturn]] void out_of_bounds(const char* name, long offset, size_t itemsize, size_t bytes, bool is_shared, Access access);
 [[noreturn]] void explain_stray(uintptr_t address, Access access);

@@ -1,4 +1,4 @@
-// Why nobody can go on: threads at different barriers, lanes that never come, waiting for a change nobody makes.
+// Explains why no thread can continue: different barriers, lanes that never arrive, a change that no thread makes.
 #include <stdio.h>
 #include <string.h>
 #include "block.h"
@@ -36,7 +36,7 @@ bool same_place(const Fiber& a, const Fiber& b) {
   return a.line == b.line && strcmp(a.file, b.file) == 0 && !other_cause;
 }
 
-// One thread that waits elsewhere than `thread` does; -1 when all that are left wait at the same barrier.
+// Finds a thread that waits at another place than `thread`; -1 if all remaining threads wait at the same barrier.
 int dissenter(int thread) {
   for (uint32_t t = 0; t < thread_count; ++t) {
     if (fibers[t].state == State::DONE) continue;
@@ -54,7 +54,7 @@ int dissenter(int thread) {
   fail("MEMORY_ERROR", kind, "", "%s", text);
 }
 
-// Nobody can run and not everybody waits at one barrier.
+// Called when no thread can run and the threads do not all wait at one barrier.
 [[noreturn]] void explain_deadlock(int waiting, int other) {
   char first[64], second[64], text[768];
   describe(first, sizeof first, waiting);
@@ -75,9 +75,9 @@ int dissenter(int thread) {
   fail_waiting(waiting, kind, text);
 }
 
-// Since Volta a thread that has ended is not waited for, so the `return` of threads without work, or of a whole warp that
-// has done its part, is said and not judged. A lane that worked since the last barrier and then left without coming to
-// this one, while others of its warp came, has skipped it, which is judged.
+// Since Volta, barriers do not wait for threads that have ended. A `return` of threads without work, or of a whole warp
+// that has finished, therefore gives only a warning. But a lane that accessed memory since the last barrier and then ended
+// without reaching this one, while other lanes of its warp did, has skipped the barrier: that is an error.
 void judge_ended(int waiting) {
   if (live == thread_count) return;
   int ended = -1;
@@ -97,7 +97,8 @@ void judge_ended(int waiting) {
   current.thread = -1;
 }
 
-// Nobody gets anywhere. What a thread of this block could still change is shared memory; what another block could is not.
+// Called when no thread makes progress. Only threads of this block could change its shared memory, so waiting for it never
+// ends; other memory could be changed by another block.
 [[noreturn]] void explain_spin(uintptr_t address, uintptr_t pc, uintptr_t frame) {
   at_frames(pc, frame);
   bool const alone = gridDim.count() == 1;

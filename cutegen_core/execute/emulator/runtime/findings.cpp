@@ -1,4 +1,4 @@
-// What a checked run finds wrong, in words: where an access went, and whose access it meets.
+// Describes the defects that a checked run finds: the place of an access, and the access it conflicts with.
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,9 +10,9 @@ bool write_pending;
 
 namespace {
 
-bool fenced;  // some thread of this launch used a device-wide fence
+bool fenced;  // whether a thread of this launch used a device-wide fence
 
-// A block's first epoch, to name the block of an earlier access.
+// The first epoch of a block, used to name the block of an earlier access.
 struct BlockStart {
   uint32_t epoch;
   Index3 block;
@@ -20,7 +20,7 @@ struct BlockStart {
 BlockStart* block_starts;
 size_t block_start_count, block_start_capacity;
 
-// A write that races with another write may still be harmless: both put the same value there.
+// A write that races with another write; it is harmless if both write the same value.
 struct PendingWrite {
   uint8_t old[16];
   uintptr_t address;
@@ -111,11 +111,11 @@ const char* verb(Access access) {
 }
 
 void race(const Region& region, uintptr_t address, Access access, const Other& other) {
-  if (write_pending) return;  // the same access, its next byte
+  if (write_pending) return;  // the next byte of the same access
   char text[512];
   describe_race(text, sizeof text, region, address, access, other);
   at_frames(access_pc, access_frame);
-  // Known limit: a fence and an atomic can order blocks; that order is not followed, so it is said and not judged.
+  // Known limit: a fence and an atomic can order blocks. The checker does not track that order, so this is only a warning.
   if (other.another_block && fenced)
     return warn("race-unproven", region.name, "%s; the kernel uses __threadfence(), which may order this: not judged", text);
   if (access == Access::WRITE && other.wrote && access_bytes <= sizeof pending.old) {
@@ -131,7 +131,7 @@ void race(const Region& region, uintptr_t address, Access access, const Other& o
 void settle_pending_write() {
   if (!write_pending) return;
   write_pending = false;
-  bool poisoned = true;  // NaN stays NaN whatever is added: that is no agreement
+  bool poisoned = true;  // NaN plus anything is NaN, so equal NaNs prove nothing
   for (size_t i = 0; i < pending.bytes; ++i) poisoned &= pending.old[i] == spec.poison;
   if (!poisoned && memcmp(pending.old, (const void*)pending.address, pending.bytes) == 0) return;
   fail_prepared(&pending.draft);

@@ -1,4 +1,4 @@
-// The runner's own parts: buffers, the loaded image, the block that is running, and what it found.
+// Declarations of the runner: buffers, the loaded image, the running block, and its findings.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Buffer {
   size_t mapped;      // accessible bytes
 };
 
-// What a TMA descriptor says; see `launch.TensorMap` of the workbench.
+// Content of a TMA descriptor; see `records.launch.TensorMap`.
 struct TensorMap {
   char name[96];
   int buffer;
@@ -55,7 +55,7 @@ struct TensorMap {
   bool fills_nan;
 };
 
-// The 128 bytes a kernel is given.
+// The 128 bytes passed to a kernel.
 constexpr uint64_t TENSOR_MAP_MARK = 0x70614D726F736E65;
 struct alignas(128) TensorMapDescriptor {
   uint64_t mark, number;
@@ -82,8 +82,8 @@ struct Spec {
   uint32_t timeout_ms;
   uint32_t workers;
   uint8_t poison;
-  bool eager;                // asynchronous copies arrive at once instead of at the wait for them
-  bool open_walls;           // no system call filter: only where the machine has none
+  bool eager;                // asynchronous copies complete at once instead of at the wait for them
+  bool open_walls;           // run without a system call filter; only on a machine that has none
   char image[4096];
   int buffer_count, launch_count, tensor_map_count;
   Buffer buffers[MAX_BUFFERS];
@@ -92,14 +92,14 @@ struct Spec {
   TensorMapDescriptor descriptors[MAX_TENSOR_MAPS];
 };
 
-// What went wrong first in one worker; lies in memory shared with the main process.
+// The first failure of one worker, in memory shared with the main process.
 struct Report {
   int raised;                // 1 once complete
   char status[24];
   char kind[32];
   char message[1024];
   char variable[128];
-  char file[256];            // set where the candidate itself says the line
+  char file[256];            // set if the candidate itself passes the line
   int line;
   int column;
   int has_thread;
@@ -109,7 +109,7 @@ struct Report {
   uint64_t frames[MAX_FRAMES];
 };
 
-// The running block, as far as other parts need it.
+// The state of the running block that other parts need.
 struct Current {
   int thread;                // linear index of the running thread, -1 in the scheduler
   Index3 block;
@@ -121,11 +121,11 @@ struct Current {
 extern Spec spec;
 extern Current current;
 extern Report* report;       // of this worker
-extern Report* warning;      // of this worker: said, but not a failure
-extern volatile int* stop;   // set by any worker that found something
-extern volatile int* met;    // set when threads did something together: only then can their order matter
+extern Report* warning;      // of this worker: reported, but no failure
+extern volatile int* stop;   // set by any worker with a failure
+extern volatile int* met;    // set when threads cooperated: only then can their order matter
 
-// What the blocks of a cooperative launch meet in; lies in memory all their processes share.
+// The barrier of a cooperative launch, in memory shared by the processes of its blocks.
 struct Grid {
   uint32_t blocks, arrived, ended;
   uint32_t generation;       // of the barrier; a futex
@@ -146,7 +146,7 @@ uint32_t check_launches();   // returns the threads of the largest block
 // grid.cpp
 void wait_for_grid();        // this block has come to the barrier of the grid
 void leave_grid();           // this block has ended
-void nap();                  // a moment for other processes
+void nap();                  // sleeps briefly to let other processes run
 
 // image.cpp
 void load_image(const char* path);
@@ -156,19 +156,19 @@ size_t shared_bytes();
 const EmuShared* shared_records(size_t* count);
 const EmuKernel* kernels(size_t* count);
 bool has_device_variables();
-bool changed_device_variable(char* name, size_t size);  // one that holds something else than when it was loaded
+bool changed_device_variable(char* name, size_t size);  // finds one whose value differs from the loaded value
 void* resolve(const char* name);
 
 // report.cpp
 [[noreturn]] void fail(const char* status, const char* kind, const char* variable, const char* format, ...)
     __attribute__((format(printf, 4, 5)));
-// A failure that may still turn out to be none: written down now, raised later.
+// Prepares the report of a possible failure, to be raised later.
 void prepare_failure(Report* target, const char* status, const char* kind, const char* variable, const char* message);
 [[noreturn]] void fail_prepared(const Report* prepared);
 void warn(const char* kind, const char* variable, const char* format, ...) __attribute__((format(printf, 3, 4)));
 void at_line(int line, const char* file, int column = 0);  // the next report is about this line
 void at_frames(uintptr_t pc, uintptr_t frame);  // the next report is about this place in the code
-// The callers of a place, kept to be blamed when the stack has changed; while `blamed` is set, reports are about it.
+// The callers of a place, recorded before the stack changes; while `blamed` is set, reports name that place.
 struct Frames {
   int count;
   uint64_t frames[MAX_FRAMES];
@@ -179,7 +179,7 @@ void install_signal_handlers();
 [[noreturn]] void refuse(const char* status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 const Buffer* buffer_near(uintptr_t address, long* offset);
 
-// What a synchronising object knows of every thread: access stamps before known[t] have happened.
+// What a synchronising object knows about every thread t: its accesses with stamps before known[t] have happened.
 struct Clock {
   uint32_t known[MAX_THREADS];
 };
@@ -198,7 +198,7 @@ void spin_point(uintptr_t address);
 // thread that waits for `what`.
 void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame);
 void note_change();
-void got_somewhere();  // a thread changed memory that others may be watching
+void got_somewhere();  // called when a thread changed memory that others may be watching
 void when_idle(bool (*hook)());
 
 // warp.cpp
