@@ -60,6 +60,11 @@ ANSWERERS: Mapping[AnsweredBy, str] = {
 """Who can be chosen for a new session, with a line for the person who chooses."""
 
 
+def answerers(strategy: str) -> list[AnsweredBy]:
+    """Return who can be chosen to answer in a new session of this strategy."""
+    return [who for who in ANSWERERS if who in STRATEGIES[strategy].proposers]
+
+
 def make_proposer(store: Store, settings: SessionSettings) -> Proposer:
     """Return the session's proposer; UsageError when this version has none for its settings."""
     strategy = STRATEGIES.get(settings.strategy)

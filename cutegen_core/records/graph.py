@@ -34,7 +34,7 @@ class Node:
     dtype: str
 
     def argument(self, position: int, keyword: str = "") -> Operand:
-        """The operand at a position or under a keyword, None when it was left out."""
+        """Return the operand at a position or under a keyword, None if it was left out."""
         return self.args[position] if position < len(self.args) else self.kwargs.get(keyword)
 
     def operands(self) -> Iterator[str]:

@@ -38,7 +38,7 @@ def rail(state: State, step: Step | None) -> tuple[RailStop, ...]:
     results = {r.stage: r for r in step.stages} if step else {}
     stops = [_plan_stop(state, step, current)]
     asked = _asked_profile(state, step)
-    for stage in (Stage.PATCH, Stage.COMPILE, Stage.TEST, Stage.BENCHMARK, Stage.PROFILE):
+    for stage in (stage for stage in Stage if stage is not Stage.GENERATE):
         if asked is not None and stage is Stage.PROFILE:
             stops.append(asked)
         elif stage in results:

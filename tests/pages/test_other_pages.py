@@ -77,7 +77,7 @@ def test_a_session_that_cannot_be_read_is_said_and_hides_no_other(
 def test_starting_creates_the_session_as_chosen(store: Store) -> None:
     page = framed()
     page.selectbox(key="new-problem").select("relu")
-    page.selectbox(key="new-proposer-any").select("manual")
+    page.selectbox(key="new-proposer-any").select("person")
     page.number_input(key="new-steps-any").set_value(7)
     page.button(key="new-start-any").click().run()
     assert not page.exception

@@ -108,7 +108,7 @@ class Models:
     roles: Mapping[Role, str] = field(default_factory=dict)
 
     def named(self, name: str) -> ModelSettings:
-        """The settings of that name; UsageError listing the names there are."""
+        """Return the settings of that name; UsageError lists the known names."""
         for settings in self.settings:
             if settings.name == name:
                 return settings
@@ -156,7 +156,7 @@ def write(models: Models, file: Path | None = None) -> None:
 
 
 def _written(settings: ModelSettings) -> Mapping[str, Any]:
-    """The fields as the file has them; None for what it leaves out."""
+    """Return the fields as the file has them; None for what it leaves out."""
     values = {spec.name: getattr(settings, spec.name) for spec in fields(settings) if spec.name != "name"}
     return {**values, "extra_body": settings.extra_body or None}
 
@@ -230,7 +230,7 @@ class _Reader:
 
 
 def _misplaced(error: Mapping[str, object]) -> tuple[str, str, str]:
-    """What is wrong with the tables of the file: in which of them, at which key, and in words."""
+    """Yield each error in the file's tables: which table, which key, and the reason."""
     match error["loc"], error["type"]:
         case (str(key),), "extra_forbidden":
             return "", key, f"unknown table {key!r}; there is [models.NAME] and [roles]"
@@ -247,5 +247,5 @@ def _misplaced(error: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def _key(name: str) -> str:
-    """The name as it stands in a header."""
+    """Return the name as a table header writes it."""
     return name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)

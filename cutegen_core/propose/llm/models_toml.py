@@ -132,7 +132,7 @@ def _same(item: Item, value: object) -> bool:
 
 
 def _item(value: object) -> Item:
-    """The value in one line of TOML."""
+    """Return the value as one line of TOML."""
     if isinstance(value, Mapping):
         inline = tomlkit.inline_table()
         for key, each in value.items():

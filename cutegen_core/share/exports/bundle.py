@@ -79,13 +79,13 @@ class Bundle:
         return mapped.union(*(e.expression.names for e in located))
 
     def scalars(self) -> dict[str, Number]:
-        """The plain numbers of the contract that the plan uses; bools as 0 and 1."""
+        """Return the plain numbers of the contract that the plan uses; bools as 0 and 1."""
         used = self.names_used()
         return {n: v if isinstance(v, float) else int(v) for n, v in self.signature.scalars.items() if n in used}
 
 
 def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
-    """The bundle of a session's best candidate, or of a named one.
+    """Return the bundle of a session's best candidate, or of a named one.
 
     Raises:
         UsageError: imported sessions hold no kernel file, or nothing has passed yet.
@@ -121,7 +121,7 @@ def build(
     signature: Signature | None = None,
     params: Mapping[str, Number] | None = None,
 ) -> Bundle:
-    """A bundle from its parts; compiles for `kernels` and asks the reference for `signature` where they are not given.
+    """Build a bundle from its parts; compile for `kernels` and ask the reference for `signature` if they are not given.
 
     Raises:
         KernelFileError: the source is no kernel file.
@@ -144,7 +144,7 @@ def build(
 
 
 def identifier(name: str) -> str:
-    """A name that C, C++ and Python take."""
+    """Return a name that C, C++ and Python accept."""
     cleaned = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     return f"k_{cleaned}" if cleaned[0].isdigit() else cleaned
 

@@ -9,7 +9,7 @@ from cutegen_core.share.exports.rendering import one_line, render
 
 
 def cu_file(bundle: Bundle) -> str:
-    """The file's text; its first line is the command that builds it."""
+    """Return the file's text; its first line is the command that builds it."""
     name = bundle.name
     return render(
         "standalone.cu.jinja",

@@ -50,7 +50,7 @@ def write_project(bundle: Bundle, output: Path) -> None:
 
 
 def write(files: Mapping[str, str], output: Path) -> None:
-    """Writes the project as a zip where `output` ends in .zip, else as a folder.
+    """Write the project as a zip if `output` ends in .zip, else as a folder.
 
     Raises:
         UsageError: the folder exists and is not empty.

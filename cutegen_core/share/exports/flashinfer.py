@@ -19,7 +19,7 @@ _HARDWARE = {
 
 
 def solution(bundle: Bundle) -> str:
-    """The Solution; its `definition` is the problem's name."""
+    """Return the Solution; its `definition` is the problem's name."""
     idea = one_line(bundle.kernel.idea)
     needs = (
         "Needs CUTLASS's include folder on CPATH and, for instructions of one architecture, TORCH_CUDA_ARCH_LIST. "

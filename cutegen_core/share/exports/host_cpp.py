@@ -129,7 +129,7 @@ C_TYPES = {
 
 
 def nvcc_flags(arch: str) -> tuple[str, ...]:
-    """What the device code needs of nvcc beside the CUTLASS include folder."""
+    """Return the nvcc options that the device code needs besides the CUTLASS include folder."""
     return ("-std=c++17", "-O3", f"-arch={arch}", "--expt-relaxed-constexpr")
 
 
@@ -142,12 +142,12 @@ def device_code(bundle: Bundle) -> str:
 
 
 def kernel_type(bundle: Bundle, kernel: str) -> str:
-    """The kernel with its parameter types, for comments."""
+    """Return the kernel with its parameter types, for comments."""
     return f"{kernel}({', '.join(t.text for t in bundle.types[kernel])})"
 
 
 def header(bundle: Bundle) -> str:
-    """Declarations of the two host functions and the tensor type they take."""
+    """Return the declarations of the two host functions and of the tensor type they take."""
     tensors, name = _parameters(bundle), bundle.name
     return f"""\
 #include <cuda_runtime_api.h>
@@ -213,7 +213,7 @@ def _device(bundle: Bundle, failed: str) -> str:
 
 
 def _names(bundle: Bundle) -> str:
-    """The scalars of the module as constants, then `[let]` in order."""
+    """Return the scalars of the module as constants, then `[let]` in order."""
     lines = []
     for name, value in bundle.scalars().items():
         kind, text = ("double", repr(value)) if isinstance(value, float) else ("std::int64_t", str(value))
@@ -270,7 +270,7 @@ def _launch(bundle: Bundle, launch: LaunchSpec) -> str:
 
 
 def _tensor_maps(bundle: Bundle, launch: LaunchSpec) -> str:
-    """Encodes the tensor maps a launch takes; each becomes a variable of its own name."""
+    """Encode the tensor maps that a launch takes; each becomes a variable of its own name."""
     lines = ""
     for argument in launch.args:
         spec = tensor_maps.named(bundle, argument)
@@ -286,7 +286,7 @@ def _tensor_maps(bundle: Bundle, launch: LaunchSpec) -> str:
 
 
 def qualified(kernel: str) -> str:
-    """The kernel by its global name: a size of the plan may have the same one."""
+    """Return the kernel by its global name: a size of the plan may have the same one."""
     return kernel if kernel.startswith("::") else f"::{kernel}"
 
 

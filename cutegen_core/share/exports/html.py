@@ -30,7 +30,7 @@ _SCRIPT = (TEMPLATES / "document.js").read_text(encoding="utf-8")
 
 
 def document(store: Store, session: str) -> str:
-    """The whole file; StoreError when there is no such session."""
+    """Return the whole file; StoreError if there is no such session."""
     deck = slides.deck(session_view(store, session))
     style = f"{slides.STYLE}{svg.STYLE}{_PAGE_STYLE}"
     return render(
@@ -91,7 +91,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """A source expression of the content policy that allows exactly this inline text."""
+    """Return a source expression of the content policy that allows exactly this inline text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -25,7 +25,7 @@ _BASE = "CutegenReference"
 
 
 def modelnew_file(bundle: Bundle) -> str:
-    """The file's text. Raises UsageError when the reference cannot be taken into one file."""
+    """Return the file's text; UsageError if the reference cannot be taken into one file."""
     return render(
         "modelnew.py.jinja",
         origin=bundle.origin,
@@ -76,7 +76,7 @@ def _scalar_type(wanted: ParameterType) -> str:
 
 
 def _cpp_parameters(bundle: Bundle, kernel: str, pointer: str, numbers: str = "long long const*") -> str:
-    """A tensor map comes as its tensor and the numbers of its descriptor."""
+    """Pass a tensor map as its tensor and the numbers of its descriptor."""
     listed = ""
     for i, wanted in enumerate(bundle.types[kernel]):
         mapped = tensor_maps.is_map(wanted)
@@ -154,7 +154,7 @@ _PLAN_DOC = '''\
 
 
 def _passed(bundle: Bundle, argument: Located, tensors: frozenset[str]) -> str:
-    """A tensor by its name; a tensor map as its tensor's name and its numbers, which are two arguments."""
+    """Pass a tensor by its name, and a tensor map as two arguments: its tensor's name and its numbers."""
     text = argument.expression.text.strip()
     if spec := tensor_maps.named(bundle, argument):
         return f"{spec.tensor!r}, [{', '.join(tensor_maps.numbers(bundle, spec, to_python))}]"
@@ -199,7 +199,7 @@ def contract(bundle: Bundle) -> str:
 
 
 def _raw_string(text: str) -> str:
-    """A Python literal that reads like the text where that is possible."""
+    """Return a Python literal that reads like the text if possible."""
     if '"""' in text or text.endswith(("\\", '"')):
         return repr(text)
     return f'r"""\n{text}"""'

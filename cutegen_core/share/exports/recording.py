@@ -29,7 +29,7 @@ _LEFT_OUT = ("cubin",)
 
 
 def recording(store: Store, session: str) -> Iterator[str]:
-    """The lines, without line ends."""
+    """Yield the lines, without line ends."""
     events = store.events(session)
     first = events[0].event if events else None
     if not isinstance(first, SessionCreated):
@@ -56,7 +56,7 @@ def write_recording(store: Store, session: str, output: Path) -> None:
 
 
 def write_lines(lines: Iterator[str], output: Path) -> None:
-    """Writes them, compressed where the name ends in .gz. The same session always gives the same bytes."""
+    """Write the lines, compressed if the name ends in .gz. The same session always gives the same bytes."""
     data = "".join(f"{line}\n" for line in lines).encode()
     if output.suffix == ".gz":
         buffer = io.BytesIO()
@@ -67,7 +67,7 @@ def write_lines(lines: Iterator[str], output: Path) -> None:
 
 
 def _blob(store: Store, key: str, written: set[str]) -> Iterator[str]:
-    """The blob, after the blobs it names itself (a trial names its SASS)."""
+    """Yield the blob, after the blobs that it names itself (a trial names its SASS)."""
     if key in written:
         return
     written.add(key)

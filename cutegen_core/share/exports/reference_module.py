@@ -15,7 +15,7 @@ from cutegen_core.records.problem import Problem
 
 
 def renamed(problem: Problem, name: str) -> str:
-    """The reference's source with `Model` called `name` and without the workbench's own literals.
+    """Return the reference's source with `Model` renamed to `name` and without the workbench's own literals.
 
     Raises:
         UsageError: `Model` comes from an import, so there is nothing to rename.

@@ -16,11 +16,11 @@ _FILES = jinja2.Environment(
 
 
 def render(template: str, **values: object) -> str:
-    """The text of `templates/TEMPLATE`; every name it uses must be given."""
+    """Return the text of `templates/TEMPLATE`; every name it uses must be given."""
     return _FILES.get_template(template).render(**values)
 
 
 def one_line(text: str) -> str:
-    """A person's or a model's text, made harmless inside comments, docstrings and TOML strings."""
+    """Return a person's or a model's text, made harmless inside comments, docstrings and TOML strings."""
     kept = text.replace("\\", "/").replace('"', "'").replace("*/", "* /")
     return " ".join("".join(c if c.isprintable() else " " for c in kept).split())

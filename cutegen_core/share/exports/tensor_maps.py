@@ -64,13 +64,13 @@ def encode_helper(bundle: Bundle) -> str:
 
 
 def named(bundle: Bundle, argument: Located) -> TensorMapSpec | None:
-    """The tensor map an argument of a launch is, None when it is something else."""
+    """Return the tensor map that a launch argument is, None if it is something else."""
     text = argument.expression.text.strip()
     return next((spec for spec in bundle.kernel.tensor_maps if spec.name == text), None)
 
 
 def numbers(bundle: Bundle, spec: TensorMapSpec, write: Callable[[Expression], str]) -> list[str]:
-    """The descriptor's numbers, each as `write` (`to_cpp` or `to_python`) says it."""
+    """Return the descriptor's numbers, each as `write` (`to_cpp` or `to_python`) writes it."""
     dtype, rank = _tensor(bundle, spec.tensor)
     size = ITEMSIZE[dtype]
     dims = _given(spec.dims) or [f"{spec.tensor}.shape[{rank - 1 - i}]" for i in range(rank)]

@@ -89,7 +89,7 @@ _COMPARE_CPP = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.G
 
 
 def to_python(expression: Expression, *, condition: bool = False) -> str:
-    """The expression as Python that needs `HELPERS_PYTHON`; tensors have numel, itemsize, shape[i], stride[i].
+    """Return the expression as Python that needs `HELPERS_PYTHON`; tensors have numel, itemsize, shape[i], stride[i].
 
     Args:
         condition: only its truth matters, so logical results may stay as Python gives them.
@@ -98,7 +98,7 @@ def to_python(expression: Expression, *, condition: bool = False) -> str:
 
 
 def to_cpp(expression: Expression, *, condition: bool = False) -> str:
-    """The expression as C++17 over `HELPERS_CPP` in namespace cutegen and a tensor type with numel(), shape(i),
+    """Return the expression as C++17 over `HELPERS_CPP` in namespace cutegen and a tensor type with numel(), shape(i),
     stride(i) and itemsize()."""
     return _cpp(expression.tree, condition)
 

@@ -11,7 +11,7 @@ from cutegen_core import views
 from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
-from cutegen_core.propose.registry import ANSWERERS
+from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers
 from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy
@@ -33,10 +33,11 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     """Draw the choices of a session; Start creates and opens it. `chosen` replaces the choice of the problem."""
     name = chosen.name if chosen else "any"
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
+    strategy = _strategy(name)
     first, second, third = st.columns([1.6, 1, 1])
     with first:
         proposer = st.selectbox(
-            "Proposer", list(ANSWERERS), format_func=ANSWERERS.__getitem__, key=f"new-proposer-{name}"
+            "Proposer", answerers(strategy), format_func=ANSWERERS.__getitem__, key=f"new-proposer-{name}"
         )
     with second:
         autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
@@ -61,6 +62,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 store,
                 problem,
                 answered_by=proposer,
+                strategy=strategy,
                 autonomy=autonomy,
                 gates=ordered,
                 max_steps=int(steps),
@@ -69,6 +71,14 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 max_tokens=llm.max_tokens,
             )
         )
+
+
+def _strategy(name: str) -> str:
+    """Draw the choice of the strategy; a single one is no choice."""
+    keys = list(STRATEGIES)
+    if len(keys) == 1:
+        return keys[0]
+    return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=f"new-strategy-{name}")
 
 
 def runs_on(device: Device) -> str:
