@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.records import older
 from cutegen_core.records.errors import CutegenError, UsageError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
@@ -127,13 +128,13 @@ def _described(path: Path) -> Recording | str:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
             head = json.loads(next(lines))
             first = next(line for line in map(json.loads, lines) if "event" in line)
-        settings = first["event"]["settings"]
+        settings = json.loads(older.event(json.dumps(first["event"])))["settings"]
         where = _EXECUTORS.get(settings["executor"], settings["executor"])
         where = settings["device_name"] if settings["executor"] == ExecutorKind.GPU else where
         origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
         day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
         on = f"{where} for {settings['arch']}{origin}, {day}"
-        return Recording(path, head["problem"], settings["model"] or settings["proposer"], on, first["at"])
+        return Recording(path, head["problem"], settings["model"] or settings["answered_by"], on, first["at"])
     except (OSError, ValueError, KeyError, TypeError, StopIteration, EOFError) as error:
         return f"{path.name} cannot be read: {error}"
 
