@@ -133,7 +133,7 @@ def test_memory_from_the_device_heap(gpu):
         (launch("relu", "x", "out", 1, 2, block=32), ("takes 3 parameters", "gives 4")),
         (launch("relu", "x", "out", "x", block=32), ("argument 3", "4 bytes", "pointer")),
         (launch("relu", 1, "out", 1 << 40, block=32), ("argument 3", "does not fit")),
-        (launch("big_shared", "x", "out", 1, smem=300_000), ("300000 bytes of dynamic", "device.smem_max")),
+        (launch("big_shared", "x", "out", 1, smem=300_000), ("300000 bytes of dynamic", "smem_max")),
         (launch("grid_sum", "x", "out", "x", N, grid=99_999, cooperative=True), ("cooperative", "grid (99999, 1, 1)")),
         (launch("cluster_ranks", "out", grid=9, cluster=4), ("cluster", "multiple")),
         (launch("cluster_ranks", "out", grid=64, cluster=64), ("cluster",)),
