@@ -59,7 +59,7 @@ class Tour:
         shot("Compiled by NVRTC, tested on the CPU emulator", at=running, key="A", seconds=2, rests=False)
         shot(
             "Right at every size; no race, no access out of bounds", self._text("Review the verdict"),
-            self._text("Right in all"), at=stop_of(self.page, "TEST").filter(has_text="passed"),
+            self._text("runs correct on"), at=stop_of(self.page, "TEST").filter(has_text="passed"),
         )  # fmt: skip
         self._key("Promote", "a")
 
@@ -100,7 +100,7 @@ class Tour:
         shot("Fixed hunk by hunk: the unrolling stays, the bound goes", at=dropped, key="K  2", seconds=3)
         self._key("Keep 1 of 2 hunks", "k")
         passed = stop_of(self.page, "TEST").filter(has_text="passed")
-        shot("The kept hunks make a new kernel, and it is right", self._text("Right in all"), at=passed, key="K")
+        shot("The kept hunks make a new kernel, and it is right", self._text("runs correct on"), at=passed, key="K")
         self._key("Promote", "a")
 
     def redirect(self) -> None:
@@ -133,7 +133,12 @@ class Tour:
         timing = page.get_by_role("radio", name="timing")
         timing.click()
         evidence = page.locator(".st-key-evidence-body .js-plotly-plot")
-        shot("Faster or not: every sample, and the interval", page.get_by_text("FASTER"), at=evidence, seconds=3)
+        shot(
+            "Faster or not: every sample, and the interval",
+            page.get_by_text("faster than").first,
+            at=evidence,
+            seconds=3,
+        )
         page.get_by_role("radio", name="roofline").click()
         bound = page.locator(".st-key-evidence-body").get_by_text("of the memory bound")
         shot("How much is left, under peaks measured on the device", bound, at=evidence, seconds=3)

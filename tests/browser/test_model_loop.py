@@ -124,7 +124,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     send_prompt(page)
     expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
     press(page, "Approve the diff")
-    expect(page.get_by_text("Right in all")).to_be_visible(timeout=TRIAL_MS)
+    expect(page.get_by_text("runs correct on")).to_be_visible(timeout=TRIAL_MS)
 
     # The failed step keeps its diagnosis, the repair its prompts and replies.
     title = title_of(page)

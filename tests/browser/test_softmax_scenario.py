@@ -45,7 +45,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(stop_of(page, "COMPILE")).to_contain_text("passed")
     expect(stop_of(page, "TEST")).to_contain_text("passed")
     expect(stop_of(page, "BENCHMARK")).to_contain_text("needs a GPU")
-    expect(page.get_by_text("Right in all")).to_be_visible()
+    expect(page.get_by_text("runs correct on")).to_be_visible()
     page.get_by_role("radio", name="resources").click()
     expect(page.get_by_text("registers", exact=True).first).to_be_visible()
     expect(page).to_have_url(re.compile("pane=resources"))

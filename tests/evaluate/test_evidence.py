@@ -95,7 +95,7 @@ def test_a_launch_that_does_not_fit_shows_the_compiled_parameters(store: Store) 
 def test_a_kernel_that_passed_says_how_it_was_proven_and_what_it_costs(store: Store) -> None:
     trial = replace(passed(store, "a" * 64), marks=tuple(Mark))
     proof = told(trial, Topic.PROOF)
-    assert proof[0] == "Right in all 15 runs on 5 workloads on the emulator, against a float64 reference"
+    assert proof[0] == "All 15 runs correct on 5 workloads on the emulator, against a float64 reference"
     assert "Instrumented runs on 5 workloads: no bad access, race or barrier" in proof
     assert len(told(trial, Topic.MARKS)) == len(Mark)
     assert told(trial, Topic.RESOURCES) == [

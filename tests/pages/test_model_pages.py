@@ -167,7 +167,7 @@ def test_a_passed_repair_shows_its_own_evidence(store: Store, open_page: OpenPag
     good = store.put(KERNEL)
     story.add(Proposed(2, good, Author.MODEL, "online maximum")).test(passed(store, good)).promote(good)
     text = shown(open_page("session", id=story.session, step=2))
-    assert "Right in all" in text
+    assert "runs correct on" in text
     assert "Diagnosis of" not in text
 
 

@@ -35,7 +35,8 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
     against = declared if any(c.no_float64 for c in compared) else "a float64 reference"
     where = "on the GPU" if on_gpu else "on the emulator"
     workloads = counted(len({run.workload for run in runs}), "workload")
-    yield Remark(f"Right in all {counted(len(runs), 'run')} on {workloads} {where}, against {against}", Tone.GOOD)
+    correct = f"All {len(runs)} runs correct" if len(runs) > 1 else "The one run correct"
+    yield Remark(f"{correct} on {workloads} {where}, against {against}", Tone.GOOD)
     orders = {run.order for run in runs if run.mode == "plain" and run.order}
     if len(orders) > 1:
         yield Remark(f"The same bits under {counted(len(orders), 'thread order')}")

@@ -7,7 +7,6 @@ a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -143,13 +142,6 @@ class ElementSet:
         sides = [(max(0, b[dim][0] - start), min(shape[dim], b[dim][1] - start)) for b in self.boxes]
         kept = [_replaced(b, dim, s) for b, s in zip(self.boxes, sides, strict=True) if s[0] < s[1]]
         return ElementSet(shape, tuple(kept))
-
-    def along(self, dims: Iterable[int], shape: Shape) -> ElementSet:
-        """Return the needed elements of a reduction's operand: whole rows along `dims` for every result that
-        matters."""
-        if self.full:
-            return ElementSet.all(shape)
-        return ElementSet.some(shape, self.count * prod(shape[d] for d in set(dims)))
 
 
 def _ramp(rows: int, first: int, most: int) -> int:
