@@ -1,7 +1,7 @@
 """Builds the wheel: `pyproject.toml` says all else, this adds the pages.
 
 In a clone `app.py`, `pages/` and `assets/` lie beside `cutegen_core`, where Streamlit and a reader look for them. In a
-wheel they lie in `cutegen_core/web`, so that an installation adds one name to its environment. `cutegen app` knows
+wheel they lie in cutegen_core/web, so that an installation adds one name to its environment. `cutegen app` knows
 both places.
 """
 
