@@ -105,7 +105,7 @@ def edit_and_run(page: Page, by: str) -> None:
 def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: Store, page: Page, by: str) -> None:
     story = exhausted_story(store)
     page.goto(f"{server.url}/session?id={story.session}&pane=profile&view=hunks")
-    expect(page.get_by_text("No profile: needs a GPU")).to_be_visible()
+    expect(page.get_by_text("No profile: profiling needs a GPU")).to_be_visible()
     assert not button_of(page, "Profile").count()
     expect(state_of(page)).to_have_text("▲ exhausted")
     press(page, "Test each hunk", "t", by=by)

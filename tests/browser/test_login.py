@@ -93,7 +93,7 @@ def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider
     (asking.home / "access.toml").write_text('owners = ["ann@example.org"]\n')  # and now nothing
     assert answer(asking, "GET", "/media/x.png", viewer).status == 401
     shortcut(page, "o")
-    expect(page.get_by_text("Bob@example.org may not enter")).to_be_visible()
+    expect(page.get_by_text("Bob@example.org has no access")).to_be_visible()
     page.goto(f"{asking.url}/access/leave")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
     assert cookie(context) == ""

@@ -130,7 +130,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     title = title_of(page)
     page.get_by_role("link", name=re.compile("^Step 1:")).click()
     expect(title).to_contain_text("Step 1")
-    expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1, by test-model")
+    expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1 by test-model")
     page.get_by_role("link", name=re.compile("^Step 2: .*seed.*passed")).click()
     expect(title).to_contain_text("Step 2")
     page.get_by_role("radio", name="prompt").click()

@@ -37,7 +37,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     page.goto(server.url)
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
-    expect(page.get_by_text("the change waits for you", exact=False)).to_be_visible()
+    expect(page.get_by_text("Review, then compile")).to_be_visible()
 
     # Approve the first diff with its key: compile, correctness and resources appear.
     shortcut(page, "a")

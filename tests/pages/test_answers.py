@@ -85,7 +85,7 @@ def test_a_click_changes_no_other_page_that_was_opened_since(store: Store) -> No
     session = softmax_story(store).session
     page = framed("session", id=session)
     older = button_of(page, "step-older")
-    page.switch_page("../present.py")
+    page.switch_page("../../present.py")
     older.click().run()
     assert "step" not in page.query_params
 

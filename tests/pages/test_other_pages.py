@@ -83,7 +83,7 @@ def test_starting_creates_the_session_as_chosen(store: Store) -> None:
     assert not page.exception
     (session,) = store.sessions()
     state = views.session_view(store, session).state
-    assert (state.settings.problem_name, state.settings.answered_by, state.max_steps) == ("relu", "manual", 7)
+    assert (state.settings.problem_name, state.settings.answered_by, state.max_steps) == ("relu", "person", 7)
     assert state.status is SessionState.READY
 
 

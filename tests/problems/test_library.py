@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
-from cutegen_core.judge.reference import ReferenceLimits
+from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
@@ -204,17 +204,20 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
     assert looks[drawn]
 
 
-def test_a_file_whose_values_change_under_the_same_seed_is_refused(shared, tmp_path):
+def test_a_file_whose_values_change_under_the_same_seed_is_refused(tmp_path):
+    """In a forking worker, which keeps no values between two requests."""
     draw = "torch.rand(batch_size, dim)"
     source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
     workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
-    reference = shared.reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path)
+    worker = start_worker(tmp_path, forks=True)
+    reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
     reference.write_inputs(workload, 1)
     (spec,) = reference.signature(workload).outputs
     out = tmp_path / "out.bin"
     out.write_bytes(bytes(spec.nbytes))
     with pytest.raises(ProblemError, match="other values under the same seed"):
         reference.compare(workload, 1, {spec: out})
+    worker.close()
 
 
 # -- literals in the file ----------------------------------------------------------------------------------------------
