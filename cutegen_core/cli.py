@@ -92,7 +92,7 @@ def _add_kernels(command: _AddCommand) -> None:
     _add_problem(run)
     run.add_argument(
         "--strategy", choices=list(STRATEGIES), default="cutegen",
-        help="how the kernel is refined (default: %(default)s)",
+        help="; ".join(f"{key}: {found.title}" for key, found in STRATEGIES.items()) + " (default: %(default)s)",
     )  # fmt: skip
     run.add_argument(
         "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",

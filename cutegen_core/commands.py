@@ -24,6 +24,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.printing import Narrator, print_json, print_trial, problem_json, session_json
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import command as lint_command
+from cutegen_core.propose import registry
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.records import as_json
@@ -38,6 +39,7 @@ from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import make_executor
 
@@ -124,6 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     problem = library.load(arguments.problem)
     if arguments.executor:
         make_executor(arguments.executor)
+    registry.check(arguments.strategy, arguments.proposer)
     store = Store()
     session = start.create(
         store,
@@ -193,6 +196,13 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     return 0 if state is SessionState.ACCEPTED else 1
 
 
+def _describe_end(step: Step) -> str:
+    """Return what a closed step came to, in one line."""
+    if step.status is None:
+        return f"no kernel: {step.note or step.outcome}"
+    return f"{step.idea}: {step.status} {step.outcome}"
+
+
 def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
     """Wait until the session needs a person or is over; print each step as it ends."""
     done = threading.Event()
@@ -201,11 +211,10 @@ def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
     try:
         while True:
             view = views.session_view(store, session)
-            closed = [step for step in view.steps if step.outcome is not None]
+            closed = [step for step in view.state.steps if step.outcome is not None]
             for step in closed[told:]:
                 if not quiet:
-                    became = " ".join(filter(None, (step.status, step.outcome)))
-                    print(f"step {step.number}: {step.idea or 'no kernel'}: {became}", file=sys.stderr)
+                    print(f"step {step.number}: {_describe_end(step)}", file=sys.stderr)
             told = len(closed)
             if view.state.status not in WORKING:
                 return view.state.status

@@ -65,18 +65,19 @@ def answerers(strategy: str) -> list[AnsweredBy]:
     return [who for who in ANSWERERS if who in STRATEGIES[strategy].proposers]
 
 
+def check(strategy: str, answered_by: AnsweredBy) -> None:
+    """Raise UsageError, with what there is, if this version has no such strategy or it cannot be answered so."""
+    if strategy not in STRATEGIES:
+        raise UsageError(f"unknown strategy {strategy!r}; there is {', '.join(STRATEGIES)}")
+    known = STRATEGIES[strategy].proposers
+    if answered_by not in known:
+        raise UsageError(f"{answered_by} cannot answer in the strategy {strategy!r}; there is {', '.join(known)}")
+
+
 def make_proposer(store: Store, settings: SessionSettings) -> Proposer:
-    """Return the session's proposer; UsageError when this version has none for its settings."""
-    strategy = STRATEGIES.get(settings.strategy)
-    if strategy is None:
-        raise UsageError(f"unknown strategy {settings.strategy!r}; there is {', '.join(STRATEGIES)}")
-    make = strategy.proposers.get(settings.answered_by)
-    if make is None:
-        known = ", ".join(strategy.proposers)
-        raise UsageError(
-            f"{settings.answered_by} cannot answer in the strategy {settings.strategy!r}; there is {known}"
-        )
-    return make(store, settings)
+    """Return the session's proposer; UsageError if this version has none for its settings."""
+    check(settings.strategy, settings.answered_by)
+    return STRATEGIES[settings.strategy].proposers[settings.answered_by](store, settings)
 
 
 def make_model(store: Store, settings: SessionSettings) -> Model | None:

@@ -24,6 +24,7 @@ from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.performance import Word
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Signature, TensorRole, TensorSpec, Values, WorkloadRole
 from cutegen_core.records.trial import Stage, Status
+from cutegen_core.share.exports import FORMATS
 from tests.places import ROOT
 
 DOCS = ROOT / "docs"
@@ -180,3 +181,8 @@ def test_every_mark_is_explained():
 
 def test_the_changelog_counts_the_rules_of_the_lint():
     assert f"{len(RULES)} rules." in (DOCS.parent / "CHANGELOG.md").read_text()
+
+
+def test_every_export_format_has_its_row():
+    rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "sharing.md").read_text(), re.MULTILINE)
+    assert rows == list(FORMATS)

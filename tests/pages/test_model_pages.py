@@ -404,7 +404,7 @@ def test_a_recording_opens_once_read_only_and_is_walked_again(
     assert not any((b.key or "").startswith("decide-approve") for b in page.button)
     click(page, "replay")
     started = views.session_view(store, store.sessions()[0]).state.settings
-    assert (started.answered_by, started.recording, started.origin) == ("replay", opened[0], "here")
+    assert (started.answered_by, started.recording, started.origin) == ("recording", opened[0], "here")
     assert page.query_params["id"] == store.sessions()[0], "it is opened"
 
 

@@ -1,4 +1,4 @@
-"""The export formats, in the order of the menu. To add one: its module, and a line in `FORMATS`."""
+"""The export formats, in the order of the menu. To add one: its module, and a line in `_FORMATS`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ class PaneInput:
 
     Attributes:
         shown: the step that is open.
-        tried: the step whose trial is drawn: the open one, or the one that it mends while it has no trial.
+        tried: the step whose trial is drawn: the open one, or the one that it mends while it has no trial; its `source`
+            is the kernel file.
     """
 
     def __init__(self, store: Store, view: SessionView, shown: StepView, tried: StepView) -> None:
