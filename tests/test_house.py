@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 from tests.places import ROOT
@@ -12,12 +13,19 @@ CODE = ("cutegen_core", "pages")
 FILES_AT_THE_FRONT, FILES_IN_A_FOLDER, LAYERS = 12, 20, 16
 
 
-def modules() -> list[Path]:
+@cache
+def modules() -> tuple[Path, ...]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return [ROOT / line for line in listed.stdout.splitlines() if line.startswith(CODE) and (ROOT / line).exists()]
+    found = (ROOT / line for line in listed.stdout.splitlines() if line.startswith(CODE))
+    return tuple(path for path in found if path.exists())
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
 def test_a_folder_holds_no_more_files_than_a_stranger_takes_in() -> None:
@@ -39,7 +47,7 @@ def test_a_class_name_has_one_meaning() -> None:
     for path in modules():
         if "catalogue" in path.parts:  # every reference is a `Model`, as in KernelBench
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 places[node.name.lstrip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -49,7 +57,7 @@ def test_modules_named_in_strings_exist() -> None:
     """A process started by a wrong name fails late; one that is recognised by a wrong name is never recognised."""
     wrong = []
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             value = node.value if isinstance(node, ast.Constant) else None
             text = value.decode(errors="replace") if isinstance(value, bytes) else value
             if isinstance(text, str) and re.fullmatch(r"cutegen_core(\.[a-z_]+)+\.?", text):
