@@ -66,9 +66,9 @@ def test_a_trial_says_that_nothing_was_held_against_float64(evaluator):
     assert note == "not held against float64: here:9: TypeError: single precision only"
 
 
-def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator):
-    executor = Timed()
-    timed = replace(evaluator, executor=executor, timer=Clock(executor))
+def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator, tmp_path):
+    executor = Timed(tmp_path)
+    timed = replace(evaluator, executor=executor, timer=Clock())
     gone = Candidate(RELU.replace("[[launch]]", "[[lunch]]"), Author.PERSON, None)
     found = timed.evaluate(Candidate(taking(RELU, 40.0), Author.PERSON, None), seed=1, best=gone)
     assert found.passed, found.message

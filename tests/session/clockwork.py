@@ -1,12 +1,13 @@
 """A session whose kernels really run, on the emulator, and whose clock is scripted: what the loop makes of times can be
-tested where nothing can be timed. A kernel file says what it takes: `// takes 12.5 us`.
+tested where nothing can be timed. A kernel file says what it takes, `# takes 12.5 us`, in its plan: the plan is no part
+of what is compiled, so kernels that differ only in their times are one build.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
+import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda.program import FUNCTIONS, Function
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Built
+from cutegen_core.records.candidate import content_key
 from cutegen_core.records.performance import (
     BEST,
     CANDIDATE,
@@ -33,33 +35,37 @@ CONDITIONS = Conditions("scripted", "", (0, 0), 0, (0, 0), (0.0, 0.0), (), 0, 4,
 
 
 def taking(source: str, us: float) -> str:
-    """The kernel file with its time written into it."""
-    return f"{re.sub(r'// takes .* us', '', source).rstrip()}\n// takes {us} us\n"
+    """The kernel file with its time written behind its idea."""
+    return re.sub(r"^(idea = [^#\n]*?) *(?:#.*)?$", rf"\1  # takes {us} us", source, count=1, flags=re.MULTILINE)
 
 
 class Timed(CpuExecutor):
-    """The emulator, said to be timed."""
+    """The emulator, said to be timed. Its images carry the kernel file they were built from behind their last byte."""
 
     measures_speed = True
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.sources: dict[str, str] = {}
+        self.folder = folder
 
     def build(self, kernel, params, compiled, *, checked) -> Built:
         built = super().build(kernel, params, compiled, checked=checked)
-        if built.path is not None:
-            names = {n: asdict(Function(m, demangle(m))) for n, m in (compiled().lowered or {}).items()}
-            (built.path.parent / FUNCTIONS).write_text(json.dumps(names))
-            self.sources[_key(built.path.read_bytes())] = kernel.text
-        return built
+        if built.path is None:
+            return built
+        image = built.path.read_bytes() + kernel.text.encode()
+        path = self.folder / content_key(image) / built.path.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(image)
+        shutil.copy(built.path.parent / "kernels", path.parent)
+        names = {n: asdict(Function(m, demangle(m))) for n, m in (compiled().lowered or {}).items()}
+        (path.parent / FUNCTIONS).write_text(json.dumps(names))
+        return replace(built, path=path)
 
 
 @dataclass
 class Clock:
     """Plays `evaluate.timing.timer.Timer`; `answers` overrides what a source says, by a word in it."""
 
-    executor: Timed
     contests: list[Contest] = field(default_factory=list)
 
     def measure(self, contest: Contest, watch: object) -> ContestResult:
@@ -73,7 +79,7 @@ class Clock:
         return ContestResult(performance=performance)
 
     def _us(self, entry: Entry) -> float:
-        found = re.search(r"// takes ([\d.]+) us", self.executor.sources[_key(entry.cubin)])
+        found = re.search(rb"# takes ([\d.]+) us", entry.cubin)
         assert found, "the kernel does not say what it takes"
         return float(found[1])
 
@@ -83,8 +89,8 @@ class TimedLoop(Loop):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.executor = Timed()
-        self.clock = Clock(self.executor)
+        self.executor = Timed(folder / "builds")
+        self.clock = Clock()
         self.uuid = "GPU-one"
 
     def bench(self, session: str) -> _Bench:
@@ -106,10 +112,6 @@ class _Bench:
         real = self.real.evaluator(state)
         device = replace(real.device, uuid=self.desk.uuid)
         return replace(real, executor=self.desk.executor, timer=self.desk.clock, device=device)
-
-
-def _key(built: bytes) -> str:
-    return hashlib.sha256(built).hexdigest()
 
 
 def _timing(name: str, us: float) -> Timing:
