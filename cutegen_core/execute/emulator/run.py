@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import selectors
 import signal
 import subprocess
 import tempfile
@@ -188,15 +189,24 @@ def _run_process(command: list[str], timeout_s: float) -> str:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
         )
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            pass
+            _wait_for_end(process.pid, timeout_s)
         finally:
             sandbox.kill_group(process.pid)
             process.wait()
         log.seek(0)
         text = log.read(1 << 16).decode(errors="replace")
     return text if process.returncode == 0 else f"{text}\n(ended with {_describe_exit(process.returncode)})"
+
+
+def _wait_for_end(pid: int, timeout_s: float) -> None:
+    """Return when a child ends, or at the limit. `Popen.wait` with a limit looks only every so many milliseconds."""
+    watched = os.pidfd_open(pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(watched, selectors.EVENT_READ)
+            selector.select(timeout_s)
+    finally:
+        os.close(watched)
 
 
 def _describe_exit(returncode: int) -> str:
