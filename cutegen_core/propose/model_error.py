@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cutegen_core.propose.llm.budget import NOTHING_USED, TokenUsage
+from cutegen_core.propose.tokens import NOTHING_USED, TokenUsage
 from cutegen_core.records.errors import CutegenError
 
 

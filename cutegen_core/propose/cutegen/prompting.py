@@ -17,9 +17,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
 from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.llm.budget import estimate_tokens
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, graph_notes, profile_notes
+from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.trial import Status
 
 FOLDER = Path(__file__).parent / "prompts"

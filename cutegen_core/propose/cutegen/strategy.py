@@ -15,7 +15,6 @@ from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, menu, open_items
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.families.family import MenuItem
-from cutegen_core.propose.llm.budget import estimate_tokens
 from cutegen_core.propose.model_error import ModelErrorKind
 from cutegen_core.propose.port import (
     Answer,
@@ -30,6 +29,7 @@ from cutegen_core.propose.port import (
 )
 from cutegen_core.propose.replies.parsing import UnparsedReply, parse_reply
 from cutegen_core.propose.replies.reply_text import extract_answer
+from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cutegen_core.propose.llm import stoppable
-from cutegen_core.propose.llm.budget import NOTHING_USED, TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
 from cutegen_core.propose.llm.stream import CUT, RequestAttempt, request_body
 from cutegen_core.propose.llm.wire import Wire, make_client
 from cutegen_core.propose.model_error import Charged, Failure, ModelError, ModelErrorKind
+from cutegen_core.propose.tokens import NOTHING_USED, TokenUsage, estimate_tokens
 
 __all__ = ["CUT", "ChatModel", "Message", "Reply", "estimate_prompt_tokens"]
 

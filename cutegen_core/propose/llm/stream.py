@@ -20,12 +20,12 @@ import httpx2
 import openai
 from openai import AsyncStream
 
-from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.failure import translate_error
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key
 from cutegen_core.propose.llm.wire import UnreadableAnswerError, Wire
 from cutegen_core.propose.model_error import Failure, ModelErrorKind
+from cutegen_core.propose.tokens import TokenUsage, estimate_tokens
 
 REPLY_CHARACTERS_MAX = 4 << 20
 CUT = "cut"

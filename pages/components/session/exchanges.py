@@ -8,7 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.propose.llm.budget import estimate_tokens
+from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.event import Role
 from cutegen_core.trajectory.state import Exchange, Phase, State
 from cutegen_core.trajectory.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core.propose.llm.budget import estimate_tokens
+from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView

@@ -8,9 +8,7 @@ from cutegen_core.propose.llm.budget import (
     Budget,
     BudgetError,
     BudgetUse,
-    TokenUsage,
     cost_of,
-    estimate_tokens,
     forfeit,
     hold,
     reserve,
@@ -18,6 +16,7 @@ from cutegen_core.propose.llm.budget import (
 )
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.model_error import ModelError
+from cutegen_core.propose.tokens import TokenUsage, estimate_tokens
 from tests import model_server as play
 from tests.later import Later
 from tests.model_server import ModelServer

@@ -12,10 +12,10 @@ import traceback
 
 import pytest
 
-from cutegen_core.propose.llm.budget import TokenUsage, estimate_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, origin_of
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
+from cutegen_core.propose.tokens import TokenUsage, estimate_tokens
 from tests import model_server as play
 from tests.later import Later
 from tests.model_server import ModelServer
