@@ -78,11 +78,10 @@ def chip(text: str, kind: str = "", title: str = "") -> str:
     return f'<span class="cg-chip cg-{escape_html(kind)}" title="{tooltip(title)}">{escape_html(text)}</span>'
 
 
-def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1, wide: str = "") -> str:
+def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:
     """Write a dense table as HTML. Columns from `numbers_from` on are right-aligned; cells of type `Html` stay as is.
 
-    Args:
-        wide: names a table that may be wider than its place; Tab stops at it, and the arrow keys scroll it.
+    Any table is wider than its place in some window: Tab stops at it, and the arrow keys scroll it.
     """
     head = "".join(_head(h, _align(i, numbers_from)) for i, h in enumerate(header))
     body = "".join(
@@ -90,8 +89,8 @@ def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_fr
         for row in rows
     )
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    stop = f' tabindex="0" role="region" aria-label="{escape_html(wide)}"' if wide else ""
-    return f'<div class="cg-scroll"{stop}><table class="cg-table">{inner}</table></div>'
+    name = escape_html("table: " + ", ".join(title for title in header if title))
+    return f'<div class="cg-scroll" tabindex="0" role="group" aria-label="{name}"><table class="cg-table">{inner}</table></div>'
 
 
 class Html(str):

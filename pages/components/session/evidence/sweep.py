@@ -58,7 +58,7 @@ def _table(found: SweepTable) -> str:
         return (chosen, _verdict(row), *(row.params[name] for name in names), *(_time(row) if timed else ()), *numbers)
 
     header = ("", "verdict", *names, *times, *costs)
-    return table(header, [cells(i, row) for i, row in enumerate(found.rows)], numbers_from=2, wide="Sweep")
+    return table(header, [cells(i, row) for i, row in enumerate(found.rows)], numbers_from=2)
 
 
 def _verdict(row: SweepRow) -> Html:
