@@ -1,4 +1,4 @@
-"""Every decision of the decide bar, by click and by key, on one session that a live engine carries on."""
+"""Every decision of the decide bar, by key and (thorough) by click, on one session that a live engine carries on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STILL_TYPING_MS = 1000
 """So long after typing in the editor its letters are not taken for answers (`assets/editor`: 0.8 s)."""
 
 
-@pytest.mark.parametrize("by", ["click", "key"])
+@pytest.mark.parametrize("by", ["key", pytest.param("click", marks=pytest.mark.thorough)])
 def test_every_decision_has_its_effect(server: Server, store: Store, page: Page, by: str) -> None:
     session = softmax_story(store).session
     known = len(decided(store, session))
@@ -75,7 +75,7 @@ def keep_hunks(page: Page, by: str) -> None:
     expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
     press(page, "Keep 3 of 4 hunks", "k", by=by)
     expect(title_of(page)).to_contain_text("Step 6 kept 3 of 4 hunks")
-    if by == "click":  # the other way's trial is remembered
+    if by == "key":  # the other way's trial is remembered
         log = page.locator(".st-key-live-log")
         expect(log).to_contain_text("patch passed")
         expect(log).to_contain_text("builds")

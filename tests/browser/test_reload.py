@@ -47,7 +47,13 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("state", STATES)
+LIKE_EXHAUSTED = ("■ stopped", "▲ interrupted")
+"""Another word and another reason in the same places."""
+
+
+@pytest.mark.parametrize(
+    "state", [pytest.param(name, marks=pytest.mark.thorough if name in LIKE_EXHAUSTED else ()) for name in STATES]
+)
 def test_a_reload_shows_the_same(server: Server, page: Page, state: str) -> None:
     session = STATES[state](Store(server.home / "store.db")).session
     page.goto(f"{server.url}/session?id={session}")
