@@ -43,7 +43,7 @@ def lint(page: Page) -> None:
     found = page.get_by_role("heading", name=re.compile("^Lint: .* for "))
     if not found.count():
         page.get_by_role("button", name="Lint the problem").click()
-    expect(found).to_be_visible()
+    expect(found).to_be_visible(timeout=120_000)
 
 
 PLAYED, TIMED = "/session?id={playbook}", "/session?id={timed}&step=9"
