@@ -60,7 +60,7 @@ def emulate(cases: Iterable[Case], folder: Folder, say: Callable[[str], None], *
     installed = executor.prepare(say)
     with TemporaryDirectory(prefix="cutegen-crosscheck-") as scratch, ExitStack() as stack:
         stack.callback(compiler.close)
-        worker = start_worker(Path(scratch), forks=True)
+        worker = start_worker(Path(scratch))
         stack.callback(worker.close)
         for problem, group in groupby(cases, key=lambda case: case.problem):
             loaded = corpus.problem_of(next(iter(kept := list(group))))

@@ -76,7 +76,7 @@ def report(folder: Folder, results: Path) -> tuple[Row, ...]:
 
 def _rows(folder: Folder, found: Results) -> Iterator[Row]:
     with TemporaryDirectory(prefix="cutegen-crosscheck-") as scratch, ExitStack() as stack:
-        worker = start_worker(Path(scratch), forks=True)
+        worker = start_worker(Path(scratch))
         stack.callback(worker.close)
         for problem, group in groupby(corpus.cases(), key=lambda case: case.problem):
             kept = list(group)

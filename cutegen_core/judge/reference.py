@@ -1,26 +1,28 @@
 """Client of the sandboxed torch worker that runs a problem's reference.
 
-The file's Python runs only in that worker, which has no keys, no network, no files but the torch installation and
-`scratch`, a memory limit, and a time limit per request. This module replaces the sizes in the text
-(`problem_source.with_sizes`), so the worker receives a complete reference and keeps only caches between requests.
+The file's Python runs only in a process below that worker, which has no keys, no network, no files but the torch
+installation, a memory limit, and a time limit per request; the worker itself compares. This module replaces the sizes
+in the text (`problem_source.with_sizes`), so a request carries a complete reference and only caches are kept between
+requests. What is answered about the file is read as something that the file can have forged (`reference_answers`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
-from cutegen_core.judge import problem_source
+from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
-from cutegen_core.records.graph import Graph, InputFacts, Node, Operand, Ref
+from cutegen_core.records.graph import Graph, InputFacts
 from cutegen_core.records.problem import (
     DEFAULT_TOLERANCE,
     Problem,
     Signature,
-    TensorRole,
     TensorSpec,
     Values,
     Workload,
@@ -28,8 +30,10 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
-# A forking worker enforces the time limit itself; the client kills it only if it does not answer at all.
-_GRACE_SECONDS = 2.0
+# The worker enforces the time limit itself; the client kills it only if it does not answer at all.
+_GRACE_SECONDS = 10.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,18 +47,6 @@ class ReferenceLimits:
 
     seconds: float = 120.0
     memory_bytes: int = 12 << 30
-
-
-class LintRun(NamedTuple):
-    """Result of running a reference for the lint.
-
-    Attributes:
-        found: (rule of `lint.rules`, finding) pairs, in the order of the checks.
-        usable: adversarial values on which the reference is defined.
-    """
-
-    found: tuple[tuple[str, str], ...]
-    usable: tuple[Values, ...]
 
 
 class Reference:
@@ -73,6 +65,7 @@ class Reference:
         self._limits = limits or ReferenceLimits()
         self.scratch = scratch.absolute()
         self.scratch.mkdir(parents=True, exist_ok=True)
+        self._file = file_key(problem)
         self._slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
@@ -92,23 +85,23 @@ class Reference:
         """Return inputs, outputs and scalars, traced on fake tensors so that no large tensor is allocated."""
         source = self.source(workload)
         if source not in self._signatures:
-            self._signatures[source] = signature_from(self._ask("signature", source)["signature"])
+            self._signatures[source] = self._ask("signature", source, reference_answers.signature)
         return self._signatures[source]
 
     def graph(self, workload: Workload) -> Graph:
         """Return the traced graph; one without nodes but with a reason if tracing failed."""
         source = self.source(workload)
         if source not in self._graphs:
-            self._graphs[source] = _graph_from(self._ask("graph", source)["graph"])
+            self._graphs[source] = self._ask("graph", source, reference_answers.graph)
         return self._graphs[source]
 
     def write_inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
         """Write a raw file for every input, parameter and buffer; equal seeds give equal values."""
-        folder = self.scratch / f"{workload.name}-{seed}"
+        folder, inputs = self.scratch / f"{workload.name}-{seed}", self.signature(workload).inputs
         folder.mkdir(exist_ok=True)
-        answer = self._ask("inputs", self.source(workload), **_drawing(workload, seed), folder=str(folder))
-        self._digests[workload.name, seed] = answer["digest"]
-        return {spec: folder / f"{spec.name}.bin" for spec in self.signature(workload).inputs}
+        asked = _drawing(workload, seed) | {"folder": str(folder), "specs": [asdict(spec) for spec in inputs]}
+        self._digests[workload.name, seed] = self._ask("inputs", self.source(workload), _digest, **asked)
+        return {spec: folder / f"{spec.name}.bin" for spec in inputs}
 
     def compare(
         self, workload: Workload, seed: int, outputs: Mapping[TensorSpec, Path], *, poison: int = 0xFF
@@ -123,23 +116,21 @@ class Reference:
         judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
-        answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
-        return tuple(comparison_from(c) for c in answer["comparisons"])
+        asked = _drawing(workload, seed) | {"outputs": judged, "poison": poison, "digest": digest}
+        return self._ask("compare", source, _comparisons, **asked)
 
     def lint(self, workload: Workload) -> LintRun:
         """Run the reference at a small workload and return the doubts this raises (`lint_runs`)."""
         tolerance = {dtype: asdict(self.problem.tolerance_for(dtype)) for dtype in DEFAULT_TOLERANCE}
         allow = list(self.problem.allow)
         more = {"values": workload.values.value, "tolerance": tolerance, "allow": allow}
-        answer = self._ask("lint", self.source(workload), **more)
-        found = tuple((one["rule"], one["what"]) for one in answer["findings"])
-        return LintRun(found, tuple(Values(word) for word in answer["usable"]))
+        return self._ask("lint", self.source(workload), reference_answers.lint_run, **more)
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""
         if self._facts is None:
-            answer = self._ask("input_facts", self.source(self.typical_workload()))
-            self._facts = {name: InputFacts(**fact) for name, fact in answer["facts"].items()}
+            source = self.source(self.typical_workload())
+            self._facts = self._ask("input_facts", source, reference_answers.input_facts)
         return self._facts
 
     def typical_workload(self) -> Workload:
@@ -161,19 +152,24 @@ class Reference:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, operation: str, source: str, **more: Any) -> Message:  # noqa: ANN401 - JSON
-        payload = {"operation": operation, "source": source, "origin": self.problem.origin, **more}
-        return ask(self._worker, payload, self._limits.seconds)
+    def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
+        origin = self.problem.origin
+        payload = {"operation": operation, "source": source, "origin": origin, "file": self._file, **more}
+        return reference_answers.read_answer(ask(self._worker, payload, self._limits.seconds), origin, read)
 
 
-def start_worker(scratch: Path, limits: ReferenceLimits | None = None, *, forks: bool = False) -> Worker:
+def file_key(problem: Problem) -> str:
+    """Return the key of a problem's file: a reference worker runs different files in different processes."""
+    return hashlib.sha256(f"{problem.origin}\0{problem.source}".encode()).hexdigest()
+
+
+def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker:
     """Start a worker for references whose files lie under `scratch`; it imports torch at its first request.
 
-    Args:
-        forks: answer each request in a forked child, so that files which do not trust each other can share the worker.
+    Files that do not trust each other can share it: each runs in a process of its own, one at a time.
     """
     limits = limits or ReferenceLimits()
-    arguments = [str(scratch.absolute()), str(limits.memory_bytes), *(["--fork"] if forks else [])]
+    arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
     return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker")
 
 
@@ -192,50 +188,24 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
             f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless "
             f"loop, or sizes too large to run)."
         ) from error
-    if "limit" in answer:
-        raise ProblemError(f"{origin}: stopped: it {answer['limit']}.")
     if "problem" in answer:
-        raise ProblemError(answer["problem"])
+        raise ProblemError(reference_answers.text(answer["problem"]))
     if "machine" in answer:
-        raise MachineError(answer["machine"])
+        raise MachineError(reference_answers.text(answer["machine"]))
     return answer
-
-
-def signature_from(data: Message) -> Signature:
-    """Read a signature from the worker's JSON."""
-    return Signature(
-        tuple(_spec_from(s) for s in data["inputs"]), tuple(_spec_from(s) for s in data["outputs"]), data["scalars"]
-    )
 
 
 def _drawing(workload: Workload, seed: int) -> Message:
     return {"values": workload.values.value, "seed": seed}
 
 
-def _spec_from(data: Message) -> TensorSpec:
-    return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]), TensorRole(data["role"]))
+def _digest(answer: Message) -> str:
+    digest: str = answer["digest"]
+    return digest
 
 
-def _graph_from(data: Message) -> Graph:
-    nodes = tuple(
-        Node(n["name"], n["op"], _operands(n["args"]), {k: _operand(v) for k, v in n["kwargs"].items()},
-             tuple(n["shape"]), n["dtype"])
-        for n in data["nodes"]
-    )  # fmt: skip
-    return Graph(nodes, tuple(data["outputs"]), data["reason"], data["constants"])
-
-
-def _operands(values: Sequence[Any]) -> tuple[Operand, ...]:
-    return tuple(_operand(v) for v in values)
-
-
-def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON
-    if isinstance(value, dict):
-        return Ref(value["node"])
-    if isinstance(value, list):
-        return _operands(value)
-    assert value is None or isinstance(value, bool | int | float | str)
-    return value
+def _comparisons(answer: Message) -> tuple[Comparison, ...]:
+    return tuple(comparison_from(c) for c in answer["comparisons"])
 
 
 def comparison_from(data: Message) -> Comparison:

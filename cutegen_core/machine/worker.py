@@ -2,7 +2,8 @@
 
 1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
 2. Requests and answers are JSON objects, one per line, on two inherited descriptors. stdout and stderr go to a log
-   file, so code inside the child can print without forging an answer.
+   file, so code inside the child can print without forging an answer. An answer repeats its request's nonce: one that
+   was sent before the request is not taken for it.
 3. On request, a Unix socket also carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
 4. When a request exceeds its time limit, the whole process group is killed; the next request starts a fresh child.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import socket
@@ -29,6 +31,7 @@ Message = dict[str, Any]
 
 _PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
 _LOG_TAIL_BYTES = 4000
+_LONGEST_ANSWER = 256 << 20
 _DEATH_S = 10.0
 """Seconds a child may live on after it closed its pipe; then it is killed."""
 
@@ -65,11 +68,12 @@ class Worker:
         if self._process is None or self._process.poll() is not None:
             self._start()
         try:
-            self._requests.write(json.dumps(payload).encode() + b"\n")
+            nonce = secrets.token_hex(16)
+            self._requests.write(json.dumps({"nonce": nonce, "request": payload}).encode() + b"\n")
             self._requests.flush()
         except BrokenPipeError:
             self._fail()
-        return self._read_answer(timeout_s)
+        return self._read_answer(nonce, timeout_s)
 
     def close(self) -> None:
         """End the child and every process it started; remove its private home."""
@@ -108,7 +112,7 @@ class Worker:
         self._requests = os.fdopen(request_write, "wb")
         self._answers = answer_read
 
-    def _read_answer(self, timeout_s: float) -> Message:
+    def _read_answer(self, nonce: str, timeout_s: float) -> Message:
         deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
@@ -120,9 +124,23 @@ class Worker:
                 if not chunk:
                     self._fail()
                 self._pending += chunk
+                if len(self._pending) > _LONGEST_ANSWER:
+                    self.close()
+                    raise MachineError(f"{self.name} gave an answer of more than {_LONGEST_ANSWER >> 20} MiB.")
         line, _, self._pending = self._pending.partition(b"\n")
-        answer: Message = json.loads(line)
-        return answer
+        return self._parse(line, nonce)
+
+    def _parse(self, line: bytes, nonce: str) -> Message:
+        """Return the answer of a line; end the child if the line is no answer to this request."""
+        try:
+            answer = json.loads(line)
+            if answer["nonce"] == nonce and isinstance(answer["answer"], dict):
+                found: Message = answer["answer"]
+                return found
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        self.close()
+        raise MachineError(f"{self.name} sent something that is no answer to the request, and was stopped.")
 
     def _fail(self) -> None:
         assert self._process is not None
@@ -146,8 +164,15 @@ def serve(handle: Callable[[Message], Message]) -> None:
         os.set_inheritable(fd, False)
     with os.fdopen(request_fd, "rb") as requests, os.fdopen(answer_fd, "wb") as answers:
         for line in requests:
-            answers.write(json.dumps(handle(json.loads(line))).encode() + b"\n")
+            asked = json.loads(line)
+            answer = {"nonce": asked["nonce"], "answer": handle(asked["request"])}
+            answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
+
+
+def request_descriptor() -> int:
+    """Return the descriptor of the requests, whose writer closes when the parent ends (child side, before `serve`)."""
+    return int(os.environ["CUTEGEN_PIPES"].split(",")[0])
 
 
 def inherited_descriptors() -> socket.socket:

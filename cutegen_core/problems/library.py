@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from cutegen_core.judge.reference import ReferenceLimits, ask, start_worker
+from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge.reference import ReferenceLimits, ask, file_key, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
-from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
@@ -87,7 +87,7 @@ class FolderListing:
 
 
 class Loader:
-    """Loads files. One sandboxed worker imports torch once and forks for every file that must be run.
+    """Loads files. One sandboxed worker imports torch once and gives every file a process.
 
     Args:
         limits: for one file.
@@ -96,7 +96,7 @@ class Loader:
     def __init__(self, limits: ReferenceLimits | None = None) -> None:
         self._limits = limits or ReferenceLimits(seconds=60.0)
         self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
-        self.worker = start_worker(Path(self._scratch.name), self._limits, forks=True)
+        self.worker = start_worker(Path(self._scratch.name), self._limits)
 
     def load(self, path: Path) -> Problem:
         """Return the problem with its workloads.
@@ -110,9 +110,13 @@ class Loader:
         """Return the problem with its own workloads, or with derived ones if it has none."""
         if problem.workloads:
             return problem
-        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin}
-        found = ask(self.worker, payload, self._limits.seconds)["workloads"]
-        return replace(problem, workloads=tuple(_workload_from(w) for w in found))
+        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "file": file_key(problem)}
+        answer = ask(self.worker, payload, self._limits.seconds)
+        slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
+        found = reference_answers.read_answer(
+            answer, problem.origin, lambda given: reference_answers.workloads(given, slots)
+        )
+        return replace(problem, workloads=found)
 
     def close(self) -> None:
         self.worker.close()
@@ -206,8 +210,3 @@ def _load_entry(loader: Loader, path: Path, name: str) -> ProblemEntry:
         return ProblemEntry(name, path, loader.load(path))
     except ProblemError as error:
         return ProblemEntry(name, path, None, str(error))
-
-
-def _workload_from(data: Mapping[str, Any]) -> Workload:
-    sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data["sizes"].items()}
-    return Workload(data["name"], WorkloadRole(data["role"]), sizes, Values(data["values"]))

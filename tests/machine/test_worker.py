@@ -35,3 +35,35 @@ def test_a_child_that_closes_its_pipe_and_lives_on_is_stopped(tmp_path, monkeypa
     for child in children:
         with pytest.raises(ProcessLookupError):
             os.kill(child, 0)
+
+
+EAGER = """
+import json, os
+requests, answers = (int(fd) for fd in os.environ["CUTEGEN_PIPES"].split(","))
+os.write(answers, SAID)
+os.read(requests, 1)
+os.read(requests, 1 << 16)
+"""
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"forged": 1}\n', b'{"nonce": "0", "answer": {}}\n', b"[" * 60000 + b"\n", b"x\n"],
+    ids=["no nonce", "another nonce", "deep", "no JSON"],
+)  # fmt: skip
+def test_an_answer_that_was_sent_before_its_request_is_refused(said, tmp_path, monkeypatch):
+    (tmp_path / "eager.py").write_text(EAGER.replace("SAID", repr(said)))
+    monkeypatch.syspath_prepend(tmp_path)
+    eager = Worker("eager", name="the eager one")
+    with pytest.raises(MachineError, match="the eager one sent something that is no answer"):
+        eager.request({}, timeout_s=15.0)
+
+
+def test_an_answer_without_an_end_is_stopped(tmp_path, monkeypatch):
+    (tmp_path / "endless.py").write_text(
+        EAGER.replace("SAID", "b'x'") + "\nwhile True: os.write(answers, b'x' * 65536)"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(worker, "_LONGEST_ANSWER", 1 << 20)
+    endless = Worker("endless", name="the endless one")
+    with pytest.raises(MachineError, match="the endless one gave an answer of more than 1 MiB"):
+        endless.request({}, timeout_s=15.0)

@@ -209,7 +209,7 @@ def test_a_file_whose_values_change_under_the_same_seed_is_refused(tmp_path):
     draw = "torch.rand(batch_size, dim)"
     source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
     workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
-    worker = start_worker(tmp_path, forks=True)
+    worker = start_worker(tmp_path)
     reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
     reference.write_inputs(workload, 1)
     (spec,) = reference.signature(workload).outputs

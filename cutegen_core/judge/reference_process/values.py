@@ -56,6 +56,12 @@ def read_raw(path: Path, spec: TensorSpec) -> torch.Tensor:
     data = np.fromfile(path, dtype=np.uint8)
     if data.size != spec.nbytes:
         raise ProblemError(f"{path.name} holds {data.size} bytes, {spec.name} needs {spec.nbytes}.")
-    if not data.size:  # torch cannot view an empty array as another dtype
-        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
-    return torch.from_numpy(data).view(getattr(torch, spec.dtype)).reshape(spec.shape)
+    return from_raw(data, spec)
+
+
+def from_raw(data: bytearray | np.ndarray[Any, np.dtype[np.uint8]], spec: TensorSpec) -> torch.Tensor:
+    """Return the tensor of these raw bytes, which it shares; their number must fit the spec."""
+    dtype = getattr(torch, spec.dtype)
+    if not spec.nbytes:  # torch cannot view an empty array as another dtype
+        return torch.empty(spec.shape, dtype=dtype)
+    return torch.frombuffer(data, dtype=torch.uint8).view(dtype).reshape(spec.shape)

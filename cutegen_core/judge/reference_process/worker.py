@@ -1,28 +1,29 @@
-"""OutputValues the requests of the reference worker: signature, graph, inputs, compare, lint and derive.
+"""Answer requests about one problem file: signature, graph, inputs, expected, lint, input_facts and derive.
 
-`reference_process.main` starts it inside the sandbox.
+This runs in the process of the file (`file_process`), whose code can change everything here: what it answers says
+something about the file only, and the supervisor and the engine check its form.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import socket
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
 import torch
 
-from cutegen_core.judge import correctness
-from cutegen_core.judge.correctness import OutputValues, Precision
 from cutegen_core.judge.reference_process import input_facts, lint_facts, lint_runs, reduction, tracing, values
-from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
+from cutegen_core.judge.reference_process.expected import Expected, expect, run
+from cutegen_core.judge.reference_process.file_process import Reply, receive_request, send_reply
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
-from cutegen_core.records.problem import Signature, TensorRole, TensorSpec, Tolerance, Values
+from cutegen_core.records.problem import Signature, Tolerance, Values
 
 _KEPT = 4
 _HARD = (Values.LARGE_MEAN, Values.LARGE_SCALE)
@@ -30,7 +31,30 @@ _SMALL_BYTES = 256 << 20
 _SAMPLED_FROM = 1 << 20
 _SAMPLED_WORK = 2_000_000
 _SAMPLED_ELEMENTS = 4096
-_SAMPLED_SEEDS = 31
+MOST_SAMPLES = 31
+_WARM_UP = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(1)]
+"""
+
+
+def warm_up() -> None:
+    """Import what torch imports at its first fake tensor (800 modules, 1 s), once for all files."""
+    torch.set_grad_enabled(False)
+    # the work is small, sums must not depend on the number of processors, and a fork has no pool of threads
+    torch.set_num_threads(1)
+    tracing.trace(_WARM_UP, "warm-up")
+
+
+def serve_file(channel: socket.socket) -> None:
+    """Answer requests until the channel is closed."""
+    handler = ReferenceHandler()
+    while True:
+        request = receive_request(channel)
+        send_reply(channel, request["nonce"], handler.handle(request))
 
 
 class ReferenceHandler:
@@ -38,74 +62,61 @@ class ReferenceHandler:
 
     def __init__(self) -> None:
         torch.set_grad_enabled(False)
-        # the work is small, and sums must not depend on the number of processors
         torch.set_num_threads(1)
-        self._samples: dict[tuple[str, str], tuple[tuple[Precision, ...], ...]] = {}
         self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
 
-    def handle(self, request: Message) -> Message:
-        """OutputValues one request; a fault of the file or of the machine is also an answer."""
+    def handle(self, request: Message) -> Reply:
+        """Answer one request; a fault of the file or of the machine is also an answer."""
         try:
-            answer: Message = getattr(self, f"_{request['operation']}")(request)
+            answer: Reply = getattr(self, f"_{request['operation']}")(request)
             return answer
         except ProblemError as error:
-            return {"problem": str(error)}
+            return Reply({"problem": str(error)})
         except Exception as error:  # noqa: BLE001 - the worker boundary
             if isinstance(error, RecursionError) or out_of_memory(error):
-                return {"problem": describe(error, request["origin"])}
-            return {"machine": f"the reference worker failed: {type(error).__name__}: {error}"}
+                return Reply({"problem": describe(error, request["origin"])})
+            return Reply({"machine": f"the reference worker failed: {type(error).__name__}: {error}"})
 
-    def _signature(self, request: Message) -> Message:
-        return {"signature": asdict(trace_signature(request["source"], request["origin"]))}
+    def _signature(self, request: Message) -> Reply:
+        return Reply({"signature": asdict(trace_signature(request["source"], request["origin"]))})
 
-    def _graph(self, request: Message) -> Message:
-        return {"graph": asdict(tracing.trace(request["source"], request["origin"]))}
+    def _graph(self, request: Message) -> Reply:
+        return Reply({"graph": asdict(tracing.trace(request["source"], request["origin"]))})
 
-    def _inputs(self, request: Message) -> Message:
+    def _inputs(self, request: Message) -> Reply:
         live = self._live(request)
-        for name, tensor in live.tensors.items():
-            values.write_raw(tensor, Path(request["folder"]) / f"{name}.bin")
-        return {"digest": _digest(live)}
+        tensors = [_describe(tensor) | {"name": name} for name, tensor in live.tensors.items()]
+        return Reply({"digest": _digest(live), "tensors": tensors}, _frames(live.tensors.values()))
 
-    def _compare(self, request: Message) -> Message:
+    def _expected(self, request: Message) -> Reply:
+        """Return the expected outputs, and those of further seeds, which show the reference's own error."""
         live = self._live(request)
         if request["digest"] and _digest(live) != request["digest"]:
             raise ProblemError(
                 f"{live.origin}: get_inputs or Model gives other values under the same seed, so a result cannot be "
                 f"judged; draw them with torch's or numpy's global generator."
             )
-        expected = expect(live)
-        precision = self._precision(request, live, expected)
-        comparisons = [
-            correctness.compare(spec.name, spec.dtype, tolerance, answer, precision[k] if precision else None)
-            for k, (spec, tolerance, answer) in enumerate(
-                _pair_outputs(request["outputs"], expected, request["poison"])
-            )
-        ]
-        return {"comparisons": [asdict(replace(c, no_float64=expected.why)) for c in comparisons]}
+        first = expect(live)
+        every = [first, *(_sample(request, live, first) if request["samples"] else ())]
+        frames = [frame for one in every for frame in _frames((*one.declared, *(one.exact or ())))]
+        return Reply({"expected": [_describe_expected(one) for one in every]}, frames)
 
-    def _precision(self, request: Message, live: Live, expected: Expected) -> tuple[Precision, ...]:
-        """Return own error and scale per output, over this seed and a few fixed ones; empty without float64 values."""
-        found = _measure_outputs(expected)
-        key = (request["source"], request["values"])
-        if found and key not in self._samples:
-            self._samples[key] = _sample_precisions(request, live, expected)
-        return tuple(_merge(one, self._samples[key][k]) for k, one in enumerate(found))
-
-    def _lint(self, request: Message) -> Message:
+    def _lint(self, request: Message) -> Reply:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
         facts = lint_facts.gather(
             request["source"], request["origin"], Values(request["values"]), relaxed=bool(request["allow"])
         )
         usable = [v.value for v in _HARD if _is_usable(request["source"], request["origin"], v)]
-        return {"findings": [found._asdict() for found in lint_runs.check_facts(facts, tolerance)], "usable": usable}
+        findings = [found._asdict() for found in lint_runs.check_facts(facts, tolerance)]
+        return Reply({"findings": findings, "usable": usable})
 
-    def _input_facts(self, request: Message) -> Message:
+    def _input_facts(self, request: Message) -> Reply:
         facts = input_facts.input_facts(request["source"], request["origin"])
-        return {"facts": {name: asdict(fact) for name, fact in facts.items()}}
+        return Reply({"facts": {name: asdict(fact) for name, fact in facts.items()}})
 
-    def _derive(self, request: Message) -> Message:
-        return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _TorchProbe())]}
+    def _derive(self, request: Message) -> Reply:
+        workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
+        return Reply({"workloads": [asdict(workload) for workload in workloads]})
 
     def _live(self, request: Message) -> Live:
         key = (request["source"], request["seed"], request["values"])
@@ -171,47 +182,29 @@ def _instantiate(request: Message, seed: int) -> Live:
     return values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed)
 
 
-def _sample_precisions(request: Message, live: Live, expected: Expected) -> tuple[tuple[Precision, ...], ...]:
-    """Return the precision of each output at further seeds.
+def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expected]:
+    """Yield the expected outputs at further seeds.
 
     A small output gets many: a few elements say little about the reference's accuracy.
     """
     outputs = sum(t.numel() for t in expected.declared)
     work = sum(t.numel() for t in live.tensors.values()) + outputs
-    seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), _SAMPLED_SEEDS)
-    samples = [_measure_outputs(expect(_instantiate(request, _SAMPLED_FROM + k))) for k in range(seeds)]
-    return tuple(tuple(s[k] for s in samples if s) for k in range(len(expected.declared)))
+    seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), MOST_SAMPLES)
+    for k in range(seeds if expected.exact is not None else 0):
+        yield expect(_instantiate(request, _SAMPLED_FROM + k))
 
 
-def _merge(first: Precision, others: tuple[Precision, ...]) -> Precision:
-    return functools.reduce(Precision.merge, others, first)
+def _describe_expected(expected: Expected) -> Message:
+    exact = None if expected.exact is None else [_describe(tensor) for tensor in expected.exact]
+    return {"declared": [_describe(tensor) for tensor in expected.declared], "exact": exact, "why": expected.why}
 
 
-def _measure_outputs(expected: Expected) -> tuple[Precision, ...]:
-    if expected.exact is None:
-        return ()
-    pairs = zip(expected.exact, expected.declared, strict=True)
-    return tuple(correctness.measure(to_array(exact), to_array(declared)) for exact, declared in pairs)
+def _describe(tensor: torch.Tensor) -> Message:
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
 
 
-def _pair_outputs(
-    outputs: Sequence[Message], expected: Expected, poison: int
-) -> Iterator[tuple[TensorSpec, Tolerance, OutputValues]]:
-    """Yield each output of the kernel together with its expected values."""
-    for position, output in enumerate(outputs):
-        spec = TensorSpec(output["name"], output["dtype"], tuple(output["shape"]), TensorRole.OUTPUT)
-        declared = expected.declared[position]
-        if tuple(declared.shape) != spec.shape:
-            raise ProblemError(f"{spec.name} is {spec.shape}, but the reference gives {tuple(declared.shape)}.")
-        got = values.read_raw(Path(output["path"]), spec)
-        raw = values.to_bytes(got).reshape(-1, spec.itemsize)
-        answer = OutputValues(
-            got=to_array(got),
-            want=to_array(expected.exact[position] if expected.exact is not None else declared),
-            declared=to_array(declared) if expected.exact is not None else None,
-            poison=(raw == poison).all(axis=1).reshape(spec.shape),
-        )
-        yield spec, Tolerance(output["atol"], output["rtol"], output["error_multiple"]), answer
+def _frames(tensors: Iterable[torch.Tensor]) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
+    return [values.to_bytes(tensor) for tensor in tensors]
 
 
 def _digest(live: Live) -> str:

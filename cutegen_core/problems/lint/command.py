@@ -40,7 +40,7 @@ def lint(arguments: argparse.Namespace) -> int:
     listing = library.find(wanted) if wanted else library.list_known()
     linted = []
     with tempfile.TemporaryDirectory(prefix="cutegen-lint-") as scratch:
-        worker = start_worker(Path(scratch), linting.LIMITS, forks=True)
+        worker = start_worker(Path(scratch), linting.LIMITS)
         for position, entry in enumerate(listing.entries, 1):
             print(f"{position} of {listing.total}: {entry.name}", file=sys.stderr)
             linted.append(

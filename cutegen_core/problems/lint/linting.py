@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cutegen_core.judge.reference import LintRun, Reference, ReferenceLimits
+from cutegen_core.judge.reference import Reference, ReferenceLimits
+from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.problems.lint import baseline, sizes
@@ -42,7 +43,7 @@ def lint(
 
     Args:
         device: its memory and speed are compared with the benchmark.
-        worker: a forking reference worker to share (`start_worker`); nothing is written to its folder.
+        worker: a reference worker to share (`start_worker`); nothing is written to its folder.
 
     Raises:
         ProblemError: the reference fails, or has no workloads.

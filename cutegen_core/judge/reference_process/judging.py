@@ -1,0 +1,126 @@
+"""Compare a kernel's outputs with the expected values that came from a file's process, which may have sent anything."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import OutputValues, Precision
+from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.expected import Expected, to_array
+from cutegen_core.judge.reference_process.worker import MOST_SAMPLES
+from cutegen_core.machine.worker import Message
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec, Tolerance
+
+_WIDEST = 8
+_SAMPLES_BYTES = 1 << 20
+_LONGEST_REASON = 2000
+
+
+def spec_from(data: Message) -> TensorSpec:
+    """Read a spec that the engine sent."""
+    return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]), TensorRole(data["role"]))
+
+
+def describe_specs(specs: Sequence[TensorSpec]) -> list[Message]:
+    """Return the specs as a file's process describes its tensors."""
+    return [{"dtype": spec.dtype, "shape": list(spec.shape), "name": spec.name} for spec in specs]
+
+
+def most_expected_bytes(outputs: Sequence[TensorSpec]) -> int:
+    """Return how large the expected values of these outputs can be, with their samples."""
+    return 2 * _WIDEST * sum(spec.numel for spec in outputs) + _SAMPLES_BYTES
+
+
+def to_tensor(frame: bytearray, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return the tensor of these raw bytes.
+
+    Raises:
+        ProblemError: their number does not fit.
+    """
+    spec = TensorSpec("", dtype, shape)
+    if len(frame) != spec.nbytes:
+        raise ProblemError(f"the reference sent {len(frame)} bytes for a tensor of {spec.nbytes}.")
+    return values.from_raw(frame, spec)
+
+
+def read_expected(message: Message, frames: Sequence[bytearray], outputs: Sequence[TensorSpec]) -> list[Expected]:
+    """Return the expected outputs: of the request's seed, then of further ones.
+
+    Raises:
+        ProblemError: they do not fit the outputs.
+    """
+    rest = iter(frames)
+    try:
+        described = message["expected"]
+        if not 1 <= len(described) <= 1 + MOST_SAMPLES:
+            raise ValueError(f"{len(described)} sets of outputs")
+        return [_read_one(one, rest, outputs) for one in described]
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise ProblemError(f"the reference's process sent no expected values: {error}") from error
+
+
+def compare(
+    request: Message, outputs: Sequence[TensorSpec], expected: Expected, samples: Sequence[Sequence[Precision]]
+) -> list[Message]:
+    """Read the kernel's outputs and judge each."""
+    measured = measure_outputs(expected)
+    found = []
+    for k, (given, spec) in enumerate(zip(request["outputs"], outputs, strict=True)):
+        tolerance = Tolerance(given["atol"], given["rtol"], given["error_multiple"])
+        precision = functools.reduce(Precision.merge, (s[k] for s in samples), measured[k]) if measured else None
+        answer = _pair(spec, Path(given["path"]), expected, k, request["poison"])
+        judged = correctness.compare(spec.name, spec.dtype, tolerance, answer, precision)
+        found.append(asdict(replace(judged, no_float64=expected.why)))
+    return found
+
+
+def measure_outputs(expected: Expected) -> tuple[Precision, ...]:
+    """Return the reference's own error and scale per output; empty without float64 values."""
+    if expected.exact is None:
+        return ()
+    pairs = zip(expected.exact, expected.declared, strict=True)
+    return tuple(correctness.measure(to_array(exact), to_array(declared)) for exact, declared in pairs)
+
+
+def _read_one(described: Message, frames: Iterator[bytearray], outputs: Sequence[TensorSpec]) -> Expected:
+    declared = _read_tensors(described["declared"], frames, outputs)
+    exact = None if described["exact"] is None else _read_tensors(described["exact"], frames, outputs)
+    why = str(described["why"])[:_LONGEST_REASON]
+    return Expected(declared, exact, why if exact is None else "")
+
+
+def _read_tensors(
+    described: Sequence[Message], frames: Iterator[bytearray], outputs: Sequence[TensorSpec]
+) -> tuple[torch.Tensor, ...]:
+    if len(described) != len(outputs):
+        raise ProblemError(f"the reference gives {len(described)} outputs under this seed, not {len(outputs)}.")
+    return tuple(_read_tensor(one, next(frames), spec) for one, spec in zip(described, outputs, strict=True))
+
+
+def _read_tensor(described: Message, frame: bytearray, output: TensorSpec) -> torch.Tensor:
+    dtype, shape = described["dtype"], tuple(described["shape"])
+    if shape != output.shape:
+        raise ProblemError(f"{output.name} is {output.shape}, but the reference gives {shape}.")
+    if dtype not in ITEMSIZE:
+        raise ValueError(f"an output of dtype {dtype}")
+    return to_tensor(frame, dtype, shape)
+
+
+def _pair(spec: TensorSpec, path: Path, expected: Expected, position: int, poison: int) -> OutputValues:
+    """Return an output of the kernel together with its expected values."""
+    declared, exact = expected.declared[position], expected.exact[position] if expected.exact is not None else None
+    got = values.read_raw(path, spec)
+    raw = values.to_bytes(got).reshape(-1, spec.itemsize)
+    return OutputValues(
+        got=to_array(got),
+        want=to_array(declared if exact is None else exact),
+        declared=None if exact is None else to_array(declared),
+        poison=(raw == poison).all(axis=1).reshape(spec.shape),
+    )
