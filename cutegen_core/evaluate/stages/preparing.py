@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
+from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
+from cutegen_core.execute.compiler.launch_limits import find_launch_errors
 from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.execute.port import Built, Executor
 from cutegen_core.judge.reference import Reference
@@ -108,6 +110,7 @@ def compile_candidate(
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
     doubts, failure = _arguments(plan.plans, resources)
     hints = (*machine.diagnostics, *doubts)
+    failure = failure or _find_launch_failure(plan.plans, machine, device)
     if failure:
         return CompileRefusal(failure, machine.log, hints, resources)
     for built in (checked, plain):
@@ -154,6 +157,19 @@ def _arguments(
             return tuple(doubts), StageFailure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
         doubts |= dict.fromkeys(found)
     return tuple(doubts), None
+
+
+def _find_launch_failure(
+    plans: Mapping[str, LaunchPlan], machine: CompileResult, device: Device
+) -> StageFailure | None:
+    """Return the first workload's launches that the device's driver would refuse."""
+    kernels = {k.kernel: k for k in machine.kernels}
+    by_mangled = read_launch_bounds(machine.cubin)
+    bounds = {name: by_mangled[mangled] for name, mangled in (machine.lowered or {}).items()}
+    for name, plan in plans.items():
+        if errors := find_launch_errors(plan, kernels, bounds, device):
+            return StageFailure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
+    return None
 
 
 def _resources(

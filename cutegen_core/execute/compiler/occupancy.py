@@ -20,7 +20,7 @@ _SUB_PARTITIONS = 4
 _SMEM_UNIT_BYTES = 128
 _SMEM_RESERVED_BYTES = 1024
 """Bytes that the driver uses in every block."""
-_REGISTERS_PER_BLOCK = 65536
+REGISTERS_PER_BLOCK = 65536
 _THREADS_PER_BLOCK = 1024
 
 
@@ -56,7 +56,7 @@ def _by_registers(registers: int, warps: int, device: Device) -> int:
     if registers == 0:
         return device.blocks_per_sm
     per_warp = _round_up(registers * device.warp_size, _REGISTER_UNIT)
-    if per_warp * _round_up(warps, _SUB_PARTITIONS) > _REGISTERS_PER_BLOCK:
+    if per_warp * _round_up(warps, _SUB_PARTITIONS) > REGISTERS_PER_BLOCK:
         return 0
     warps_per_partition = device.regs_per_sm // _SUB_PARTITIONS // per_warp
     return warps_per_partition * _SUB_PARTITIONS // warps
