@@ -30,7 +30,7 @@ from benchmarks.crosscheck import corpus
 from benchmarks.crosscheck.corpus import Case
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.mutation.mutants import Mutant, find_mutants
-from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, make_oracle, widen
+from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
 from cutegen_core.evaluate.mutation.study import Outcome, try_mutant, try_original
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.evaluate.timing.timer import Timer
@@ -63,7 +63,7 @@ class Planned(NamedTuple):
 
     @property
     def key(self) -> str:
-        return f"{self.case.name}:{self.mutant.name}:{content_key(self.mutant.text)[:12]}"
+        return f"{self.case.name}:{content_key(self.mutant.text)[:12]}"
 
 
 class Tools:
@@ -140,7 +140,7 @@ class Kernel:
 
     @cached_property
     def oracle(self) -> Oracle:
-        return make_oracle(self.evaluator, self._tools.references(self.case)[1], self.source, ORACLE_SEED)
+        return Oracle(self.evaluator, self._tools.references(self.case)[1], self.source, ORACLE_SEED)
 
     def find_difference(self, source: str) -> Proof | None:
         return self.oracle.find_difference(source)
@@ -203,7 +203,7 @@ def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: Row
         rows.add(
             row | {name: row[name][:_LONGEST] for name in ("message", "proof")} | {"seconds": round(row["seconds"], 2)}
         )
-        print(f"{row['seconds']:6.1f} s  {row['outcome']:20} {row['status']:20} {one.key}", flush=True)
+        print(f"{row['seconds']:6.1f} s  {row['outcome']:20} {row['status']:20} {one.case.name}:{one.mutant.name}", flush=True)
 
 
 def _known_proof(text: str, _: str) -> Proof | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from cutegen_core.evaluate.mutation.code import Code
 from cutegen_core.evaluate.mutation.edit import Edit, Kind
@@ -47,15 +48,16 @@ def find_mutants(text: str) -> tuple[Mutant, ...]:
     """
     kernel = parse(text)
     code = Code(kernel)
-    finders: tuple[Callable[[Code], Iterator[Edit]], ...] = (*OPERATOR_EDITS, *STATEMENT_EDITS)
-    edits = [edit for find in finders for edit in find(code)] + list(find_plan_edits(kernel))
+    # of two edits with the same result, the one that says more stays: a wait's number is a constant, too
+    finders: tuple[Callable[[Code], Iterator[Edit]], ...] = (*STATEMENT_EDITS, *OPERATOR_EDITS)
+    edits: dict[str, Edit] = {}
+    for edit in chain(find_plan_edits(kernel), *(find(code) for find in finders)):
+        edits.setdefault(kernel.text[: edit.start] + edit.after + kernel.text[edit.end :], edit)
     numbers: Counter[tuple[Kind, int]] = Counter()
-    seen, found = {kernel.text}, []
-    for edit in sorted(edits, key=lambda e: (e.start, e.kind, e.end)):
-        changed = kernel.text[: edit.start] + edit.after + kernel.text[edit.end :]
-        if changed in seen or not _is_kernel_file(changed):
+    found = []
+    for changed, edit in sorted(edits.items(), key=lambda pair: (pair[1].start, pair[1].kind, pair[0])):
+        if changed == kernel.text or not _is_kernel_file(changed):
             continue
-        seen.add(changed)
         line = kernel.text.count("\n", 0, edit.start) + 1
         numbers[edit.kind, line] += 1
         name = f"{edit.kind}-{line}-{numbers[edit.kind, line]}"

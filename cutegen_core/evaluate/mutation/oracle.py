@@ -1,22 +1,23 @@
 """Decide whether a mutant that passed computes something else than the original.
 
 The oracle is a wider examination of its own: another seed, many kinds of values (`wide_values.txt`), and each size at
-the problem's own value while the others stay small, up to a limit of memory and time. It keeps the workloads that the
-original passes, so a mutant that fails one of them is different where the reference defines a result.
+the problem's own value while the others stay small, up to a limit of memory. Only a workload that the original passes
+counts, so a mutant that fails there is different where the reference defines a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.errors import KernelFileError, ProblemError
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 
@@ -47,7 +48,6 @@ _VALUES = (
 )
 """In the order of `wide_values.txt`; integers and bools take turns among reversed, all equal and sorted."""
 _LARGEST_BYTES = 8 << 20
-_LONGEST_S = 1.0
 _SIZES_EACH = 2
 RAN_WRONG = frozenset(
     {
@@ -67,22 +67,61 @@ class Proof(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True)
 class Oracle:
     """Examination of the mutants of one kernel file.
 
-    Attributes:
-        evaluator: of the widened problem, with the workloads that the original passes.
+    Args:
+        evaluator: the judge's, whose tools the oracle uses.
+        reference: of the problem that `widen` returns.
+        original: the kernel file's text.
+        seed: differs from the judge's.
     """
 
-    evaluator: Evaluator
-    seed: int
+    def __init__(self, evaluator: Evaluator, reference: Reference, original: str, seed: int) -> None:
+        self._evaluator = replace(evaluator, reference=reference)
+        self._original = original
+        self._seed = seed
+        self._workloads = tuple(w for w in _find_workloads(evaluator.problem, reference) if self._is_planned(w))
+        self._passed_by_original: set[str] = set()
 
     def find_difference(self, source: str) -> Proof | None:
-        """Return a proof that the mutant differs from the original, None if none was found."""
-        trial = self.evaluator.evaluate(Candidate(source, Author.PERSON), seed=self.seed, rough=True)
+        """Return a proof that the mutant differs from the original, None if none was found.
+
+        A workload at which the original fails, too, is left out from then on.
+        """
+        while self._workloads:
+            proof = self._find_failure(source, self._workloads)
+            if proof is None:
+                return None
+            if proof.status in RAN_WRONG and self._is_passed_by_original(proof.workload):
+                return proof
+            if not proof.workload:
+                return None
+            self._workloads = tuple(w for w in self._workloads if w.name != proof.workload)
+        return None
+
+    def _is_passed_by_original(self, name: str) -> bool:
+        """Tell whether the original passes that workload; all of them where the mutant did not get so far as to run."""
+        chosen = tuple(w for w in self._workloads if name in ("", w.name))
+        if name not in self._passed_by_original and self._find_failure(self._original, chosen) is None:
+            self._passed_by_original.add(name)
+        return name in self._passed_by_original
+
+    def _is_planned(self, workload: Workload) -> bool:
+        """Tell whether the original's plan fits the workload."""
+        signature, device = self._evaluator.reference.signature(workload), self._evaluator.device
+        try:
+            parse(self._original).plan(signature, device, workload=workload.name)
+        except KernelFileError:
+            return False
+        return True
+
+    def _find_failure(self, source: str, workloads: tuple[Workload, ...]) -> Proof | None:
+        problem = replace(self._evaluator.reference.problem, workloads=workloads)
+        evaluator = replace(self._evaluator, problem=problem)
+        trial = evaluator.evaluate(Candidate(source, Author.PERSON), seed=self._seed, rough=True)
         failed = trial.correctness.first_failure if trial.correctness else None
-        if trial.status not in RAN_WRONG:
+        if trial.passed:
             return None
         return Proof(failed.workload if failed else "", trial.status, trial.message)
 
@@ -90,24 +129,6 @@ class Oracle:
 def widen(problem: Problem) -> Problem:
     """Return the problem with the oracle's values to choose from, and no workloads."""
     return replace(problem, source=f"{problem.source}\n\n{_WIDE_VALUES}", workloads=())
-
-
-def make_oracle(evaluator: Evaluator, reference: Reference, original: str, seed: int) -> Oracle:
-    """Return the oracle of a kernel file.
-
-    Args:
-        evaluator: the judge's, whose tools the oracle uses.
-        reference: of the problem that `widen` returns.
-        seed: differs from the judge's.
-    """
-    found = []
-    for workload in _find_workloads(evaluator.problem, reference):
-        one = replace(evaluator, problem=replace(reference.problem, workloads=(workload,)), reference=reference)
-        trial = one.evaluate(Candidate(original, Author.PERSON), seed=seed, rough=True)
-        if trial.passed and trial.correctness and max(v.seconds for v in trial.correctness.verdicts) <= _LONGEST_S:
-            found.append(workload)
-    problem = replace(reference.problem, workloads=tuple(found))
-    return Oracle(replace(evaluator, problem=problem, reference=reference), seed)
 
 
 def _find_workloads(problem: Problem, reference: Reference) -> Iterator[Workload]:

@@ -84,7 +84,7 @@ def drop_synchronisation(code: Code) -> Iterator[Edit]:
         if name == "__syncthreads":
             yield Edit(kind, place, stop, "__syncwarp()")
         opening = next((k for k in range(start, end) if code.at(k) == "<" and k in code.angles), -1)
-        if opening > 0 and code.is_number(opening + 1):
+        if opening >= 0 and code.is_number(opening + 1):
             number = code.words[opening + 1]
             yield Edit(kind, number.start, number.end, str(int(number.text) + 1))
 
