@@ -203,7 +203,8 @@ def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: Row
         rows.add(
             row | {name: row[name][:_LONGEST] for name in ("message", "proof")} | {"seconds": round(row["seconds"], 2)}
         )
-        print(f"{row['seconds']:6.1f} s  {row['outcome']:20} {row['status']:20} {one.case.name}:{one.mutant.name}", flush=True)
+        verdict = f"{row['outcome']:20} {row['status']:20}"
+        print(f"{row['seconds']:6.1f} s  {verdict} {one.case.name}:{one.mutant.name}", flush=True)
 
 
 def _known_proof(text: str, _: str) -> Proof | None:

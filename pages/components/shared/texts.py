@@ -90,7 +90,8 @@ def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_fr
     )
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     name = escape_html("table: " + ", ".join(title for title in header if title))
-    return f'<div class="cg-scroll" tabindex="0" role="group" aria-label="{name}"><table class="cg-table">{inner}</table></div>'
+    scroll = f'<div class="cg-scroll" tabindex="0" role="group" aria-label="{name}">'
+    return f'{scroll}<table class="cg-table">{inner}</table></div>'
 
 
 class Html(str):
