@@ -1,8 +1,9 @@
 """Tune: take every combination of a kernel's declared parameters through the stages; needs no model.
 
 With a GPU, measured latency decides: each combination is timed in turns with the defaults, and only one that is FASTER
-can replace them. Without a GPU, only correctness and resources are known: the fewest spills, then the highest
-occupancy, then the fewest registers decide. The defaults win ties; the table names the criterion.
+can replace them; of several benchmark workloads, it may be slower on none. Without a GPU, only correctness and
+resources are known: the fewest spills, then the highest occupancy, then the fewest registers decide. The defaults win
+ties; the table names the criterion.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from itertools import islice
 
 from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
+from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.evaluate.variant import StopOnlyWatch, summarize_trial
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.records.candidate import Candidate
-from cutegen_core.records.performance import Word
+from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Status
 
 MAX_COMBINATIONS = 16
@@ -36,6 +38,7 @@ class SweepRow:
     occupancy: float = 0.0
     latency_ms: float | None = None
     word: Word | None = None
+    shapes: tuple[ShapeTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def _choose(rows: Sequence[SweepRow]) -> int:
     if own is None and all(row.latency_ms is None for row in rows):
         return max(range(len(rows)), key=lambda i: (_merit(rows[i]), -i))
     right = [i for i, row in enumerate(rows) if row.latency_ms is not None]
-    faster = [i for i in right if own is None or rows[i].word is Word.FASTER]
+    faster = [i for i in right if own is None or (rows[i].word is Word.FASTER and not regressed(rows[i].shapes))]
     return min(faster, key=lambda i: rows[i].latency_ms or 0.0, default=0)
 
 

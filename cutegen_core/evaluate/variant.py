@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
-from cutegen_core.records.performance import BEST, Word
+from cutegen_core.evaluate.timing.overall import overall, shape_times
+from cutegen_core.records.performance import BEST, ShapeTime, Word
 from cutegen_core.records.trial import Status, Trial
 
 
@@ -16,8 +17,9 @@ class VariantResult:
     Attributes:
         registers, spill_bytes: largest of any kernel, sum over all kernels.
         occupancy: lowest over all workloads' launches, 0 to 1.
-        latency_ms: median on the problem's own size, None if nothing was timed.
+        latency_ms: median, over several benchmark workloads their geometric mean; None if nothing was timed.
         word: comparison with the kernel timed in turns with it.
+        shapes: each benchmark workload, where there are several.
     """
 
     status: Status
@@ -27,6 +29,7 @@ class VariantResult:
     occupancy: float = 0.0
     latency_ms: float | None = None
     word: Word | None = None
+    shapes: tuple[ShapeTime, ...] = ()
 
 
 def summarize_trial(trial: Trial) -> VariantResult:
@@ -34,7 +37,7 @@ def summarize_trial(trial: Trial) -> VariantResult:
     resources = trial.resources
     if resources is None:
         return VariantResult(trial.status, trial.message)
-    timed = trial.performance.first if trial.passed and trial.performance else None
+    timed = overall(trial.performance) if trial.passed else None
     beside = timed.speedup(BEST) if timed else None
     return VariantResult(
         trial.status,
@@ -44,6 +47,7 @@ def summarize_trial(trial: Trial) -> VariantResult:
         occupancy=min((o.occupancy for o in resources.occupancy), default=0.0),
         latency_ms=timed.candidate.median_us / 1000 if timed else None,
         word=beside.word if beside else None,
+        shapes=shape_times(trial.performance) if timed else (),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, Gate, StudyKind
-from cutegen_core.records.performance import Word
+from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, Status
 
 
@@ -220,7 +220,9 @@ class Tried:
     The few numbers the timeline shows are repeated here.
 
     Attributes:
+        latency_ms: over several benchmark workloads the geometric mean.
         against_best: how it compared with the best kernel of that moment, timed in turns; None where it was not.
+        shapes: each benchmark workload, where there are several.
         best_untimed: why that best kernel could not be timed beside it.
     """
 
@@ -237,6 +239,7 @@ class Tried:
     against_best: Word | None = None
     best_untimed: str = ""
     marks: tuple[Mark, ...] = ()
+    shapes: tuple[ShapeTime, ...] = ()
     kind: Literal["tried"] = "tried"
 
 

@@ -38,6 +38,7 @@ class Topic(StrEnum):
     RUNS = "runs"
     RESOURCES = "resources"
     OCCUPANCY = "occupancy"
+    SHAPES = "shapes"
     SPEED = "speed"
     TIMES = "times"
     SPEEDUPS = "speedups"

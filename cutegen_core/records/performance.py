@@ -67,6 +67,20 @@ class Speedup:
 
 
 @dataclass(frozen=True)
+class ShapeTime:
+    """One benchmark workload of several, in short.
+
+    Attributes:
+        against_best, ratio: the comparison with the best kernel, timed in turns; None where there was none.
+    """
+
+    workload: str
+    latency_ms: float
+    against_best: Word | None = None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
 class Bound:
     """Least time for the counted work at the measured peaks (Williams et al., "Roofline", CACM 2009).
 
@@ -226,13 +240,3 @@ class Performance:
 
     workloads: tuple[WorkloadPerformance, ...] = field(default_factory=tuple)
     profile: Profile | None = None
-
-    @property
-    def first(self) -> WorkloadPerformance | None:
-        """The first benchmark workload (the problem's own size), None if nothing was timed."""
-        return next(iter(self.workloads), None)
-
-    @property
-    def latency_us(self) -> float | None:
-        """The candidate's median on the first workload, None if nothing was timed."""
-        return self.workloads[0].candidate.median_us if self.workloads else None

@@ -1,13 +1,15 @@
 """Decide whether a kernel that passed becomes the best, the tip of its branch, or is only kept.
 
-Timed in turns with the best, the comparison decides. Where the best could not be timed with it, a person decides. A
+Timed in turns with the best, the comparison decides: over several benchmark workloads the geometric mean, and none may
+become slower. Where the best could not be timed with it, a person decides. A
 kernel that was not timed becomes the best by itself only if the best was not timed, either.
 """
 
 from __future__ import annotations
 
+from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.performance import Word
+from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Mark
 from cutegen_core.trajectory.state import State, Step
 
@@ -33,7 +35,9 @@ def not_faster(state: State, step: Step) -> str:
         return f"not timed, and the best is ({least:.4g} ms)"
     assert step.tried is not None
     if step.tried.against_best is not None:
-        word = step.tried.against_best
+        word, slower = step.tried.against_best, regressed(step.tried.shapes)
+        if slower:
+            return f"regressed on {', '.join(map(_shape_words, slower))}: timed in turns with the best kernel"
         return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
@@ -46,6 +50,10 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
     took, least = _latency_ms(step), _latency_ms(tip)
     advances = state.branched and took is not None and (least is None or took < least)
     return Outcome.ADVANCED if advances else Outcome.KEPT
+
+
+def _shape_words(shape: ShapeTime) -> str:
+    return f"{shape.workload} ({shape.ratio:.3g}x)" if shape.ratio else shape.workload
 
 
 def _latency_ms(step: Step | None) -> float | None:

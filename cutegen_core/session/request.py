@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.evaluate.variant import summarize_trial
 from cutegen_core.propose.port import Attempt, Call, ProposalRequest
 from cutegen_core.records import as_json
@@ -64,6 +67,7 @@ def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = F
         smem_bytes=max((o.smem_bytes for o in occupancy), default=0),
         latency_ms=numbers.latency_ms,
         against_best=None if trial.cached else numbers.word,
+        shapes=tuple(replace(s, against_best=None, ratio=None) if trial.cached else s for s in numbers.shapes),
         best_untimed="" if trial.cached else _best_untimed(trial),
         marks=trial.marks,
         acceptance=acceptance,
@@ -71,8 +75,8 @@ def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = F
 
 
 def _best_untimed(trial: Trial) -> str:
-    workload = trial.performance.first if trial.performance else None
-    return next((u.reason for u in workload.untimed if u.contender == BEST), "") if workload else ""
+    timed = overall(trial.performance)
+    return next((u.reason for u in timed.untimed if u.contender == BEST), "") if timed else ""
 
 
 def _trial_of(store: Store, step: Step) -> Trial | None:

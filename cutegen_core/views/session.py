@@ -11,6 +11,7 @@ from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import CutegenError, StoreError
 from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
+from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Mark, Status, Trial
 from cutegen_core.trajectory.read import state_of, trial_of
@@ -35,6 +36,7 @@ class StepRow(NamedTuple):
     spill_bytes: int
     smem_bytes: int
     latency_ms: float | None
+    shapes: tuple[ShapeTime, ...]
     at: float
     is_best: bool
     is_base: bool
@@ -239,6 +241,7 @@ def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
         tried.spill_bytes if tried else 0,
         tried.smem_bytes if tried else 0,
         tried.latency_ms if tried else None,
+        tried.shapes if tried else (),
         step.at,
         star,
         step.candidate is not None and step.candidate == state.base,

@@ -1,6 +1,6 @@
 """Read how fast the steps of a session are from their trials: latency, speedups, shares of the bound.
 
-Of several workloads the first one stands for the kernel, as in `Performance.latency_us`.
+Of several workloads the geometric means stand for the kernel (`evaluate.timing.overall`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evidence.speed import Share, share, strongest
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.performance import BEST, Bound, Performance, Speedup, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.read import trial_of
@@ -67,10 +68,9 @@ def speed_rows(store: Store, state: State) -> tuple[SpeedRow, ...]:
 
 @lru_cache(maxsize=8192)
 def _speed(store: Store, number: int, trial: str) -> SpeedRow | None:
-    performance = trial_of(store, trial).performance
-    if performance is None or not performance.workloads:
+    workload = overall(trial_of(store, trial).performance)
+    if workload is None:
         return None
-    workload = performance.workloads[0]
     timing, against, reached = workload.candidate, strongest(workload), share(workload)
     baseline = timing_of(workload, against.baseline) if against else None
     return SpeedRow(

@@ -72,7 +72,7 @@ def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator, tmp_path):
     gone = Candidate(RELU.replace("[[launch]]", "[[lunch]]"), Author.PERSON, None)
     found = timed.evaluate(Candidate(taking(RELU, 40.0), Author.PERSON, None), seed=1, best=gone)
     assert found.passed, found.message
-    assert found.performance.first.speedup(BEST) is None
-    (untimed,) = found.performance.first.untimed
+    assert found.performance.workloads[0].speedup(BEST) is None
+    (untimed,) = found.performance.workloads[0].untimed
     assert untimed.contender == BEST
     assert untimed.reason.startswith("cannot be built any more: REJECTED: ")

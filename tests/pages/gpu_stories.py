@@ -224,6 +224,18 @@ def gpu_story(store: Store) -> Story:
     return story.gate(Gate.PROMOTION, rows).publish()
 
 
+def shapes_story(store: Store) -> Story:
+    """Two steps on two benchmark workloads; the second is faster on the mean and slower on one of them."""
+    story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
+    seed = story.propose(KERNEL, "one block a row, three passes")
+    first = Performance((measured(171.8, workload="small"), measured(160.0, workload="large")))
+    story.test(timed(store, seed, first)).promote(seed)
+    wide = story.propose(VECTORS, "one pass, 128-bit loads")
+    both = Performance((measured(90.1, 171.8, workload="small"), measured(200.3, 160.0, workload="large")))
+    story.test(timed(store, wide, both)).close(Outcome.KEPT, "regressed on large (0.799x)")
+    return story.add(StateChanged(SessionState.STOPPED, "stopped by a person")).publish()
+
+
 def branched_story(store: Store) -> Story:
     """Twelve steps: two branches from the first kernel, the second one overtakes; attempts that led nowhere."""
     story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")

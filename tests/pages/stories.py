@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
+from cutegen_core.evaluate.timing.overall import overall, shape_times
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author
@@ -188,14 +189,15 @@ class Story:
         for result in trial.stages:
             self.add(StageStarted(self.steps, result.stage), StageEnded(self.steps, result))
         kernels = trial.resources.kernels if trial.resources else ()
-        took_us = trial.performance.latency_us if trial.performance else None
+        timed = overall(trial.performance)
         return self.add(
             Tried(
                 self.steps, trial.candidate, self.store.put(as_json.dump(trial)), trial.status, trial.message,
                 registers=max((k.registers for k in kernels), default=0),
                 spill_bytes=trial.resources.spill_bytes if trial.resources else 0,
                 smem_bytes=max((o.smem_bytes for o in trial.resources.occupancy), default=0) if trial.resources else 0,
-                latency_ms=None if took_us is None else took_us / 1000, marks=trial.marks,
+                latency_ms=timed.candidate.median_us / 1000 if timed else None, marks=trial.marks,
+                shapes=shape_times(trial.performance),
             )
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.trajectory.store import Store
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
-from tests.pages.gpu_stories import gpu_story, matmul_story
+from tests.pages.gpu_stories import gpu_story, matmul_story, shapes_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, race, softmax_story
 
 if TYPE_CHECKING:
@@ -65,6 +65,16 @@ def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: Op
     figures = _figures(page)
     assert "1.12x faster" in figures
     assert "bound 126.3" in figures
+
+
+def test_every_workload_and_their_mean_are_compared(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=shapes_story(store).session, step=2, pane="timing")
+    text = shown(page)
+    for words in ("Speed on 2 workloads", "geometric mean of 2 workloads", "1.91x faster", "1.25x slower"):
+        assert words in text
+    said = step_rows(page)[2]["said"]
+    assert "small 90.16 µs · large 200.5 µs · regressed on large" in said
+    assert "134.4 µs" in said, "the geometric mean"
 
 
 def test_conditions_that_disturb_are_said(store: Store, open_page: OpenPage) -> None:

@@ -25,7 +25,7 @@ from cutegen_core.records.event import (
     TrialStarted,
     Tried,
 )
-from cutegen_core.records.performance import Word
+from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
 from cutegen_core.session import moves
 from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait, begin_step, next_move
@@ -122,6 +122,32 @@ TABLE = [
             Tried(2, B, "", Status.PASSED, latency_ms=2.0, against_best=Word.SLOWER),
         ),
         closes(Outcome.KEPT),
+    ),
+    (
+        "a kernel that is slower on one workload is kept, though faster on the mean",
+        after(
+            StepStarted(1, None),
+            ANSWERED,
+            TrialStarted(1, A),
+            Tried(1, A, "", Status.PASSED, latency_ms=1.0),
+            StepClosed(1, Outcome.PROMOTED),
+            StepStarted(2, A),
+            Proposed(2, B, Author.PLAYBOOK, "other"),
+            TrialStarted(2, B),
+            Tried(
+                2,
+                B,
+                "",
+                Status.PASSED,
+                latency_ms=0.5,
+                against_best=Word.FASTER,
+                shapes=(ShapeTime("a", 0.2, Word.FASTER, 3.0), ShapeTime("b", 1.25, Word.SLOWER, 0.8)),
+            ),
+        ),
+        lambda move: (
+            closes(Outcome.KEPT)(move)
+            and move.events[0].note == "regressed on b (0.8x): timed in turns with the best kernel"
+        ),
     ),
     ("between steps the next begins", after(*PROMOTED), is_a(Begin)),
     (

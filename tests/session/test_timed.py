@@ -58,7 +58,7 @@ def test_only_a_faster_kernel_becomes_the_best(desk):
     assert faster.steps[-2].outcome is Outcome.PROMOTED
     assert faster.best == faster.steps[-2].candidate
     found = trial(desk.store, faster.steps[-2])
-    assert found.performance.first.speedup(BEST).word is Word.FASTER
+    assert found.performance.workloads[0].speedup(BEST).word is Word.FASTER
     assert next(r for r in found.stages if r.stage is Stage.BENCHMARK).status is StageStatus.PASSED
     assert Mark.NOT_TIMED not in found.marks
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.performance import (
     BEST,
@@ -88,6 +89,8 @@ def speed(trial: Trial) -> Iterator[Section]:
     workloads = trial.performance.workloads if trial.performance else ()
     if not workloads and trial.passed:
         yield Section(Topic.SPEED, "Speed", (Remark(untimed_text(trial), Tone.ASIDE),))
+    if len(workloads) > 1:
+        yield _shapes(trial, workloads)
     for workload in workloads:
         name = workload.workload
         yield Section(Topic.SPEED, f"Speed on workload {name}", tuple(_speed(trial, workload)), name)
@@ -100,6 +103,27 @@ def speed(trial: Trial) -> Iterator[Section]:
 def untimed_text(trial: Trial) -> str:
     """Say that a trial holds no time, and why."""
     return f"not measured ({why_untimed(trial)})"
+
+
+def _shapes(trial: Trial, workloads: Sequence[WorkloadPerformance]) -> Section:
+    """Compare the workloads, their geometric mean last."""
+    columns = ("workload", "time", "vs previous best", "vs the strongest baseline", "of the bound")
+    mean = overall(trial.performance)
+    rows = tuple(_shape(workload) for workload in (*workloads, *((mean,) if mean else ())))
+    return Section(Topic.SHAPES, f"Speed on {len(workloads)} workloads", rows, columns=columns)
+
+
+def _shape(workload: WorkloadPerformance) -> Remark:
+    best, strong, reached = workload.speedup(BEST), strongest(workload), share(workload)
+    cells = (
+        workload.workload,
+        micros(workload.candidate.median_us),
+        pace(best) if best else "",
+        pace_against(strong) if strong else "",
+        reached.words if reached else "",
+    )
+    said = ", ".join(filter(None, (cells[1], pace_against(best) if best else "", *cells[3:])))
+    return Remark(f"{cells[0]}: {said}", TONES[best.word] if best else Tone.PLAIN, cells=cells)
 
 
 def _speed(trial: Trial, workload: WorkloadPerformance) -> Iterator[Remark]:
@@ -137,6 +161,8 @@ def reached_text(workload: WorkloadPerformance) -> str:
     if reached is None or not reached.bound.us:
         return ""
     bound = reached.bound
+    if not bound.moved_bytes and not bound.flops:  # a mean over workloads
+        return reached.words
     work = data_size(bound.moved_bytes) if bound.by == "memory" else f"{bound.flops / 1e9:.3g} GFLOP on {bound.pipe}"
     return f"{reached.words} ({micros(bound.us)} for {work})"
 

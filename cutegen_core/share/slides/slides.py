@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cutegen_core import views
 from cutegen_core.evaluate.evidence import speed
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
@@ -154,7 +155,7 @@ def _tolerance(problem: Problem) -> str:
 def _conditions(store: Store, state: State) -> list[Fact]:
     """Return under which conditions the first timed step was measured."""
     measured = (views.performance_of(store, step) for step in state.steps)
-    workload = next((p.first for p in measured if p and p.first), None)
+    workload = next((p.workloads[0] for p in measured if p and p.workloads), None)
     rows = speed.condition_remarks(workload.conditions) if workload else ()
     shown = {"SM clock": "clocks", "between samples": "between samples", "other programs on the GPU": "other programs"}
     return [Fact(shown[name], text) for name, text in (row.cells for row in rows) if name in shown]
@@ -208,13 +209,14 @@ def _said(step: Step) -> tuple[Fact, ...]:
 
 
 def measured(trial: Trial | None, state: State) -> MeasuredSpeed:
-    """Describe the time on the first workload; without one, say why there is none."""
-    workload = trial.performance.first if trial and trial.performance else None
+    """Describe the time, of several workloads their geometric means; without one, say why there is none."""
+    workload = overall(trial.performance) if trial else None
     if trial is None or workload is None:
         return MeasuredSpeed("", _unmeasured(trial, state))
     doubt = speed.doubt_text(trial, workload)
     took = micros(workload.candidate.median_us)
-    note = f"{speed.took_text(workload).removeprefix(took).lstrip(', ')}, workload {workload.workload}"
+    where = f"{'' if trial.performance and len(trial.performance.workloads) > 1 else 'workload '}{workload.workload}"
+    note = f"{speed.took_text(workload).removeprefix(took).lstrip(', ')}, {where}"
     return MeasuredSpeed(
         took, note, () if doubt else _comparisons(workload), "" if doubt else speed.reached_text(workload), doubt,
         charts.contenders(workload, believed=not doubt),

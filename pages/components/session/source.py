@@ -8,6 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import dims, lowered, micros
@@ -106,8 +107,8 @@ def _title(shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
     verdict = f" · {lowered(step.status)}" if step.status else ""
-    took = shown.trial.performance.latency_us if shown.trial and shown.trial.performance else None
-    verdict += f" · {micros(took)}" if took is not None else ""
+    timed = overall(shown.trial.performance) if shown.trial else None
+    verdict += f" · {micros(timed.candidate.median_us)}" if timed else ""
     outcome = f" · {step.outcome}" if step.outcome else ""
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
     told = escape_html(author + verdict + outcome + asked)

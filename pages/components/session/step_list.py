@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.trial import Status
@@ -79,7 +80,7 @@ def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None
 
 def said(row: StepRow, place: TreeRow, author: str, speed: SpeedRow | None) -> str:
     """Write the whole row in words, for its tooltip and for screen readers."""
-    against = speed.against if speed else None
+    against, slower = speed.against if speed else None, regressed(row.shapes)
     parts = [
         f"Step {row.number}: {row.idea or _no_idea(row)}",
         author,
@@ -87,6 +88,8 @@ def said(row: StepRow, place: TreeRow, author: str, speed: SpeedRow | None) -> s
         "the best so far" if row.is_best else "was promoted" if row.outcome is Outcome.PROMOTED else "",
         micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
         pace_against(against) if against else "",
+        *(f"{shape.workload} {micros(1000 * shape.latency_ms)}" for shape in row.shapes),
+        f"regressed on {', '.join(shape.workload for shape in slower)}" if slower else "",
         "from the start" if place.parent == views.START else f"continues from step {place.parent}",
         "on the path to the best" if place.on_best and not row.is_best else "",
         "starts a branch" if place.branches else "",

@@ -28,6 +28,8 @@ def render_timing(given: PaneInput) -> None:
     marks.render_explained(trial)
     if trial.cached:
         quiet("From the cache: measured when this kernel was first tried, against the best kernel of that time.")
+    for section in given.evidence.sections(Topic.SHAPES):
+        render_section(section, toned_column=2)
     for workload in workloads:
         about = {s.topic: s for s in given.evidence.sections() if s.subject == workload.workload}
         _render_workload(trial, workload, about)
