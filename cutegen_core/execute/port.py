@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from cutegen_core.execute.compiler.macro_probe import Probe
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import TensorSpec
@@ -125,6 +126,9 @@ class Executor(Protocol):
         Args:
             checked: whether to instrument the build to find memory errors and races.
         """
+
+    def write_probe(self, kernel: KernelFile) -> Probe | None:
+        """Return what asks NVIDIA's compiler for the macros of the executor's own; None if it has no compiler."""
 
     def open(self, built: Built) -> AbstractContextManager[Execute]:
         """Open a trial; leaving the context ends every process the trial started."""

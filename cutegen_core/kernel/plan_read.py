@@ -48,6 +48,7 @@ _TENSOR_MAP_LISTS = ("box", "dims", "strides")
 _TENSOR_MAP_KEYS = ("name", "tensor", *_TENSOR_MAP_LISTS, "offset", *_TENSOR_MAP_CHOICES)
 _ACCUMULATE = ("float64", "float32", "float16", "bfloat16", "int32", "int64")
 _RELAXATIONS = ("fast_math", "tf32", "bf16_accumulate", "fp16_accumulate", "atomics")
+_READS = ("clock", "sm", "warp")
 _KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)* *(<[\w ,:<>()*+/%&|=!~.-]*>)?")
 _MAX_VALUES = 64
 _MAX_KERNEL_NAME = 500
@@ -211,7 +212,7 @@ def _read_launch(table: Mapping[str, Any], index: int, where: KeyLines) -> Launc
 
 def _read_numerics(table: Mapping[str, Any], where: KeyLines) -> Numerics:
     at = {key: where.at("numerics", 0, key) for key in ("", *table)}
-    check_keys(table, ("accumulate", "deterministic", "allow"), (), "[numerics]", at)
+    check_keys(table, ("accumulate", "deterministic", "allow", "reads"), (), "[numerics]", at)
     accumulate, deterministic = table.get("accumulate", ""), table.get("deterministic", True)
     allow = table.get("allow", [])
     if accumulate != "" and accumulate not in _ACCUMULATE:
@@ -221,7 +222,10 @@ def _read_numerics(table: Mapping[str, Any], where: KeyLines) -> Numerics:
         raise KernelFileError("deterministic must be true or false", at["deterministic"])
     if not isinstance(allow, list) or not all(a in _RELAXATIONS for a in allow):
         raise KernelFileError(f"allow must be a list out of {', '.join(_RELAXATIONS)}", at["allow"])
-    return Numerics(accumulate, deterministic, tuple(allow))
+    reads = table.get("reads", [])
+    if not isinstance(reads, list) or not all(r in _READS for r in reads):
+        raise KernelFileError(f"reads must be a list out of {', '.join(_READS)}", at["reads"])
+    return Numerics(accumulate, deterministic, tuple(allow), tuple(reads))
 
 
 def _refuse_duplicates(plan: PlanText) -> None:

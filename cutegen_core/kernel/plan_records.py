@@ -119,11 +119,16 @@ class LaunchSpec:
 
 @dataclass(frozen=True)
 class Numerics:
-    """The kernel's declaration about its arithmetic; the problem decides what is allowed."""
+    """The kernel's declaration about its arithmetic; the problem decides what is allowed.
+
+    Attributes:
+        reads: what it reads of the machine: "clock", "sm", "warp".
+    """
 
     accumulate: str = ""
     deterministic: bool = True
     allow: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

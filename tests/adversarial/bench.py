@@ -16,8 +16,9 @@ from secrets import randbits
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.timing.timer import Timer
-from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
+from cutegen_core.execute.compiler.compilation import NO_PROBE, Compiler, CompileResult
 from cutegen_core.execute.compiler.compile_server import CompileLimits
+from cutegen_core.execute.compiler.macro_probe import Probe
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.executors.gpu import GpuExecutor
 from cutegen_core.execute.port import Executor
@@ -54,13 +55,15 @@ class Cubins:
     def limits(self, limits: CompileLimits) -> None:
         self._compiler.limits = limits
 
-    def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
+    def compile(
+        self, kernel: KernelFile, params: Mapping[str, Number] | None = None, probe: Probe = NO_PROBE
+    ) -> CompileResult:
         """The kept result of this very text, or a new one."""
         entry = self._folder / content_key(repr((self._compiler.arch, kernel.text, sorted((params or {}).items()))))
         if entry.exists():
             record, _, cubin = gzip.decompress(entry.read_bytes()).partition(b"\n")
             return replace(as_json.load(CompileResult, record.decode()), cubin=cubin, cached=True)
-        result = self._compiler.compile(kernel, params)
+        result = self._compiler.compile(kernel, params, probe)
         # without its machine code as text, which is most of it and which nobody here reads
         kept = as_json.dump(replace(result, cubin=b"", sass="", log=result.log[:_LONGEST_LOG]))
         entry.write_bytes(gzip.compress(kept.encode() + b"\n" + result.cubin))

@@ -37,7 +37,8 @@ def _elementwise() -> tuple[Case, ...]:
         _case("slow on purpose", "far below half the baseline's speed, and right", "relu",
               relu("float v = i < n ? x[i] : 0.0f;\n  for (int k = 0; k < 64; ++k)\n"
                    "    v = __int_as_float(__float_as_int(v) ^ int(clock64() & 0));\n"
-                   "  if (i < n) out[i] = fmaxf(v, 0.0f);")),
+                   "  if (i < n) out[i] = fmaxf(v, 0.0f);",
+                   plan=f'{ELEMENTS}[numerics]\nreads = ["clock"]\n')),
         _case("grid stride", "one wave of blocks walks over everything", "relu",
               relu("for (; i < n; i += long(gridDim.x) * 128) out[i] = fmaxf(x[i], 0.0f);",
                    plan=ELEMENTS.replace("ceil_div(n, 128)", "min(ceil_div(n, 128), 4)"))),

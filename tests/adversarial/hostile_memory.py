@@ -157,7 +157,8 @@ args = ["x", "out", "x.numel"]
              relu("long begun = clock64();\n  float sum = 0;\n"
                   "  for (int k = 0; k < 4096; ++k) sum += x[(k + i) & 255];\n"
                   "  if (clock64() - begun > 100000) return;\n"
-                  "  if (i < n) out[i] = sum == 12345.0f ? 0.0f : fmaxf(x[i], 0.0f);"),
+                  "  if (i < n) out[i] = sum == 12345.0f ? 0.0f : fmaxf(x[i], 0.0f);",
+                  plan=f'{ELEMENTS}[numerics]\nreads = ["clock"]\n'),
              status(WRONG, Status.NONDETERMINISTIC, words=("out",)), None),
     )  # fmt: skip
 

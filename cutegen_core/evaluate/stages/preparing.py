@@ -16,12 +16,15 @@ from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
 from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
 from cutegen_core.execute.compiler.launch_limits import find_launch_errors
+from cutegen_core.execute.compiler.machine_reads import find_machine_reads
+from cutegen_core.execute.compiler.macro_probe import SUPPRESSED
 from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.execute.port import Built, Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.kernel.preprocessing import check_preprocessing, read_names
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import Device
 from cutegen_core.records.errors import KernelFileError
@@ -77,7 +80,7 @@ def plan_candidate(source: str, problem: Problem, reference: Reference, device: 
     try:
         kernel = parse(source)
         params = kernel.defaults()
-        refused = screen(kernel) or _undeclared_numerics(kernel, problem)
+        refused = screen(kernel) or check_preprocessing(kernel) or _undeclared_numerics(kernel, problem)
         if refused:
             return StageFailure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
@@ -96,20 +99,25 @@ def compile_candidate(
         MachineError: a compiler failed, not the candidate.
     """
     with ThreadPoolExecutor(3) as pool:
-        asked: Future[CompileResult] = pool.submit(compiler.compile, plan.kernel, plan.params)
+        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor)
         builds = [
             pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked)
             for checked in (True, False)
         ]
         machine = asked.result()
         checked, plain = (build.result() for build in builds)
+    if machine.differing:
+        return CompileRefusal(_describe_differences(plan.kernel, machine), machine.log, machine.diagnostics)
     if machine.status is not Status.PASSED:
         return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, machine.diagnostics)
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
     doubts, failure = _arguments(plan.plans, resources)
-    hints = (*machine.diagnostics, *doubts)
+    reads = find_machine_reads(machine.sass, plan.kernel.numerics.reads)
+    hints = (*machine.diagnostics, *doubts, *(read for read in reads if read.severity == "warning"))
+    if undeclared := tuple(read for read in reads if read.severity == "error"):
+        return CompileRefusal(StageFailure(Status.REJECTED, undeclared[0].message, undeclared), machine.log, hints)
     failure = failure or _find_launch_failure(plan.plans, machine, device)
     if failure:
         return CompileRefusal(failure, machine.log, hints, resources)
@@ -120,6 +128,26 @@ def compile_candidate(
             failure = StageFailure(status, built.message, built.diagnostics)
             return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
     return CompiledCandidate(machine, resources, plain, checked, hints)
+
+
+def _compile(plan: PlannedKernel, compiler: Compiler, executor: Executor) -> CompileResult:
+    probe = executor.write_probe(plan.kernel)
+    return compiler.compile(plan.kernel, plan.params, *([probe] if probe else []))
+
+
+def _describe_differences(kernel: KernelFile, machine: CompileResult) -> StageFailure:
+    """Name the macros that the GPU's and the emulator's compiler read differently, each with its line."""
+    lines = read_names(kernel).lines
+    text = (
+        "'{}' is a macro of the compilers or their headers, and the GPU's and the emulator's differ: the kernel that "
+        "is tested here would not be the one that runs there. Use another name, or write what is meant"
+    )
+    hidden = "the file switches off warnings of the compiler that show whether both compilers read the same code"
+    found = tuple(
+        Diagnostic(lines.get(n, 0), "error", hidden if n == SUPPRESSED else text.replace("{}", n), "macros")
+        for n in sorted(machine.differing, key=lambda n: (lines.get(n, 1 << 30), n))
+    )
+    return StageFailure(Status.REJECTED, found[0].message, found)
 
 
 def rebuild_candidate(

@@ -25,6 +25,7 @@ from cutegen_core.execute.compiler.compile_log import find_global_functions, fol
 from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.compiler.includes import check_includes
+from cutegen_core.execute.compiler.macro_probe import Probe, read_answer
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile
@@ -38,7 +39,7 @@ from cutegen_core.records.trial import Diagnostic, KernelResources, Status
 
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 
-_FORMAT = 1
+_FORMAT = 2
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SERVER_START_S = 120.0
 
@@ -56,6 +57,7 @@ class CompileResult:
         seconds: wall-clock time of this answer.
         cached: whether it came from the cache.
         message: the verdict in one line, "" when PASSED.
+        differing: names of the file whose macros differ from those that the compile's probe expects.
     """
 
     status: Status
@@ -68,6 +70,10 @@ class CompileResult:
     seconds: float = 0.0
     cached: bool = False
     message: str = ""
+    differing: tuple[str, ...] = ()
+
+
+NO_PROBE = Probe("", "")
 
 
 class Compiler:
@@ -99,8 +105,13 @@ class Compiler:
         with self._turn:
             _raise_machine_error(self._server.request({"op": "warm"}, _SERVER_START_S))
 
-    def compile(self, kernel: KernelFile, params: Mapping[str, Number] | None = None) -> CompileResult:
+    def compile(
+        self, kernel: KernelFile, params: Mapping[str, Number] | None = None, probe: Probe = NO_PROBE
+    ) -> CompileResult:
         """Compile the kernels that the plan launches.
+
+        Args:
+            probe: directives that ask for the macros behind the file's names (`macro_probe`).
 
         Raises:
             MachineError: the toolchain or the server fails, not the candidate.
@@ -109,11 +120,15 @@ class Compiler:
         refused = check_includes(kernel.body, kernel.body_line, compile_server.include_dirs())
         if refused:
             return _make_failure(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
-        program, names = kernel.to_cpp(params), kernel.kernel_names()
+        program, names = _write_program(kernel.to_cpp(params), probe), kernel.kernel_names()
         entry = self._cache / content_key("\0".join((self._fingerprint, program, *names, *_launch_lines(kernel))))
         result = _load(entry)
         if result is None:
-            result = self._judge(self._ask(program, names), kernel)
+            answer, differing = self._ask(program, names), frozenset[str]()
+            if probe.below and answer.get("log_bytes", self.limits.log_bytes + 1) <= self.limits.log_bytes:
+                log, differing = read_answer(answer["log"])
+                answer = {**answer, "log": log}
+            result = replace(self._judge(answer, kernel), differing=tuple(sorted(differing)))
             if _is_deterministic(result):
                 _save(entry, result)
         return replace(result, seconds=time.monotonic() - started)
@@ -159,6 +174,13 @@ class Compiler:
             return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=f"{limit} Unroll less.")
         kernels = _collect_resources(lowered, usages, disassembly.split_kernels(sass))
         return CompileResult(Status.PASSED, diagnostics, log, kernels, cubin, sass, lowered)
+
+
+def _write_program(program: str, probe: Probe) -> str:
+    """Put the probe round the program; the line numbers of the program stay."""
+    if not probe.below:
+        return program
+    return f'{probe.above}#line 2 "{compile_server.PROGRAM_NAME}"\n{program}{probe.below}'
 
 
 def _raise_machine_error(answer: Message) -> Message:

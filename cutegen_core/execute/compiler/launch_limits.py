@@ -63,8 +63,8 @@ def _check_cluster(launch: Launch, bounds: LaunchBounds, device: Device) -> Iter
     if bounds.cluster and bounds.cluster != launch.cluster:
         wanted = ", ".join(map(str, _trim(bounds.cluster)))
         yield (
-            f"the kernel is compiled for clusters {bounds.cluster} (__cluster_dims__), the plan gives "
-            f"{launch.cluster}: write cluster = [{wanted}] in its [[launch]]"
+            f"compiled for clusters {bounds.cluster} (__cluster_dims__), but the plan gives {launch.cluster}: "
+            f"write cluster = [{wanted}] in its [[launch]]"
         )
     elif 0 < bounds.max_cluster < prod(launch.cluster):
         yield (

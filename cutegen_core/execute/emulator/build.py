@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 import shutil
@@ -12,21 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.execute.emulator.candidate_source import PLAN_FILE, SourceError, translate
-from cutegen_core.execute.emulator.installation import Installation, runtime_sources
+from cutegen_core.execute.emulator.compiling import LOG_BYTES, MEMORY_BYTES, run_compiler
+from cutegen_core.execute.emulator.installation import Installation
 from cutegen_core.execute.port import Built
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.machine import toolchain
-from cutegen_core.machine.sandbox import sandbox
-from cutegen_core.machine.sandbox.policy import Policy
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Diagnostic, Status
 
 IMAGE = "candidate.so"
-_MEMORY_BYTES = 4 << 30
-_FILE_BYTES = 512 << 20
-_LOG_BYTES = 1 << 20
 _MOST_DIAGNOSTICS = 30
 _STALE = re.compile(r"^(?:fatal )?error: .*(?:precompiled header|PCH file|AST file)", re.MULTILINE)
 _MESSAGE = re.compile(
@@ -89,7 +83,7 @@ def _compile(
         *compiler.compile, *compiler.candidate_flags(checked=checked), *installed.include_flags,
         "-include-pch", str(installed.prelude(checked=checked)), "-c", "candidate.cpp", "-o", "candidate.o",
     ]  # fmt: skip
-    done = _run_sandboxed(installed, command, scratch, timeout_s)
+    done = run_compiler(installed, command, scratch, timeout_s)
     if done.limit:
         return _make_failure(
             Status.COMPILE_LIMIT, checked, started, (), _describe_limit(done.limit, timeout_s), done.output
@@ -99,7 +93,7 @@ def _compile(
         found = read_diagnostics(done.output, names)
         text = found[0].message if found else "the emulator's compiler failed without a message"
         return _make_failure(Status.COMPILE_ERROR, checked, started, found, text, done.output)
-    linked = _run_sandboxed(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
+    linked = run_compiler(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
     if linked.limit:
         return _make_failure(
             Status.COMPILE_LIMIT, checked, started, (), _describe_limit(linked.limit, timeout_s), linked.output
@@ -117,25 +111,6 @@ def _check_prelude(log: str, installed: Installation) -> None:
         raise MachineError(
             f"the headers of the emulator changed after its prelude was built. Remove {installed.headers} and restart."
         )
-
-
-def _run_sandboxed(
-    installed: Installation, command: Sequence[str], scratch: Path, timeout_s: float
-) -> sandbox.Completed:
-    reads = (
-        installed.headers,
-        runtime_sources(),
-        *installed.compiler.reads,
-        *(p for p in toolchain.find_include_dirs()),
-    )
-    policy = Policy(
-        read=tuple(dict.fromkeys(reads)), write=(scratch,), memory_bytes=_MEMORY_BYTES,
-        cpu_seconds=math.ceil(timeout_s), file_bytes=_FILE_BYTES,
-    )  # fmt: skip
-    return sandbox.run(
-        command, policy, cwd=scratch, env=host_compiler.environment(scratch), timeout_s=timeout_s,
-        output_limit_bytes=_LOG_BYTES,
-    )  # fmt: skip
 
 
 def _keep(scratch: Path, folder: Path) -> None:
@@ -157,8 +132,8 @@ def _make_failure(
 
 def _describe_limit(limit: str, timeout_s: float) -> str:
     reasons = {
-        "time": f"took more than {timeout_s:g} s", "memory": f"needed more than {_MEMORY_BYTES >> 30} GiB",
-        "output": f"printed more than {_LOG_BYTES >> 20} MiB of messages",
+        "time": f"took more than {timeout_s:g} s", "memory": f"needed more than {MEMORY_BYTES >> 30} GiB",
+        "output": f"printed more than {LOG_BYTES >> 20} MiB of messages",
     }  # fmt: skip
     return f"compiling for the emulator {reasons[limit]} and was stopped"
 

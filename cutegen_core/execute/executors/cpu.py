@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutegen_core.execute.emulator import build, run
+from cutegen_core.execute.compiler.macro_probe import Probe, write_probe
+from cutegen_core.execute.emulator import build, macro_table, run
 from cutegen_core.execute.emulator.installation import Installation, install
 from cutegen_core.execute.port import Built, Execute, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.kernel.preprocessing import read_names
 from cutegen_core.machine import workspace
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.records.trial import ExecutorKind
@@ -63,6 +65,14 @@ class CpuExecutor:
     ) -> Built:
         """Compile a candidate for the emulator, instrumented if `checked`, or return the cached build."""
         return build.build(self.prepare(), self._cache, kernel, params, checked=checked, timeout_s=self.build_timeout_s)
+
+    def write_probe(self, kernel: KernelFile) -> Probe:
+        """Return what asks NVIDIA's compiler whether the file's names mean there what they mean here."""
+        installed, names = self.prepare(), read_names(kernel)
+        table = macro_table.list_macros(installed, self._cache, kernel)
+        pasted = macro_table.list_pasted(installed, self._cache, kernel) if names.pastes else frozenset()
+        harmless = macro_table.HARMLESS | (macro_table.ONLY_CALLED - names.tested)
+        return write_probe({*names.lines, *pasted}, names.own, table, harmless)
 
     @contextmanager
     def open(self, built: Built) -> Iterator[Execute]:
