@@ -20,6 +20,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from cutegen_core.machine import workspace
 from pages.components.access import access
+from pages.components.access.access_middleware import OriginMiddleware
 from pages.components.shared import quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
@@ -49,15 +50,16 @@ def _keep_engine(stop: threading.Event) -> None:
 
 
 def _middleware() -> list[Middleware]:
-    """Check the Host on a loopback address; on any other, let in only who has a token or a login."""
+    """Check the Host on a loopback address; on any other, let in only who has a token or a login; the origin always."""
     address = st.get_option("server.address")
     if not access.is_wanted(address):
-        return [Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)]
+        hosts = Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_HOSTS, www_redirect=False)
+        return [hosts, Middleware(OriginMiddleware)]
     made = access.Access.fresh(workspace.home())
     host = address if address and address != "0.0.0.0" else socket.gethostname()
     for role, link in made.links(f"http://{host}:{st.get_option('server.port')}").items():
         print(f"  {role}: {link}", flush=True)
-    return [access.middleware(made)]
+    return [Middleware(OriginMiddleware), access.middleware(made)]
 
 
 quick_clicks.keep()

@@ -205,7 +205,7 @@ def is_running() -> bool:
 
 def touch_client() -> None:
     """Tell the engine that a client is there; call it every few seconds."""
-    _client_file().touch()
+    os.utime(workspace.make_private(_client_file()))
 
 
 def ensure_running() -> None:
@@ -213,7 +213,7 @@ def ensure_running() -> None:
     touch_client()
     if is_running():
         return
-    log = workspace.home() / "engine.log"
+    log = workspace.make_private(workspace.home() / "engine.log")
     with log.open("ab") as output:
         subprocess.Popen(
             [sys.executable, "-m", "cutegen_core.engine"],
@@ -245,7 +245,7 @@ def _client_file() -> Path:
 
 @contextlib.contextmanager
 def _lock_file() -> Iterator[IO[str]]:
-    with (workspace.home() / "engine.lock").open("a+") as handle:
+    with workspace.make_private(workspace.home() / "engine.lock").open("a+") as handle:
         yield handle
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from cutegen_core.problems.library import FolderListing
 from cutegen_core.views.wording import SANDBOXED
 from pages.components.access import access
 from pages.components.problems import problem_draft, problem_editor, problem_view
-from pages.components.problems.listing import known, load_path, own
+from pages.components.problems.listing import agree_to, known, load_path, own, waits_for_click
 from pages.components.problems.new_session import render_new_session
 from pages.components.problems.problem_lint import render_lint
 from pages.components.shared import address, data, ui_state
@@ -26,19 +27,24 @@ with choice:
         ui_state.put_once("problems-path", path)
         st.text_input("KernelBench file or folder", key="problems-path", placeholder="/path/to/level1")
         if st.form_submit_button("Load", key="problems-load"):
-            path = ui_state.text("problems-path").strip()
-            address.go(path=path or None, name=None, edit=None, new=None)
+            asked, path = path, ui_state.text("problems-path").strip()
+            agree_to(path)
+            address.go(path=path or None, **({} if path == asked else {"name": None, "edit": None, "new": None}))
             address.agree()
     if may_edit:
         st.button("New problem", key="problem-new", shortcut="N", on_click=ui_state.noted(address.go, new="1"))
-    listing = load_path(path) if path else known()
+    waits = bool(path) and waits_for_click(path)
+    listing = FolderListing(()) if waits else load_path(path) if path else known()
     where = show_hidden(Path(path).name or path) if path else "Problems"
-    heading(f"{where} · {listing.loaded} of {listing.total} loaded")
+    heading(f"{where} · {'not loaded' if waits else f'{listing.loaded} of {listing.total} loaded'}")
     entry = problem_view.choose_entry(listing, 0 if path else own().total, partial(problem_draft.is_kept, store))
-    if path:
+    if path and not waits:
         quiet(f"Each file ran in its own sandboxed process, {SANDBOXED}.")
 with detail:
-    if entry is None and not is_new:
+    if waits:
+        note("info", f"This link asks to load {show_hidden(path)}. Loading runs its Python files, each {SANDBOXED}.")
+        quiet("Press Load if you want that.")
+    elif entry is None and not is_new:
         problem_view.render_nothing(listing)
     elif entry and entry.problem is None and not is_new:
         note("error", entry.error)

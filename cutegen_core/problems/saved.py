@@ -5,9 +5,7 @@ A saved problem can therefore be shared by sending its file, and `cutegen run --
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -73,8 +71,5 @@ def remove(name: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
-        file.write(text)
-    os.replace(file.name, path)
+    workspace.replace_file(path, text)

@@ -39,6 +39,10 @@ _BUSY_S = 30.0
 
 def _open(path: Path) -> sqlite3.Connection:
     """Connect to the store and bring it up to this version; StoreError when a newer one has written it."""
+    workspace.make_private(path)
+    for beside in ("-wal", "-shm"):  # SQLite gives new ones the rights of the store
+        if (file := path.with_name(path.name + beside)).exists():
+            workspace.make_private(file)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S)
     try:
         _switch_to_wal(db)
@@ -118,7 +122,7 @@ class Store:
         self._lock = threading.RLock()
         try:
             self._db = _open(self.path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             advice = "Check that you may write it, move the file away, or set CUTEGEN_HOME."
             raise StoreError(f"cannot open the store {self.path}: {error}. {advice}") from error
 

@@ -286,6 +286,7 @@ def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_pat
         (tmp_path / f"{name}.py").write_text("pass\n")
     Path(os.fsdecode(bytes(tmp_path) + b"/half \xff.py")).write_text("pass\n")
     page.goto(f"{server.url}/problems?path={quote(str(tmp_path))}")
+    page.get_by_role("button", name="Load", exact=True).click()
     expect(page.get_by_role("button", name="half")).to_be_visible()
     shown = _bare(str(page.evaluate(_TEXTS)))
     assert [name for name in [*names, "half \udcff"] if _bare(show_hidden(name)) not in shown] == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,13 @@ import pytest
 
 from cutegen_core.records.errors import AccessError, UsageError
 from pages.components.access.access_keys import PERSON_KEPT_S, TICKET_KEPT_S, TOKEN_KEPT_S, Access, AccessRole, Bearer
-from pages.components.access.access_middleware import GUESSES, GUESSES_WITHIN_S, AccessMiddleware
+from pages.components.access.access_middleware import (
+    GUESSES,
+    GUESSES_IN_ALL,
+    GUESSES_WITHIN_S,
+    AccessMiddleware,
+    OriginMiddleware,
+)
 from pages.components.access.access_people import People, people
 from tests.later import Later
 
@@ -100,6 +108,93 @@ def test_guessing_is_slowed_down_and_holds_nobody_else_up(tmp_path: Path, monkey
     now = time.monotonic() + GUESSES_WITHIN_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: now)
     assert ask(guard, right) == 303
+
+
+def test_guesses_from_ever_new_addresses_are_slowed_down_too(tmp_path: Path) -> None:
+    """Behind a proxy the address is what a stranger's X-Forwarded-For says."""
+    made = Access.fresh(tmp_path)
+    guard, right = AccessMiddleware(everything, made), f"token={made.tokens[AccessRole.VIEWER]}"
+    said = [ask(guard, "token=guess", client=f"10.1.{i // 200}.{i % 200}") for i in range(GUESSES_IN_ALL + 50)]
+    assert said == [401] * GUESSES_IN_ALL + [429] * 50
+    assert ask(guard, right, client="10.9.9.9") == 429
+    assert ask(guard, "", f"{access.COOKIE}={made.cookie(Bearer(AccessRole.VIEWER))}") == 200
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 33])
+def test_a_key_that_is_not_whole_lets_nobody_in(tmp_path: Path, length: int) -> None:
+    (tmp_path / "access.key").write_bytes(b"k" * length)
+    (tmp_path / "access.key").chmod(0o600)
+    with pytest.raises(UsageError, match=rf"holds {length} bytes instead of 32 and is not used. Delete it"):
+        Access.fresh(tmp_path)
+
+
+def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
+    Access.fresh(tmp_path)
+    (tmp_path / "access.key").chmod(0o640)
+    with pytest.raises(UsageError, match="can be read by others and is not used"):
+        Access.fresh(tmp_path)
+
+
+def test_a_key_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="No space"):
+            Access.fresh(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: Access.fresh(tmp_path).key, range(32)))
+    assert {len(key) for key in keys} == {32}
+    assert len(keys) == 1
+
+
+def test_a_short_cookie_secret_turns_no_login_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "access.toml").write_text('owners = ["ann@example.org"]\n')
+    for secret in ("", "x" * 31):
+        secrets = Secrets({"auth": {"cookie_secret": secret}})
+        monkeypatch.setattr(access.st, "secrets", secrets)
+        with pytest.raises(UsageError, match="fewer than 32 characters"):
+            access.middleware(Access.fresh(home))
+
+
+class Secrets(dict[str, Any]):
+    def load_if_toml_exists(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "own"),
+    [
+        ("http://127.0.0.1:8501", "127.0.0.1:8501", True), ("http://127.0.0.1:3000", "127.0.0.1:8501", False),
+        ("http://localhost:8501", "127.0.0.1:8501", False), ("https://box.example.org", "box.example.org", True),
+        ("https://box.example.org", "box.example.org:443", True), ("https://evil.example", "box.example.org", False),
+        ("http://box", "Box:80", True), ("http://box:443", "box", False), ("null", "box", False), ("", "box", False),
+        ("http://box.evil.net", "box", False), ("chrome-extension://box", "box", False), (None, "box", True),
+    ],
+)  # fmt: skip
+def test_a_websocket_opens_for_its_own_origin_only(origin: str | None, host: str, own: bool) -> None:
+    headers = [(b"host", host.encode())] + ([(b"origin", origin.encode())] if origin is not None else [])
+    reached: list[str] = []
+    sent: list[Any] = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        reached.append(scope["type"])
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    async def send_all() -> None:
+        guard = OriginMiddleware(app)
+        await guard({"type": "websocket", "headers": headers}, None, send)  # type: ignore[arg-type]
+        await guard({"type": "http", "method": "PUT", "headers": headers}, None, send)  # type: ignore[arg-type]
+        await guard({"type": "http", "method": "GET", "headers": headers}, None, send)  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, send_all()).result()
+    assert reached == (["websocket", "http", "http"] if own else ["http"])
+    assert sent == ([] if own else ["websocket.close", "http.response.start", "http.response.body"])
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,12 @@ def test_problems_by_path_report_loaded_of_total(store: Store, open_page: OpenPa
     folder.mkdir()
     (folder / "1_softsign.py").write_text(SOFTSIGN)
     (folder / "2_broken.py").write_text("import torch\nclass Model(:\n")
-    text = shown(open_page("problems", path=folder))
+    page = open_page("problems", path=folder, name="2_broken")
+    text = shown(page)
+    assert "This link asks to load" in text
+    assert "level1 · not loaded" in text
+    text = shown(page.button(key="problems-load").click().run())
     assert "level1 · 1 of 2 loaded" in text
-    text = shown(open_page("problems", path=folder, name="2_broken"))
     assert "2_broken.py" in text
     assert "cg-error" in text
 
@@ -176,6 +179,7 @@ def test_files_of_the_same_stem_are_both_opened(store: Store, open_page: OpenPag
         (tmp_path / "found" / folder).mkdir(parents=True)
         (tmp_path / "found" / folder / "model.py").write_text(own)
     page = open_page("problems", path=tmp_path / "found", name="a/model")
+    page.button(key="problems-load").click().run()
     assert "dim = 17" in shown(page)
     page.button(key="step-row-problem-1").click().run()
     assert page.query_params["name"] == "b/model"

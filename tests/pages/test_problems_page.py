@@ -260,6 +260,7 @@ def test_a_file_without_workloads_is_edited_with_those_that_were_found(
 ) -> None:
     (tmp_path / "loud.py").write_text(LOUD)
     page = open_page("problems", path=tmp_path / "loud.py", edit=1)
+    page.button(key="problems-load").click().run()
     key = f"problem:loud of {tmp_path / 'loud.py'}"
     assert "WORKLOADS = {" in text_of(page, key)
     assert "≠" not in shown(page)

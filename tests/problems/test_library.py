@@ -205,13 +205,14 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
 
 
 def test_a_file_whose_values_change_under_the_same_seed_is_refused(tmp_path):
-    """In a forking worker, which keeps no values between two requests."""
+    """The worker keeps the values of the last few seeds only."""
     draw = "torch.rand(batch_size, dim)"
     source = "import time\n" + GOOD["elementwise"].replace(draw, f"{draw} + time.time_ns() % 10007")
     workload = Workload("own", WorkloadRole.EMULATOR, {"batch_size": 4, "dim": 7})
     worker = start_worker(tmp_path)
     reference = Reference(Problem("clock", "clock", source, "clock.py", (workload,)), tmp_path, worker=worker)
-    reference.write_inputs(workload, 1)
+    for seed in range(1, 6):
+        reference.write_inputs(workload, seed)
     (spec,) = reference.signature(workload).outputs
     out = tmp_path / "out.bin"
     out.write_bytes(bytes(spec.nbytes))

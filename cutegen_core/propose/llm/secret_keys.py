@@ -12,7 +12,6 @@ import importlib
 import ipaddress
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -175,15 +174,10 @@ def _from_file(origin: str, file: Path) -> Key | None:
 
 
 def _private_text(file: Path) -> str:
-    """Return the text. Permissions are checked on the opened file, so that it cannot be exchanged in between."""
-    with file.open("rb") as stream:
-        status = os.fstat(stream.fileno())
-        if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
-            raise UsageError(f"{file} can be read by others and is not used. Type: chmod 600 '{file}'")
-        try:
-            return stream.read().decode()
-        except UnicodeDecodeError:
-            raise _not_valid(file) from None
+    try:
+        return workspace.read_private(file).decode()
+    except UnicodeDecodeError:
+        raise _not_valid(file) from None
 
 
 def _secrets_in(text: str, file: Path) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from pages.components.shared.texts import note
 __all__ = ["COOKIE", "Access", "AccessRole", "is_wanted", "looks_on", "middleware", "require_owner", "role"]
 
 SWITCH = "CUTEGEN_TOKEN"
+_SHORTEST_SECRET = 32
 
 
 def is_wanted(address: str | None) -> bool:
@@ -45,16 +46,24 @@ def middleware(access: Access) -> Middleware:
     Raises:
         UsageError: logins are on, and Streamlit is not set up for them.
     """
-    if people() is not None and "auth" not in _secrets():
+    if people() is not None:
+        _check_login_settings()
+    return Middleware(AccessMiddleware, access=access, people=people)
+
+
+def _check_login_settings() -> None:
+    """Raise UsageError unless Streamlit's secrets describe a login whose cookies cannot be forged."""
+    auth = st.secrets.get("auth") if st.secrets.load_if_toml_exists() else None
+    if auth is None:
         raise UsageError(
             f"{workspace.home() / FILE} turns on logins, but .streamlit/secrets.toml has no [auth] section; "
             f"docs/access.md describes it. Remove {FILE} to use tokens only."
         )
-    return Middleware(AccessMiddleware, access=access, people=people)
-
-
-def _secrets() -> tuple[str, ...]:
-    return tuple(st.secrets) if st.secrets.load_if_toml_exists() else ()
+    if len(str(auth.get("cookie_secret", ""))) < _SHORTEST_SECRET:
+        raise UsageError(
+            f"cookie_secret in .streamlit/secrets.toml has fewer than {_SHORTEST_SECRET} characters, so that a login "
+            f'could be forged. Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+        )
 
 
 def role() -> AccessRole | None:

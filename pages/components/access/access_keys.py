@@ -10,7 +10,6 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from cutegen_core.machine import workspace
+from cutegen_core.records.errors import UsageError
+
 COOKIE = "cutegen_access"
+KEY_BYTES = 32
 TOKEN_KEPT_S = 30 * 24 * 3600
 PERSON_KEPT_S = 12 * 3600
 """After this a person must log in again."""
@@ -56,6 +59,9 @@ class Access:
     tokens: Mapping[AccessRole, str]
     key: bytes
     spent: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        assert len(self.key) == KEY_BYTES, "a short key signs nothing"
 
     @classmethod
     def fresh(cls, folder: Path) -> Access:
@@ -113,14 +119,23 @@ class Access:
 
 
 def signing_key(folder: Path) -> bytes:
-    """Return the workspace's key, which the first call makes; only its owner can read it."""
+    """Return the workspace's key, which the first call makes; only its owner can read it.
+
+    Raises:
+        UsageError: others can read it, or it is not whole: with a short key anybody could sign a cookie.
+    """
     path = folder / "access.key"
     try:
-        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
-    return path.read_bytes()
+        key = workspace.read_private(path)
+    except FileNotFoundError:
+        workspace.create_file(path, secrets.token_bytes(KEY_BYTES))
+        key = workspace.read_private(path)
+    if len(key) != KEY_BYTES:
+        raise UsageError(
+            f"{path} holds {len(key)} bytes instead of {KEY_BYTES} and is not used. Delete it and restart the server: "
+            f"a new one is made, and everybody opens their link or logs in again."
+        )
+    return key
 
 
 def _packed(claims: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,7 +24,8 @@ from pages.components.access.access_keys import COOKIE, PERSON_KEPT_S, TOKEN_KEP
 from pages.components.access.access_people import People
 
 LEAVE = "/access/leave"
-GUESSES, GUESSES_WITHIN_S = 10, 60.0
+GUESSES, GUESSES_IN_ALL, GUESSES_WITHIN_S = 10, 100, 60.0
+_PORTS = {"http": ":80", "https": ":443"}
 _OPEN_PATHS = ("/_stcore/health", "/_stcore/script-health-check")
 _READING = ("GET", "HEAD", "OPTIONS")
 _FILES = ("/media/", "/_stcore/upload_file")
@@ -32,25 +34,57 @@ _REFUSED = (
     "(it ends in ?token=...), or ask the owner for a link.\n"
 )
 _LOG_IN = "Log in first: open the workbench's start page.\n"
-_TOO_MANY = f"Too many wrong tokens from this address. Wait {GUESSES_WITHIN_S:.0f} seconds and open the link again.\n"
+_FOREIGN = "This request comes from another site's page and was refused.\n"
+_TOO_MANY = f"Too many wrong tokens. Wait {GUESSES_WITHIN_S:.0f} seconds and open the link again.\n"
 
 
 class Guesses:
-    """Wrong tokens by address. Nobody guesses 192 random bits; the limit keeps attempts from loading the machine."""
+    """Wrong tokens of the last minute, by address and in all: a proxy passes on whatever address a stranger claims.
+
+    Nobody guesses 192 random bits; the limits keep attempts from loading the machine.
+    """
 
     def __init__(self) -> None:
-        self._at: dict[str, deque[float]] = {}
+        self._at: deque[tuple[float, str]] = deque(maxlen=GUESSES_IN_ALL)
 
     def are_too_many(self, address: str) -> bool:
-        at, since = self._at.get(address, deque()), time.monotonic() - GUESSES_WITHIN_S
-        while at and at[0] < since:
-            at.popleft()
-        if not at:
-            self._at.pop(address, None)
-        return len(at) >= GUESSES
+        since = time.monotonic() - GUESSES_WITHIN_S
+        while self._at and self._at[0][0] < since:
+            self._at.popleft()
+        return len(self._at) >= GUESSES_IN_ALL or sum(one == address for _, one in self._at) >= GUESSES
 
     def note(self, address: str) -> None:
-        self._at.setdefault(address, deque(maxlen=GUESSES)).append(time.monotonic())
+        self._at.append((time.monotonic(), address))
+
+
+class OriginMiddleware:
+    """Refuses what another site's page sends: websockets, and requests that change something.
+
+    A browser sends its cookies along to another port of the same host, and names in `Origin` whose page it is.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        changes = scope["type"] == "websocket" or (scope["type"] == "http" and scope["method"] not in _READING)
+        if not changes or _is_own_origin(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "another origin"})
+        else:
+            await PlainTextResponse(_FOREIGN, 403)(scope, receive, send)
+
+
+def _is_own_origin(headers: Headers) -> bool:
+    """Tell whether every `Origin` is the host that was asked; a program that is no browser sends none."""
+    asked = headers.get("host", "").lower()
+    for origin in headers.getlist("origin"):
+        scheme, _, host = origin.lower().partition("://")
+        port = _PORTS.get(scheme)
+        if port is None or host.removesuffix(port) != asked.removesuffix(port):
+            return False
+    return True
 
 
 class AccessMiddleware:

@@ -12,6 +12,9 @@ from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.wording import counted
 from pages.components.access import access
+from pages.components.shared import ui_state
+
+_AGREED = "paths-agreed"
 
 
 def known() -> FolderListing:
@@ -23,6 +26,22 @@ def own() -> FolderListing:
     """List the problems saved in the workspace, for viewers too."""
     folder = saved.folder()
     return _load(str(folder), _state(folder)) if folder.is_dir() else FolderListing(())
+
+
+def agree_to(path: str) -> None:
+    """Note that the person at this tab wants the files of a path to be loaded, which runs them."""
+    ui_state.kept(_AGREED, set[str]).add(path)
+
+
+def waits_for_click(path: str) -> bool:
+    """Tell whether the owner has only followed a link to this path, which loads nothing.
+
+    Raises:
+        UsageError: there is no such file or folder.
+    """
+    if access.role() is not access.AccessRole.OWNER or path in ui_state.kept(_AGREED, set[str]):
+        return False
+    return bool(place_of(path))
 
 
 def load_path(path: str) -> FolderListing:

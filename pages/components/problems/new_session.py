@@ -20,7 +20,7 @@ from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
-from pages.components.problems.listing import known
+from pages.components.problems.listing import agree_to, known
 from pages.components.shared import places
 from pages.components.shared.texts import note, quiet, show_hidden
 
@@ -139,6 +139,7 @@ def render_path() -> None:
             label_visibility="collapsed",
         )
         if st.form_submit_button("Load", key="start-load") and path.strip():
+            agree_to(path.strip())
             st.switch_page(places.problems(), query_params={"path": path.strip()})
     quiet(f"Each file runs in its own sandboxed process, {SANDBOXED}.")
 
