@@ -18,6 +18,7 @@ from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitE
 from cutegen_core.records.graph import Graph, InputFacts, Node, Operand, Ref
 from cutegen_core.records.problem import (
     DEFAULT_TOLERANCE,
+    FINITE_MATH,
     Problem,
     Signature,
     TensorRole,
@@ -76,6 +77,7 @@ class Reference:
         self._slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
+        self._derived: dict[str, Mapping[Values, str]] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
@@ -102,28 +104,41 @@ class Reference:
             self._graphs[source] = _graph_from(self._ask("graph", source)["graph"])
         return self._graphs[source]
 
-    def write_inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
-        """Write a raw file for every input, parameter and buffer; equal seeds give equal values."""
+    def write_inputs(self, workload: Workload, seed: int, *, derived: bool = False) -> Mapping[TensorSpec, Path]:
+        """Write a raw file for every input, parameter and buffer; equal seeds give equal values.
+
+        Args:
+            derived: draw the workload's values as `find_derived` found them, within the structure of the file's own.
+        """
         folder = self.scratch / f"{workload.name}-{seed}"
         folder.mkdir(exist_ok=True)
-        answer = self._ask("inputs", self.source(workload), **_drawing(workload, seed), folder=str(folder))
+        drawing = _drawing(workload, seed) | {"derived": derived}
+        answer = self._ask("inputs", self.source(workload), **drawing, folder=str(folder))
         self._digests[workload.name, seed] = answer["digest"]
         return {spec: folder / f"{spec.name}.bin" for spec in self.signature(workload).inputs}
 
     def compare(
-        self, workload: Workload, seed: int, outputs: Mapping[TensorSpec, Path], *, poison: int = 0xFF
+        self,
+        workload: Workload,
+        seed: int,
+        outputs: Mapping[TensorSpec, Path],
+        *,
+        poison: int = 0xFF,
+        derived: bool = False,
     ) -> tuple[Comparison, ...]:
         """Judge the outputs that a kernel wrote; the expected values are computed only now.
 
         Args:
             outputs: raw files under `scratch`.
             poison: byte that filled the outputs before the kernel ran.
+            derived: as for `write_inputs`; empty if the values of this seed say nothing about a kernel.
         """
         source = self.source(workload)
         judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
-        answer = self._ask("compare", source, **_drawing(workload, seed), outputs=judged, poison=poison, digest=digest)
+        drawing = _drawing(workload, seed) | {"derived": derived}
+        answer = self._ask("compare", source, **drawing, outputs=judged, poison=poison, digest=digest)
         return tuple(comparison_from(c) for c in answer["comparisons"])
 
     def lint(self, workload: Workload) -> LintRun:
@@ -134,6 +149,14 @@ class Reference:
         answer = self._ask("lint", self.source(workload), **more)
         found = tuple((one["rule"], one["what"]) for one in answer["findings"])
         return LintRun(found, tuple(Values(word) for word in answer["usable"]))
+
+    def find_derived(self, workload: Workload) -> Mapping[Values, str]:
+        """Return each kind of values that suits the inputs, with why no kernel can be judged on it, or ""."""
+        source = self.source(workload)
+        if source not in self._derived:
+            answer = self._ask("find_derived", source, finite=FINITE_MATH in self.problem.allow)
+            self._derived[source] = {Values(kind): doubt for kind, doubt in answer["derived"]}
+        return self._derived[source]
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""

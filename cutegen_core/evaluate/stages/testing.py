@@ -6,7 +6,8 @@
 3. Each workload runs twice, over different poison in the outputs and, if the executor has thread orders, in two orders;
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged.
-4. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
+4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
+5. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
    that size reports it.
 """
 
@@ -18,10 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Comparison, Status, WorkloadVerdict
 
@@ -63,6 +66,10 @@ class CorrectnessStage:
                     failure = self._test_workload(workload, scratch, execute)
                     if failure:
                         return failure
+                for workload, base in choose_values(self.reference):
+                    failure = self._test_values(workload, base, scratch, execute)
+                    if failure:
+                        return failure
             return None if self.executor.measures_speed else self._find_untested_launch()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -79,10 +86,29 @@ class CorrectnessStage:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _test_values(
+        self, workload: Workload, base: Workload, scratch: Path, execute: Execute
+    ) -> StageFailure | None:
+        """Run once on derived values, with the plan of the workload that they are derived for."""
+        raise_if_stopped(self.watch)
+        self.watch.say(f"workload {workload.name}")
+        inputs = self.reference.write_inputs(workload, self.seed, derived=True)
+        try:
+            plan, plain = self.planned.plans[base.name], self.compiled.plain
+            ran, outputs = self._execute(execute, plain, workload, plan, inputs, scratch / "first", NAN_POISON, "forward")
+            if ran.status is not Status.PASSED:
+                self._record(workload, "plain", "forward", ran)
+                return StageFailure(ran.status, ran.message)
+            return self._judge(workload, "plain", "forward", ran, outputs, derived=True)
+        finally:
+            for folder in {path.parent for path in inputs.values()}:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> StageFailure | None:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
-            ran, outputs = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
+            plan = self.planned.plans[workload.name]
+            ran, outputs = self._execute(execute, built, workload, plan, inputs, folder, NAN_POISON, "random")
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
             return StageFailure(ran.status, ran.message)
@@ -111,8 +137,8 @@ class CorrectnessStage:
     def _compare(
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
     ) -> StageFailure | None:
-        plain = self.compiled.plain
-        ran, first = self._execute(execute, plain, workload, inputs, scratch / "first", NAN_POISON, "forward")
+        plain, plan = self.compiled.plain, self.planned.plans[workload.name]
+        ran, first = self._execute(execute, plain, workload, plan, inputs, scratch / "first", NAN_POISON, "forward")
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return StageFailure(ran.status, ran.message)
@@ -120,7 +146,7 @@ class CorrectnessStage:
         if failure:
             return failure
         again, second = self._execute(
-            execute, plain, workload, inputs, scratch / "second", self._second_poison, "reverse"
+            execute, plain, workload, plan, inputs, scratch / "second", self._second_poison, "reverse"
         )
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
@@ -142,10 +168,17 @@ class CorrectnessStage:
         return other_poison(self.seed)
 
     def _judge(
-        self, workload: Workload, mode: str, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
+        self,
+        workload: Workload,
+        mode: str,
+        order: str,
+        ran: Executed,
+        outputs: Mapping[TensorSpec, Path],
+        *,
+        derived: bool = False,
     ) -> StageFailure | None:
         poison = self._second_poison if order == "reverse" else NAN_POISON
-        comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
+        comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison, derived=derived)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = f"workload {workload.name}: {wrong.sentence}" if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
@@ -157,6 +190,7 @@ class CorrectnessStage:
         execute: Execute,
         built: Built,
         workload: Workload,
+        plan: LaunchPlan,
         inputs: Mapping[TensorSpec, Path],
         folder: Path,
         poison: int,
@@ -166,7 +200,7 @@ class CorrectnessStage:
         outputs = {spec: folder / spec.name for spec in self.reference.signature(workload).outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
-        plan, seed = self.planned.plans[workload.name], self.seed & 0xFFFF
+        seed = self.seed & 0xFFFF
         ran = execute(Execution(built, plan, inputs, outputs, poison, order, seed, self.run_timeout_s))
         return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
 

@@ -16,7 +16,15 @@ import torch
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import OutputValues, Precision
-from cutegen_core.judge.reference_process import input_facts, lint_facts, lint_runs, reduction, tracing, values
+from cutegen_core.judge.reference_process import (
+    derived_values,
+    input_facts,
+    lint_facts,
+    lint_runs,
+    reduction,
+    tracing,
+    values,
+)
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
@@ -41,7 +49,7 @@ class ReferenceHandler:
         # the work is small, and sums must not depend on the number of processors
         torch.set_num_threads(1)
         self._samples: dict[tuple[str, str], tuple[tuple[Precision, ...], ...]] = {}
-        self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
+        self._lives: OrderedDict[tuple[str, int, str, bool], Live] = OrderedDict()
 
     def handle(self, request: Message) -> Message:
         """OutputValues one request; a fault of the file or of the machine is also an answer."""
@@ -75,6 +83,8 @@ class ReferenceHandler:
                 f"judged; draw them with torch's or numpy's global generator."
             )
         expected = expect(live)
+        if request["derived"]:
+            return _compare_derived(request, expected)
         precision = self._precision(request, live, expected)
         comparisons = [
             correctness.compare(spec.name, spec.dtype, tolerance, answer, precision[k] if precision else None)
@@ -104,11 +114,16 @@ class ReferenceHandler:
         facts = input_facts.input_facts(request["source"], request["origin"])
         return {"facts": {name: asdict(fact) for name, fact in facts.items()}}
 
+    def _find_derived(self, request: Message) -> Message:
+        """Tell on which other values a kernel can be judged, and why not on the rest."""
+        found = derived_values.find_derived(request["source"], request["origin"], finite=request["finite"])
+        return {"derived": [[kind.value, doubt] for kind, doubt in found]}
+
     def _derive(self, request: Message) -> Message:
         return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _TorchProbe())]}
 
     def _live(self, request: Message) -> Live:
-        key = (request["source"], request["seed"], request["values"])
+        key = (request["source"], request["seed"], request["values"], request["derived"])
         if key not in self._lives:
             self._lives[key] = _instantiate(request, request["seed"])
         self._lives.move_to_end(key)
@@ -167,7 +182,25 @@ def _is_usable(source: str, origin: str, drawn: Values) -> bool:
     return True
 
 
+def _compare_derived(request: Message, expected: Expected) -> Message:
+    """Judge the outputs on derived values; without comparisons if these very values turn out to say nothing."""
+    kind = Values(request["values"])
+    drawn = derived_values.draw_derived(request["source"], request["origin"], kind, request["seed"])
+    bases = derived_values.find_basis(drawn, expected, kind, request["source"])
+    if isinstance(bases, str):
+        return {"comparisons": []}
+    pairs = _pair_outputs(request["outputs"], expected, request["poison"])
+    comparisons = [
+        correctness.compare(spec.name, spec.dtype, tolerance, replace(answer, either=basis.either), basis.precision)
+        for basis, (spec, tolerance, answer) in zip(bases, pairs, strict=True)
+    ]
+    return {"comparisons": [asdict(comparison) for comparison in comparisons]}
+
+
 def _instantiate(request: Message, seed: int) -> Live:
+    if request["derived"]:
+        kind = Values(request["values"])
+        return derived_values.draw_derived(request["source"], request["origin"], kind, seed).live
     return values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed)
 
 
