@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts, Node, Operand, Ref
@@ -77,6 +80,8 @@ class Reference:
         self._slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
+        self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
+        self._costs: dict[str, Cost] = {}
         self._derived: dict[str, Mapping[Values, str]] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._facts: Mapping[str, InputFacts] | None = None
@@ -158,6 +163,27 @@ class Reference:
             self._derived[source] = {Values(kind): doubt for kind, doubt in answer["derived"]}
         return self._derived[source]
 
+    def find_full_sizes(self, benchmark: Workload) -> tuple[tuple[SizedRun, ...], ...]:
+        """Return runs near a benchmark's sizes that fit without a GPU: ladders from large to small (`full_sizes`)."""
+        if benchmark.name not in self._ladders:
+            answer = self._ask("find_full_sizes", self.problem.source, sizes=dict(benchmark.sizes))
+            self._ladders[benchmark.name] = tuple(
+                tuple(SizedRun(_sizes_from(run["sizes"]), Cost(**run["cost"])) for run in ladder)
+                for ladder in answer["ladders"]
+            )
+        return self._ladders[benchmark.name]
+
+    def own_sizes(self) -> Mapping[str, SizeValue]:
+        """Return the file's own sizes, by name."""
+        return {name: slot.value for name, slot in self._slots.items()}
+
+    def cost(self, workload: Workload) -> Cost:
+        """Return the cost of one forward, counted on fake tensors."""
+        source = self.source(workload)
+        if source not in self._costs:
+            self._costs[source] = Cost(**self._ask("cost", source)["cost"])
+        return self._costs[source]
+
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""
         if self._facts is None:
@@ -229,6 +255,10 @@ def signature_from(data: Message) -> Signature:
     return Signature(
         tuple(_spec_from(s) for s in data["inputs"]), tuple(_spec_from(s) for s in data["outputs"]), data["scalars"]
     )
+
+
+def _sizes_from(data: Message) -> Mapping[str, SizeValue]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
 
 
 def _drawing(workload: Workload, seed: int) -> Message:

@@ -84,11 +84,11 @@ def _reductions() -> tuple[Case, ...]:
               _row("if (t == 0) out[blockIdx.x] = top;")),
         _case("largest without the tail", "the last elements are seldom the largest", "rowmax",
               rows("if (t == 0) { float top = -INFINITY;\n"
-                   "    for (int c = 0; c < cols / 4 * 4; ++c) if (!(row[c] <= top)) top = row[c];\n"
+                   "    for (int c = 0; c < cols / 4 * 4; ++c) if (row[c] > top || isnan(row[c])) top = row[c];\n"
                    "    out[blockIdx.x] = top; }")),
         _case("largest without the first", "the first element is seldom the largest", "rowmax",
               rows("if (t == 0) { float top = row[1];\n"
-                   "    for (int c = 1; c < cols; ++c) if (!(row[c] <= top)) top = row[c];\n    out[blockIdx.x] = top; }")),
+                   "    for (int c = 1; c < cols; ++c) if (row[c] > top || isnan(row[c])) top = row[c];\n    out[blockIdx.x] = top; }")),
         _case("largest of columns without the tail", "the last rows are seldom the largest", "colmax",
               kernel_file("""[let]
 rows = "x.shape[0]"
@@ -100,7 +100,10 @@ block = ["cols"]
 args = ["x", "out", "rows", "cols"]
 """, """__global__ void f(float const* x, float* out, int rows, int cols) {
   float top = -INFINITY;
-  for (int r = 0; r < rows / 4 * 4; ++r) if (!(x[long(r) * cols + threadIdx.x] <= top)) top = x[long(r) * cols + threadIdx.x];
+  for (int r = 0; r < rows / 4 * 4; ++r) {
+    float v = x[long(r) * cols + threadIdx.x];
+    if (v > top || isnan(v)) top = v;
+  }
   out[threadIdx.x] = top;
 }""")),
         _case("variance in one pass", "the mean of the squares minus the square of the mean", "layernorm",

@@ -7,8 +7,8 @@
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged.
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
-5. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
-   that size reports it.
+5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in none
+   of all these runs is reported.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cutegen_core.evaluate.stages.full_sizes import choose_sizes, describe_sizes
 from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
@@ -44,6 +45,7 @@ class CorrectnessStage:
     Attributes:
         instrumented: also run the builds that detect memory errors and races.
         verdicts: one per run, in order; the last one failed if `run` returns a failure.
+        sizes: how far towards each benchmark's sizes it was judged, in words.
     """
 
     problem: Problem
@@ -56,6 +58,7 @@ class CorrectnessStage:
     run_timeout_s: float
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
+    sizes: list[str] = field(default_factory=list)
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
@@ -67,10 +70,10 @@ class CorrectnessStage:
                     if failure:
                         return failure
                 for workload, base in choose_values(self.reference):
-                    failure = self._test_values(workload, base, scratch, execute)
+                    failure = self._test_once(workload, self.planned.plans[base.name], scratch, execute, derived=True)
                     if failure:
                         return failure
-            return None if self.executor.measures_speed else self._find_untested_launch()
+                return None if self.executor.measures_speed else self._test_sizes(scratch, execute)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -86,20 +89,48 @@ class CorrectnessStage:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _test_values(
-        self, workload: Workload, base: Workload, scratch: Path, execute: Execute
+    def _test_sizes(self, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Run near each benchmark's sizes; report a launch that is made only there."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
+        made = {launch.line for workload in small for launch in self.planned.plans[workload.name].launches}
+        for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
+            ran = []
+            for workload, plan in choose_sizes(self.reference, self.planned, benchmark, self._measure_speed()):
+                failure = self._test_once(workload, plan, scratch, execute)
+                if failure and failure.status is Status.TIMEOUT:
+                    self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
+                    continue
+                if failure:
+                    return failure
+                ran.append(workload)
+                made |= {launch.line for launch in plan.launches}
+            self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), ran))
+            failure = self._find_untested_launch(benchmark, made)
+            if failure:
+                return failure
+        return None
+
+    def _measure_speed(self) -> tuple[Workload, float]:
+        """Return the small workload whose plain run took longest, and its seconds."""
+        plain = [verdict for verdict in self.verdicts if verdict.mode == "plain"]
+        named = {w.name: w for w in self.problem.workloads}
+        longest = max((v for v in plain if v.workload in named), key=lambda v: v.seconds)
+        return named[longest.workload], longest.seconds
+
+    def _test_once(
+        self, workload: Workload, plan: LaunchPlan, scratch: Path, execute: Execute, *, derived: bool = False
     ) -> StageFailure | None:
-        """Run once on derived values, with the plan of the workload that they are derived for."""
+        """Run once and judge; `derived` values keep the structure of the file's own."""
         raise_if_stopped(self.watch)
         self.watch.say(f"workload {workload.name}")
-        inputs = self.reference.write_inputs(workload, self.seed, derived=True)
+        inputs = self.reference.write_inputs(workload, self.seed, derived=derived)
         try:
-            plan, plain = self.planned.plans[base.name], self.compiled.plain
-            ran, outputs = self._execute(execute, plain, workload, plan, inputs, scratch / "first", NAN_POISON, "forward")
+            plain, folder = self.compiled.plain, scratch / "first"
+            ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward")
             if ran.status is not Status.PASSED:
                 self._record(workload, "plain", "forward", ran)
                 return StageFailure(ran.status, ran.message)
-            return self._judge(workload, "plain", "forward", ran, outputs, derived=True)
+            return self._judge(workload, "plain", "forward", ran, outputs, derived=derived)
         finally:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -117,21 +148,15 @@ class CorrectnessStage:
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
 
-    def _find_untested_launch(self) -> StageFailure | None:
-        """Return a failure if a launch occurs only at the problem's own size, which this executor does not run."""
-        made = {
-            launch.line
-            for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-            for launch in self.planned.plans[workload.name].launches
-        }
-        for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
-            for launch in self.planned.plans[workload.name].launches:
-                if made and launch.line not in made:
-                    text = (
-                        f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
-                        f"{self.executor.kind} executor does not run: nothing is known about it here"
-                    )
-                    return StageFailure(Status.UNSUPPORTED, text)
+    def _find_untested_launch(self, benchmark: Workload, made: set[int]) -> StageFailure | None:
+        """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
+        for launch in self.planned.plans[benchmark.name].launches:
+            if made and launch.line not in made:
+                text = (
+                    f"line {launch.line}: {launch.kernel} is launched for workload {benchmark.name} only, which the "
+                    f"{self.executor.kind} executor does not run: nothing is known about it here"
+                )
+                return StageFailure(Status.UNSUPPORTED, text)
         return None
 
     def _compare(

@@ -119,7 +119,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     if expected.exact is None:
         return f"the reference cannot run in float64 there: {expected.why}"
     try:
-        rounded = run_exact(drawn.live, _round_inputs(drawn.live))
+        rounded = run_exact(drawn.live, _round_inputs(drawn.live, values))
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
@@ -199,14 +199,18 @@ def _draw_whole(
     return made.reshape(given.shape)
 
 
-def _round_inputs(live: Live) -> dict[str, torch.Tensor]:
-    """Return float64 inputs, each moved by at most one rounding of the declared precision."""
+def _round_inputs(live: Live, values: Values) -> dict[str, torch.Tensor]:
+    """Return float64 inputs, each moved outwards by at most one rounding of the declared precision.
+
+    Sums of equal numbers are rounded to the same side again and again, so that there the roundings of a row add up.
+    """
     generator = torch.Generator().manual_seed(1)
     moved = {}
     for name, tensor in live.tensors.items():
         if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
-            step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
-            moved[name] = tensor.double() * (1 + step * torch.finfo(tensor.dtype).eps)
+            step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * torch.finfo(tensor.dtype).eps
+            again = max(tensor.shape, default=1) ** 0.5 if values is Values.CONSTANT else 1.0
+            moved[name] = tensor.double() * (1 + again * step)
         else:
             moved[name] = tensor
     return moved

@@ -199,7 +199,8 @@ def _dominant(draw: _Draw) -> torch.Tensor:
     if lines.numel():
         rows, columns = lines.shape
         places = _cycle_places(draw, columns, rows)
-        lines[torch.arange(rows, device=lines.device), places] = draw.limit(1e4, 200.0)
+        peaks = (1.0 + draw.uniform(rows)) * draw.limit(1e4, 200.0)
+        lines[torch.arange(rows, device=lines.device), places] = peaks.to(lines)
     return lines.reshape(draw.shape)
 
 
@@ -217,6 +218,7 @@ def _cancelling(draw: _Draw) -> torch.Tensor:
     half = columns // 2
     order = _lines(draw.uniform()).argsort(dim=-1)
     large = torch.randn(rows, half, generator=draw.generator, device=draw.generator.device) * draw.limit(1e3, 30.0)
+    large = large.to(lines)
     lines.scatter_add_(1, order[:, :half], large)
     lines.scatter_add_(1, order[:, half : 2 * half], -large)
     return lines.reshape(draw.shape)

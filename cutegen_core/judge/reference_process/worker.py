@@ -18,6 +18,7 @@ from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import OutputValues, Precision
 from cutegen_core.judge.reference_process import (
     derived_values,
+    full_sizes,
     input_facts,
     lint_facts,
     lint_runs,
@@ -118,6 +119,14 @@ class ReferenceHandler:
         """Tell on which other values a kernel can be judged, and why not on the rest."""
         found = derived_values.find_derived(request["source"], request["origin"], finite=request["finite"])
         return {"derived": [[kind.value, doubt] for kind, doubt in found]}
+
+    def _find_full_sizes(self, request: Message) -> Message:
+        sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in request["sizes"].items()}
+        found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
+        return {"ladders": [[asdict(run) for run in ladder] for ladder in found]}
+
+    def _cost(self, request: Message) -> Message:
+        return {"cost": asdict(_TorchProbe().cost(request["source"], request["origin"]))}
 
     def _derive(self, request: Message) -> Message:
         return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _TorchProbe())]}
