@@ -168,7 +168,7 @@ class Reference:
         if benchmark.name not in self._ladders:
             answer = self._ask("find_full_sizes", self.problem.source, sizes=dict(benchmark.sizes))
             self._ladders[benchmark.name] = tuple(
-                tuple(SizedRun(_sizes_from(run["sizes"]), Cost(**run["cost"])) for run in ladder)
+                tuple(SizedRun(_sizes_from(run["sizes"]), Cost(**run["cost"]), tuple(run["changed"])) for run in ladder)
                 for ladder in answer["ladders"]
             )
         return self._ladders[benchmark.name]

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.full_sizes import choose_sizes, describe_sizes
+from cutegen_core.evaluate.stages.full_sizes import SizedRuns, describe_sizes, first_rate
 from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
@@ -94,16 +94,21 @@ class CorrectnessStage:
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
         made = {launch.line for workload in small for launch in self.planned.plans[workload.name].launches}
         for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
-            ran = []
-            for workload, plan in choose_sizes(self.reference, self.planned, benchmark, self._measure_speed()):
-                failure = self._test_once(workload, plan, scratch, execute)
-                if failure and failure.status is Status.TIMEOUT:
-                    self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
-                    continue
-                if failure:
-                    return failure
-                ran.append(workload)
-                made |= {launch.line for launch in plan.launches}
+            rate = first_rate(self.reference, *self._measure_speed())
+            runs, ran = SizedRuns(self.reference, self.planned, benchmark, rate), []
+            for ladder in self.reference.find_full_sizes(benchmark):
+                largest = None
+                while chosen := runs.choose(ladder, largest):
+                    largest = chosen.run
+                    failure = self._test_once(chosen.workload, chosen.plan, scratch, execute)
+                    if failure and failure.status is Status.TIMEOUT:
+                        self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
+                        break
+                    if failure:
+                        return failure
+                    runs.learn(largest, self.verdicts[-1].seconds)
+                    ran.append(chosen.workload)
+                    made |= {launch.line for launch in chosen.plan.launches}
             self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), ran))
             failure = self._find_untested_launch(benchmark, made)
             if failure:

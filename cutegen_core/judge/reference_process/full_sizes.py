@@ -36,10 +36,15 @@ Sizes = Mapping[str, SizeValue]
 
 @dataclass(frozen=True)
 class SizedRun:
-    """Sizes that the reference accepts, and what a run on them costs."""
+    """Sizes that the reference accepts, and what a run on them costs.
+
+    Attributes:
+        changed: names of sizes that differ from the benchmark's.
+    """
 
     sizes: Sizes
     cost: Cost
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,11 @@ class _Search:
     def _run(self, sizes: Sizes) -> SizedRun | None:
         text = problem_source.with_sizes(self._source, self._slots, sizes)
         try:
-            return SizedRun(sizes, self._probe.cost(text, self._origin))
+            cost = self._probe.cost(text, self._origin)
         except ProblemError:
             return None
+        changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
+        return SizedRun(sizes, cost, changed)
 
 
 def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_Place]:
