@@ -35,6 +35,7 @@ _TRIED_SEED = 1 << 21
 _COARSE = 64.0
 _MOSTLY = 0.5
 _STAND_INS = 3
+_SUM_EPS = 2.0**-23
 _FLOATING = (
     Values.NEGATIVE_MEAN, Values.LARGE_MEAN, Values.ALL_NEGATIVE, Values.WIDE, Values.HUGE, Values.TINY,
     Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
@@ -50,11 +51,11 @@ class Basis:
 
     Attributes:
         precision: yardstick of its error; None for whole numbers.
-        either: answers that are right, too; None if there are none.
+        others: further answers that are right, too.
     """
 
     precision: Precision | None
-    either: Array | None
+    others: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,11 +131,12 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
         if not declared.is_floating_point():
             doubt = _doubt_whole(declared, exact, rounded[k], values)
-            basis = Basis(None, None)
+            basis = Basis(None)
         else:
             precision = _yardstick(declared, exact, rounded[k], scales[k])
-            either = _either(exact, tuple(s[k] for s in stand_ins), values) if stand_ins else None
-            doubt, basis = _doubt(declared, exact, precision, values), Basis(precision, either)
+            finite = tuple(outputs[k] for outputs in stand_ins)
+            others = _list_others(declared, exact, finite, values) if finite else ()
+            doubt, basis = _doubt(declared, exact, precision, values), Basis(precision, others)
         if doubt:
             return doubt
         bases.append(basis)
@@ -202,15 +204,17 @@ def _draw_whole(
 def _round_inputs(live: Live, values: Values) -> dict[str, torch.Tensor]:
     """Return float64 inputs, each moved outwards by at most one rounding of the declared precision.
 
-    Sums of equal numbers are rounded to the same side again and again, so that there the roundings of a row add up.
+    Sums of equal numbers are rounded to the same side again and again, so that there the roundings of sums in float32
+    add up.
     """
     generator = torch.Generator().manual_seed(1)
     moved = {}
     for name, tensor in live.tensors.items():
         if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
-            step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * torch.finfo(tensor.dtype).eps
-            again = max(tensor.shape, default=1) ** 0.5 if values is Values.CONSTANT else 1.0
-            moved[name] = tensor.double() * (1 + again * step)
+            again = max(tensor.shape, default=1) ** 0.5 if values is Values.CONSTANT else 0.0
+            most = torch.finfo(tensor.dtype).eps + again * min(_SUM_EPS, torch.finfo(tensor.dtype).eps)
+            step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most
+            moved[name] = tensor.double() * (1 + step)
         else:
             moved[name] = tensor
     return moved
@@ -241,11 +245,20 @@ def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Ten
     return "" if same else "an output of whole numbers changes with the rounding of the inputs"
 
 
-def _either(exact: torch.Tensor, finite: tuple[torch.Tensor, ...], values: Values) -> Array:
+def _list_others(
+    declared: torch.Tensor, exact: torch.Tensor, finite: tuple[torch.Tensor, ...], values: Values
+) -> tuple[Array, ...]:
     """Return what else is right where the reference does not define what becomes of a special input."""
-    first = finite[0]
+    first, conflict = finite[0], torch.isnan(declared) != torch.isnan(exact)
+    conflict = conflict | (torch.isinf(declared) != torch.isinf(exact))
+    other = torch.where(conflict, declared.double(), exact)
     if values is Values.INFINITE:
-        return to_array(torch.where(torch.isnan(exact) & torch.isfinite(first), first, exact))
-    depends = torch.stack([other != first for other in finite[1:]]).any(dim=0)
-    swallowed = depends & torch.isfinite(exact)
-    return to_array(torch.where(swallowed, torch.nan, torch.where(depends, exact, first)))
+        undefined = torch.isnan(exact)
+        limits = (torch.where(torch.isfinite(first), first, exact), torch.full_like(exact, torch.inf))
+        made = [torch.where(undefined, limit, exact) for limit in (*limits, -limits[1])]
+    else:
+        depends = torch.stack([another != first for another in finite[1:]]).any(dim=0)
+        swallowed = depends & torch.isfinite(exact)
+        made = [torch.where(swallowed, torch.nan, torch.where(depends, exact, first))]
+    return tuple(to_array(one) for one in (other, *made))
+

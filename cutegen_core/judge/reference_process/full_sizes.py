@@ -1,11 +1,14 @@
 """Find sizes near the benchmark's that are small enough to run without a GPU.
 
 1. The benchmark's own sizes, if they fit the budget.
-2. Else, for each of the four largest sizes in turn: this one as in the benchmark, the others divided by a power of two until the whole
-   fits, so that divisibility and ratios survive. Where sizes of the file are tied (heads that divide channels), some
-   of the others stay, too, until the reference runs.
-3. If no size can stay, all of them divided.
+2. Else one size divided by a power of two until the whole fits, all others as in the benchmark; two such sizes if
+   possible, so that each of them is the benchmark's in the other run.
+3. Every size that is the benchmark's in none of these runs stays in one more, with the others divided; at most four
+   runs in all. Where sizes of the file are tied (heads that divide channels), some of the others stay, too, until the
+   reference runs.
+4. If no size can stay, all of them divided.
 
+Division by two keeps divisibility and most ratios.
 Each answer is followed by smaller ones of the same kind, for kernels that take longer than usual. This module needs no
 torch: the caller provides the probe.
 """
@@ -16,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import log2
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
@@ -27,7 +31,6 @@ BUDGET = Cost(elements=4_200_000, flops=400_000_000)
 
 _SECONDS = 6.0
 _SMALLEST = 8
-_MOST_HALVINGS = 30
 _RUNGS = 4
 _MOST_LADDERS = 4
 
@@ -73,8 +76,11 @@ class _Search:
         whole = self._run(self._benchmark)
         if whole and whole.cost.within(BUDGET):
             return ((whole,),)
-        found = [self._ladder(place) for place in self._places[:_MOST_LADDERS]]
-        kept = [ladder for ladder in found if ladder]
+        alone = [(place, ladder) for place in self._places if (ladder := self._climb((place,), smallest=1))][:2]
+        shrunk = {place for place, _ in alone}
+        left = [place for place in self._places if not alone or shrunk == {place}]
+        found = [ladder for _, ladder in alone] + [self._ladder(place) for place in left]
+        kept = [ladder for ladder in found if ladder][:_MOST_LADDERS]
         if kept or not self._places:
             return tuple(kept)
         largest = self._climb(self._places)
@@ -90,28 +96,27 @@ class _Search:
                 return found
         return ()
 
-    def _climb(self, shrunk: Sequence[_Place]) -> tuple[SizedRun, ...]:
+    def _climb(self, shrunk: Sequence[_Place], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
         """Halve these sizes until a run fits, then go on for the smaller ones."""
         found: list[SizedRun] = []
-        before: Sizes = {}
-        for halvings in range(1, _MOST_HALVINGS):
-            sizes = self._halved(shrunk, halvings)
-            if sizes == before or len(found) == _RUNGS or time.monotonic() > self._deadline:
-                break
-            before = sizes
+        halvings, before = 1, dict[str, SizeValue]()
+        while len(found) < _RUNGS and time.monotonic() < self._deadline:
+            sizes = self._halved(shrunk, halvings, smallest)
             run = self._run(sizes)
-            if run is None and not found:
-                return ()
-            if run and run.cost.within(BUDGET):
+            if sizes == before or run is None:
+                break
+            before = dict(sizes)
+            if run.cost.within(BUDGET):
                 found.append(run)
+            halvings += 1 if found else _count_halvings(run.cost)
         return tuple(found)
 
-    def _halved(self, shrunk: Sequence[_Place], halvings: int) -> Sizes:
+    def _halved(self, shrunk: Sequence[_Place], halvings: int, smallest: int) -> Sizes:
         """Halve the largest of these numbers first, one at a time."""
         now = {place: place.value for place in shrunk}
         for _ in range(halvings):
             largest = max(now, key=lambda place: now[place])
-            if now[largest] <= _SMALLEST:
+            if now[largest] <= smallest:
                 break
             now[largest] = -(-now[largest] // 2)
         sizes: dict[str, SizeValue] = dict(self._benchmark)
@@ -132,6 +137,12 @@ class _Search:
             return None
         changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
         return SizedRun(sizes, cost, changed)
+
+
+def _count_halvings(cost: Cost) -> int:
+    """Return how many halvings are needed at least, where one divides the cost by eight at most (a cube)."""
+    beyond = max(cost.elements / BUDGET.elements, cost.flops / BUDGET.flops)
+    return max(1, int(log2(beyond) / 3))
 
 
 def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_Place]:

@@ -200,7 +200,7 @@ def _compare_derived(request: Message, expected: Expected) -> Message:
         return {"comparisons": []}
     pairs = _pair_outputs(request["outputs"], expected, request["poison"])
     comparisons = [
-        correctness.compare(spec.name, spec.dtype, tolerance, replace(answer, either=basis.either), basis.precision)
+        correctness.compare(spec.name, spec.dtype, tolerance, replace(answer, others=basis.others), basis.precision)
         for basis, (spec, tolerance, answer) in zip(bases, pairs, strict=True)
     ]
     return {"comparisons": [asdict(comparison) for comparison in comparisons]}
