@@ -150,6 +150,7 @@ class _Run:
     stages: list[StageResult] = field(default_factory=list)
     diagnostics: tuple[Diagnostic, ...] = ()
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
+    sizes: list[str] = field(default_factory=list)
     log: str = ""
     resources: Resources | None = None
     timing: BenchmarkStage | None = None
@@ -181,7 +182,7 @@ class _Run:
             message=failure.message if failure else "",
             diagnostics=(*(failure.diagnostics if failure else ()), *self.diagnostics),
             log=self.log,
-            correctness=Correctness(executor, tuple(self.verdicts)) if self.verdicts else None,
+            correctness=Correctness(executor, tuple(self.verdicts), tuple(self.sizes)) if self.verdicts else None,
             resources=self.resources,
             performance=Performance(tuple(self.timing.workloads)) if self.timing and self.timing.workloads else None,
             marks=() if failure else self._marks(),
@@ -217,7 +218,7 @@ class _Run:
         evaluator = self.evaluator
         testing = CorrectnessStage(
             evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
-            self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts,
+            self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts, self.sizes,
         )  # fmt: skip
         return testing.run()
 

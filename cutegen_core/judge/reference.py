@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
+from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts
 from cutegen_core.records.problem import (
     DEFAULT_TOLERANCE,
+    FINITE_MATH,
     Problem,
     Signature,
     TensorSpec,
@@ -69,6 +73,9 @@ class Reference:
         self._slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
+        self._derived: dict[str, Mapping[Values, str]] = {}
+        self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
+        self._costs: dict[str, Cost] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
@@ -95,16 +102,29 @@ class Reference:
             self._graphs[source] = self._ask("graph", source, reference_answers.graph)
         return self._graphs[source]
 
-    def write_inputs(self, workload: Workload, seed: int) -> Mapping[TensorSpec, Path]:
-        """Write a raw file for every input, parameter and buffer; equal seeds give equal values."""
+    def write_inputs(self, workload: Workload, seed: int, *, derived: bool = False) -> Mapping[TensorSpec, Path]:
+        """Write a raw file for every input, parameter and buffer; equal seeds give equal values.
+
+        Args:
+            derived: draw the workload's values as `find_derived` found them, within the structure of the file's own.
+        """
         folder, inputs = self.scratch / f"{workload.name}-{seed}", self.signature(workload).inputs
         folder.mkdir(exist_ok=True)
-        asked = _drawing(workload, seed) | {"folder": str(folder), "specs": [asdict(spec) for spec in inputs]}
+        asked = _drawing(workload, seed, derived=derived) | {
+            "folder": str(folder),
+            "specs": [asdict(spec) for spec in inputs],
+        }
         self._digests[workload.name, seed] = self._ask("inputs", self.source(workload), _digest, **asked)
         return {spec: folder / f"{spec.name}.bin" for spec in inputs}
 
     def compare(
-        self, workload: Workload, seed: int, outputs: Mapping[TensorSpec, Path], *, poison: int = 0xFF
+        self,
+        workload: Workload,
+        seed: int,
+        outputs: Mapping[TensorSpec, Path],
+        *,
+        poison: int = 0xFF,
+        derived: bool = False,
     ) -> tuple[Comparison, ...]:
         """Judge the outputs that a kernel wrote; the expected values are computed only now.
 
@@ -116,7 +136,7 @@ class Reference:
         judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
-        asked = _drawing(workload, seed) | {"outputs": judged, "poison": poison, "digest": digest}
+        asked = _drawing(workload, seed, derived=derived) | {"outputs": judged, "poison": poison, "digest": digest}
         return self._ask("compare", source, _comparisons, **asked)
 
     def lint(self, workload: Workload) -> LintRun:
@@ -125,6 +145,36 @@ class Reference:
         allow = list(self.problem.allow)
         more = {"values": workload.values.value, "tolerance": tolerance, "allow": allow}
         return self._ask("lint", self.source(workload), reference_answers.lint_run, **more)
+
+    def find_derived(self, workload: Workload) -> Mapping[Values, str]:
+        """Return each kind of values that suits the inputs, with why no kernel can be judged on it, or ""."""
+        source = self.source(workload)
+        if source not in self._derived:
+            finite = FINITE_MATH in self.problem.allow
+            self._derived[source] = self._ask("find_derived", source, reference_answers.derived, finite=finite)
+        return self._derived[source]
+
+    def find_full_sizes(self, benchmark: Workload) -> tuple[tuple[SizedRun, ...], ...]:
+        """Return runs near a benchmark's sizes that fit without a GPU: ladders from large to small (`full_sizes`)."""
+        if benchmark.name not in self._ladders:
+            self._ladders[benchmark.name] = self._ask(
+                "find_full_sizes",
+                self.problem.source,
+                lambda answer: reference_answers.ladders(answer, self._slots),
+                sizes=dict(benchmark.sizes),
+            )
+        return self._ladders[benchmark.name]
+
+    def own_sizes(self) -> Mapping[str, SizeValue]:
+        """Return the file's own sizes, by name."""
+        return {name: slot.value for name, slot in self._slots.items()}
+
+    def cost(self, workload: Workload) -> Cost:
+        """Return the cost of one forward, counted on fake tensors."""
+        source = self.source(workload)
+        if source not in self._costs:
+            self._costs[source] = self._ask("cost", source, reference_answers.cost)
+        return self._costs[source]
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""
@@ -195,8 +245,8 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     return answer
 
 
-def _drawing(workload: Workload, seed: int) -> Message:
-    return {"values": workload.values.value, "seed": seed}
+def _drawing(workload: Workload, seed: int, *, derived: bool) -> Message:
+    return {"values": workload.values.value, "seed": seed, "derived": derived}
 
 
 def _digest(answer: Message) -> str:

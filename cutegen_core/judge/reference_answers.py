@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from cutegen_core.judge.problem_source import SizeSlot
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
@@ -21,6 +23,7 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT = 4000
 _MOST_DIMENSIONS = 64
 _MOST_ELEMENTS = 1 << 48
+_MOST_RUNS = 32
 
 T = TypeVar("T")
 
@@ -94,6 +97,28 @@ def workloads(answer: Message, slots: Mapping[str, SizeSlot]) -> tuple[Workload,
     return tuple(_workload(data, slots) for data in answer["workloads"])
 
 
+def derived(answer: Message) -> Mapping[Values, str]:
+    """Read on which kinds of values a kernel can be judged: kind -> why not, or ""."""
+    return {Values(kind): text(doubt) for kind, doubt in answer["derived"]}
+
+
+def ladders(answer: Message, slots: Mapping[str, SizeSlot]) -> tuple[tuple[SizedRun, ...], ...]:
+    """Read runs near a benchmark's sizes; they may only set sizes that the file has."""
+    found = tuple(
+        tuple(SizedRun(_sizes(one["sizes"], slots), cost(one), tuple(map(_name, one["changed"]))) for one in ladder)
+        for ladder in answer["ladders"]
+    )
+    _require(len(found) <= _MOST_RUNS and all(len(ladder) <= _MOST_RUNS for ladder in found), "too many runs")
+    return found
+
+
+def cost(answer: Message) -> Cost:
+    """Read the cost of one forward."""
+    numbers = answer["cost"]["elements"], answer["cost"]["flops"]
+    _require(all(type(number) is int and number >= 0 for number in numbers), "a cost that is no number")
+    return Cost(*numbers)
+
+
 def text(value: object) -> str:
     """Return a text of the file's process that can be shown: no hidden characters, and not endless."""
     return show_hidden(str(value)[:_LONGEST_TEXT])
@@ -147,11 +172,16 @@ def _fact(data: Message) -> InputFacts:
 
 
 def _workload(data: Message, slots: Mapping[str, SizeSlot]) -> Workload:
-    sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data["sizes"].items()}
+    sizes = _sizes(data["sizes"], slots)
+    return Workload(_name(data["name"]), WorkloadRole(data["role"]), sizes, Values(data["values"]))
+
+
+def _sizes(data: Message, slots: Mapping[str, SizeSlot]) -> Mapping[str, SizeValue]:
+    sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
     for name, value in sizes.items():
         numbers = value if isinstance(value, tuple) else (value,)
         _require(name in slots and all(type(n) in (int, float) for n in numbers), f"the size {text(name)!r}")
-    return Workload(_name(data["name"]), WorkloadRole(data["role"]), sizes, Values(data["values"]))
+    return sizes
 
 
 def _string(value: object) -> str:

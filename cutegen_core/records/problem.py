@@ -38,7 +38,7 @@ class WorkloadRole(StrEnum):
 
 
 class Values(StrEnum):
-    """Distribution of a workload's floating inputs; GIVEN keeps the values that `get_inputs` returns."""
+    """Distribution of a workload's inputs; GIVEN keeps the values that `get_inputs` returns."""
 
     GIVEN = "given"
     LARGE_MEAN = "large_mean"
@@ -46,6 +46,34 @@ class Values(StrEnum):
     ONE_HOT = "one_hot"
     SPARSE = "sparse"
     DENORMAL = "denormal"
+    NEGATIVE_MEAN = "negative_mean"
+    ALL_NEGATIVE = "all_negative"
+    WIDE = "wide"
+    HUGE = "huge"
+    TINY = "tiny"
+    SIGNED_ZEROS = "signed_zeros"
+    NEAR_CONSTANT = "near_constant"
+    CONSTANT = "constant"
+    DOMINANT = "dominant"
+    DOMINANT_ACROSS = "dominant_across"
+    CANCELLING = "cancelling"
+    SORTED = "sorted"
+    SLICE = "slice"
+    NAN = "nan"
+    INFINITE = "infinite"
+    LOWEST = "lowest"
+    HIGHEST = "highest"
+    RANGE_ENDS = "range_ends"
+    HUB = "hub"
+
+
+WHOLE_VALUES = (Values.LOWEST, Values.HIGHEST, Values.RANGE_ENDS, Values.HUB)
+"""Values of inputs of whole numbers and bools; all others change floating inputs."""
+
+SPECIAL_VALUES = (Values.NAN, Values.INFINITE)
+
+FINITE_MATH = "finite_math"
+"""In a problem's ALLOW: its inputs have no NaN and no infinities, so no kernel is judged on them."""
 
 
 @dataclass(frozen=True)

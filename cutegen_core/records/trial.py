@@ -200,10 +200,15 @@ class WorkloadVerdict:
 
 @dataclass(frozen=True)
 class Correctness:
-    """Runs of the TEST stage, and of the comparisons in BENCHMARK."""
+    """Runs of the TEST stage, and of the comparisons in BENCHMARK.
+
+    Attributes:
+        sizes: on an executor that does not run the benchmarks: for each, up to which sizes the kernel was judged.
+    """
 
     executor: ExecutorKind
     verdicts: tuple[WorkloadVerdict, ...]
+    sizes: tuple[str, ...] = ()
 
     @property
     def first_failure(self) -> WorkloadVerdict | None:

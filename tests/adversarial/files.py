@@ -37,7 +37,7 @@ args   = ["a", "b", "out", "n", "k"]
 """
 """A thread an element of the square product."""
 
-RELU = "if (i < n) out[i] = x[i] > 0.0f ? x[i] : 0.0f;"
+RELU = "if (i < n) out[i] = x[i] < 0.0f ? 0.0f : x[i];"
 
 
 def kernel_file(plan: str, code: str, idea: str = "") -> str:

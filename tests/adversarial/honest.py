@@ -32,15 +32,15 @@ def _case(name: str, story: str, problem: str, source: str, warning: str = "") -
 def _elementwise() -> tuple[Case, ...]:
     return (
         _case("naive", "a thread an element", "relu", relu()),
-        _case("very short", "one line of code", "relu", relu("if (i < n) out[i] = fmaxf(x[i], 0.f);")),
+        _case("very short", "one line of code", "relu", relu("if (i < n) out[i] = x[i] < 0.f ? 0.f : x[i];")),
         _case("very long", "three thousand lines, most of them idle", "relu", relu(f"{LONG}  {RELU}")),
         _case("slow on purpose", "far below half the baseline's speed, and right", "relu",
               relu("float v = i < n ? x[i] : 0.0f;\n  for (int k = 0; k < 64; ++k)\n"
                    "    v = __int_as_float(__float_as_int(v) ^ int(clock64() & 0));\n"
-                   "  if (i < n) out[i] = fmaxf(v, 0.0f);",
+                   "  if (i < n) out[i] = v < 0.0f ? 0.0f : v;",
                    plan=f'{ELEMENTS}[numerics]\nreads = ["clock"]\n')),
         _case("grid stride", "one wave of blocks walks over everything", "relu",
-              relu("for (; i < n; i += long(gridDim.x) * 128) out[i] = fmaxf(x[i], 0.0f);",
+              relu("for (; i < n; i += long(gridDim.x) * 128) out[i] = x[i] < 0.0f ? 0.0f : x[i];",
                    plan=ELEMENTS.replace("ceil_div(n, 128)", "min(ceil_div(n, 128), 4)"))),
         _case("persistent", "blocks take work from a counter in scratch", "relu",
               kernel_file("""[let]
@@ -63,17 +63,17 @@ args = ["x", "out", "n", "next"]
     __syncthreads();
     long i = long(tile) * 128 + threadIdx.x;
     if (long(tile) * 128 >= n) return;
-    if (i < n) out[i] = fmaxf(x[i], 0.0f);
+    if (i < n) out[i] = x[i] < 0.0f ? 0.0f : x[i];
   }
 }""")),
         _case("vectors with a tail", "128 bits at a time, the rest one by one", "relu",
               relu("long first = 4 * i;\n  if (first + 4 <= n) {\n"
                    "    float4 v = *reinterpret_cast<float4 const*>(x + first);\n"
-                   "    v.x = fmaxf(v.x, 0.f); v.y = fmaxf(v.y, 0.f); v.z = fmaxf(v.z, 0.f); v.w = fmaxf(v.w, 0.f);\n"
+                   "    v.x = v.x < 0 ? 0 : v.x; v.y = v.y < 0 ? 0 : v.y; v.z = v.z < 0 ? 0 : v.z; v.w = v.w < 0 ? 0 : v.w;\n"
                    "    *reinterpret_cast<float4*>(out + first) = v;\n"
-                   "  } else for (long k = first; k < n; ++k) out[k] = fmaxf(x[k], 0.f);")),
+                   "  } else for (long k = first; k < n; ++k) out[k] = x[k] < 0 ? 0 : x[k];")),
         _case("restrict and the read-only cache", "what every tuned kernel has", "relu",
-              relu("if (i < n) out[i] = fmaxf(__ldg(x + i), 0.0f);").replace(
+              relu("if (i < n) out[i] = __ldg(x + i) < 0.0f ? 0.0f : __ldg(x + i);").replace(
                   "float const* x, float* out", "float const* __restrict__ x, float* __restrict__ out")),
         _case("template parameters", "block and items from the plan's parameters", "relu",
               kernel_file("""[let]
@@ -93,7 +93,7 @@ __global__ __launch_bounds__(BLOCK) void f(float const* x, float* out, long n) {
   CUTE_UNROLL
   for (int k = 0; k < ITEMS; ++k) {
     long i = (long(blockIdx.x) * ITEMS + k) * BLOCK + threadIdx.x;
-    if (i < n) result(i) = in(i) > 0.0f ? in(i) : 0.0f;
+    if (i < n) result(i) = in(i) < 0.0f ? 0.0f : in(i);
   }
 }""")),
         _case("prints once", "a trace somebody forgot", "relu",
@@ -128,7 +128,7 @@ args = ["a", "b", "out", "n"]
                           f"  long i = long(blockIdx.x) * 128 + threadIdx.x;\n  {RELU}\n}}\n"
                           "__global__ void g(float const* x, float* out, long n) {\n"
                           "  long i = 4 * (long(blockIdx.x) * 128 + threadIdx.x);\n"
-                          "  for (long k = i; k < i + 4 && k < n; ++k) out[k] = fmaxf(x[k], 0.0f);\n}")),
+                          "  for (long k = i; k < i + 4 && k < n; ++k) out[k] = x[k] < 0.0f ? 0.0f : x[k];\n}")),
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _reductions() -> tuple[Case, ...]:
                    "  if (t == 0) out[blockIdx.x] = sums[0] / cols;")),
         _case("online softmax", "largest and sum in one pass", "softmax",
               rows("""__shared__ float tops[128], sums[128];
-  float top = -INFINITY, sum = 0;
+  float top = -FLT_MAX, sum = 0;
   for (int c = t; c < cols; c += 128) {
     float next = fmaxf(top, row[c]);
     sum = sum * __expf(top - next) + expf(row[c] - next);
@@ -157,8 +157,7 @@ def _reductions() -> tuple[Case, ...]:
   for (int k = 64; k; k /= 2) {
     if (t < k) {
       float next = fmaxf(tops[t], tops[t + k]);
-      float mine = sums[t] > 0 ? sums[t] * expf(tops[t] - next) : 0;
-      sums[t] = mine + (sums[t + k] > 0 ? sums[t + k] * expf(tops[t + k] - next) : 0);
+      sums[t] = sums[t] * expf(tops[t] - next) + sums[t + k] * expf(tops[t + k] - next);
       tops[t] = next;
     }
     __syncthreads();

@@ -103,4 +103,73 @@ PROBLEMS: Mapping[str, Problem] = {
         "scale", "Every row times its weight", "x, w", "x * w[:, None]", "torch.randn(M, N), torch.rand(M) + 0.5",
         _small("ragged", M=9, N=65), _big(M=2048, N=2048),
     ),
+    "rowmax": _written(
+        "rowmax", "Largest of every row", "x", "torch.amax(x, dim=1)", "torch.randn(M, N)",
+        _small("ragged", M=5, N=259), _big(M=1024, N=16384),
+    ),
+    "colmax": _written(
+        "colmax", "Largest of every column", "x", "torch.amax(x, dim=0)", "torch.randn(M, N)",
+        _small("ragged", M=259, N=7), _big(M=16384, N=1024),
+    ),
+    "layernorm": _written(
+        "layernorm", "Rows normalised", "x", "torch.nn.functional.layer_norm(x, (N,))", "torch.randn(M, N)",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
+    "rmsnorm": _written(
+        "rmsnorm", "Rows divided by their root mean square", "x",
+        "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)", "torch.randn(M, N)",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
+    "unit": _written(
+        "unit", "Rows of length one", "x", "torch.nn.functional.normalize(x, dim=1)", "torch.randn(M, N)",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
+    "logsumexp": _written(
+        "logsumexp", "Logarithm of the sum of exponentials", "x", "torch.logsumexp(x, dim=1)", "torch.randn(M, N)",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
+    "leaky": _written(
+        "leaky", "Leaky ReLU", "x", "torch.nn.functional.leaky_relu(x, 0.01)", "torch.randn(M, N)",
+        _small("ragged", M=3, N=333), _big(M=1024, N=4096),
+    ),
+    "tanh": _written(
+        "tanh", "Hyperbolic tangent", "x", "torch.tanh(x)", "torch.randn(M, N)",
+        _small("ragged", M=3, N=333), _big(M=1024, N=4096),
+    ),
+    "silu": _written(
+        "silu", "SiLU", "x", "torch.nn.functional.silu(x)", "torch.randn(M, N)",
+        _small("ragged", M=3, N=333), _big(M=1024, N=4096),
+    ),
+    "softplus": _written(
+        "softplus", "Softplus", "x", "torch.nn.functional.softplus(x)", "torch.randn(M, N)",
+        _small("ragged", M=3, N=333), _big(M=1024, N=4096),
+    ),
+    "copysign": _written(
+        "copysign", "The sign of each element", "x", "torch.copysign(torch.ones_like(x), x)", "torch.randn(M, N)",
+        _small("ragged", M=3, N=333), _big(M=1024, N=4096),
+    ),
+    "product_of_masks": _written(
+        "product_of_masks", "Mean of the rows' chosen elements", "x, m",
+        "(x * m).sum(1) / m.sum(1).clamp(min=1)", "torch.randn(M, N), torch.rand(M, N) < 0.5",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
+    "segments": _written(
+        "segments", "Rows added up by segment", "x, s", "torch.zeros(S, x.shape[1]).index_add(0, s, x)",
+        "torch.randn(N, D), torch.randint(0, S, (N,))", _small("ragged", N=301, S=17, D=5), _big(N=65536, S=512, D=32),
+    ),
+    "rows_of_a_table": _written(
+        "rows_of_a_table", "Rows of a table picked by index", "t, s", "t[s]",
+        "torch.randn(V, D), torch.randint(0, V, (N,))", _small("ragged", N=61, V=1000, D=5), _big(N=65536, V=50000, D=32),
+    ),
+    "triangle": _written(
+        "triangle", "Product with a lower triangle", "a, b", "a @ b", "torch.randn(N, N).tril(), torch.randn(N, N)",
+        _small("ragged", N=37), _big(N=1024),
+    ),
+    "offsets": _written(
+        "offsets", "Sums between offsets", "x, s",
+        "torch.segment_reduce(x, 'sum', offsets=s)",
+        "torch.randn(N), torch.cat([torch.zeros(1, dtype=torch.int64), torch.randint(1, N, (S - 1,)).sort()[0], "
+        "torch.full((1,), N)])",
+        _small("ragged", N=1001, S=23), _big(N=1 << 20, S=512),
+    ),
 }  # fmt: skip

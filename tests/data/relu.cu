@@ -21,5 +21,5 @@ __global__ __launch_bounds__(BLOCK) void relu(float const* x, float* out, long n
   auto in = make_tensor(make_gmem_ptr(x), make_layout(n));
   auto result = make_tensor(make_gmem_ptr(out), make_layout(n));
   long i = long(blockIdx.x) * BLOCK + threadIdx.x;
-  if (i < n) result(i) = in(i) > 0.0f ? in(i) : 0.0f;
+  if (i < n) result(i) = in(i) > 0.0f || isnan(in(i)) ? in(i) : 0.0f;
 }

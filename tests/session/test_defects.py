@@ -30,7 +30,7 @@ from tests.places import DATA
 from tests.session.real_sessions import Loop, loop
 
 RELU = (DATA / "relu.cu").read_text()
-RESULT = "result(i) = in(i) > 0.0f ? in(i) : 0.0f;"
+RESULT = "result(i) = in(i) > 0.0f || isnan(in(i)) ? in(i) : 0.0f;"
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,7 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
         who = "compute-sanitizer" if on_gpu else "Instrumented runs"
         yield Remark(f"{who} on {counted(len(checked), 'workload')}: no bad access, race or barrier")
     yield from _largest_error(runs)
+    yield from (Remark(sizes[:1].upper() + sizes[1:], Tone.ASIDE) for sizes in correctness.sizes)
 
 
 def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:

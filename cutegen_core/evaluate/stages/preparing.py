@@ -29,7 +29,7 @@ from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import Device
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import LaunchPlan
-from cutegen_core.records.problem import Problem
+from cutegen_core.records.problem import Problem, Signature
 from cutegen_core.records.trial import Diagnostic, Occupancy, Resources, Status
 
 _HEAP_TEXT = (
@@ -46,6 +46,15 @@ class PlannedKernel:
     kernel: KernelFile
     params: Mapping[str, Number]
     plans: Mapping[str, LaunchPlan]
+    device: Device
+
+    def plan_for(self, signature: Signature, workload: str) -> LaunchPlan:
+        """Return the launch plan for other sizes.
+
+        Raises:
+            KernelFileError: the plan does not fit them.
+        """
+        return self.kernel.plan(signature, self.device, self.params, workload)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def plan_candidate(source: str, problem: Problem, reference: Reference, device: 
         plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
     except KernelFileError as error:
         return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
-    return PlannedKernel(kernel, params, plans)
+    return PlannedKernel(kernel, params, plans, device)
 
 
 def compile_candidate(

@@ -6,8 +6,9 @@
 3. Each workload runs twice, over different poison in the outputs and, if the executor has thread orders, in two orders;
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged.
-4. A launch that occurs in none of these workloads is only tested at the problem's own size; an executor that cannot run
-   that size reports it.
+4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
+5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in none
+   of all these runs is reported.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cutegen_core.evaluate.stages.full_sizes import SizedRuns, describe_sizes, first_rate
+from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Comparison, Status, WorkloadVerdict
 
@@ -41,6 +45,7 @@ class CorrectnessStage:
     Attributes:
         instrumented: also run the builds that detect memory errors and races.
         verdicts: one per run, in order; the last one failed if `run` returns a failure.
+        sizes: how far towards each benchmark's sizes it was judged, in words.
     """
 
     problem: Problem
@@ -53,6 +58,7 @@ class CorrectnessStage:
     run_timeout_s: float
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
+    sizes: list[str] = field(default_factory=list)
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
@@ -63,7 +69,11 @@ class CorrectnessStage:
                     failure = self._test_workload(workload, scratch, execute)
                     if failure:
                         return failure
-            return None if self.executor.measures_speed else self._find_untested_launch()
+                for workload, base in choose_values(self.reference):
+                    failure = self._test_once(workload, self.planned.plans[base.name], scratch, execute, derived=True)
+                    if failure:
+                        return failure
+                return None if self.executor.measures_speed else self._test_sizes(scratch, execute)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -79,10 +89,62 @@ class CorrectnessStage:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _test_sizes(self, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Run near each benchmark's sizes; report a launch that is made only there."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
+        made = {launch.line for workload in small for launch in self.planned.plans[workload.name].launches}
+        for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
+            rate = first_rate(self.reference, *self._measure_speed())
+            runs, ran = SizedRuns(self.reference, self.planned, benchmark, rate), []
+            for ladder in self.reference.find_full_sizes(benchmark):
+                largest = None
+                while chosen := runs.choose(ladder, largest):
+                    largest = chosen.run
+                    failure = self._test_once(chosen.workload, chosen.plan, scratch, execute)
+                    if failure and failure.status is Status.TIMEOUT:
+                        self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
+                        break
+                    if failure:
+                        return failure
+                    runs.learn(largest, self.verdicts[-1].seconds)
+                    ran.append(chosen.workload)
+                    made |= {launch.line for launch in chosen.plan.launches}
+            self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), ran))
+            failure = self._find_untested_launch(benchmark, made)
+            if failure:
+                return failure
+        return None
+
+    def _measure_speed(self) -> tuple[Workload, float]:
+        """Return the small workload whose plain run took longest, and its seconds."""
+        plain = [verdict for verdict in self.verdicts if verdict.mode == "plain"]
+        named = {w.name: w for w in self.problem.workloads}
+        longest = max((v for v in plain if v.workload in named), key=lambda v: v.seconds)
+        return named[longest.workload], longest.seconds
+
+    def _test_once(
+        self, workload: Workload, plan: LaunchPlan, scratch: Path, execute: Execute, *, derived: bool = False
+    ) -> StageFailure | None:
+        """Run once and judge; `derived` values keep the structure of the file's own."""
+        raise_if_stopped(self.watch)
+        self.watch.say(f"workload {workload.name}")
+        inputs = self.reference.write_inputs(workload, self.seed, derived=derived)
+        try:
+            plain, folder = self.compiled.plain, scratch / "first"
+            ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward")
+            if ran.status is not Status.PASSED:
+                self._record(workload, "plain", "forward", ran)
+                return StageFailure(ran.status, ran.message)
+            return self._judge(workload, "plain", "forward", ran, outputs, derived=derived)
+        finally:
+            for folder in {path.parent for path in inputs.values()}:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> StageFailure | None:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
-            ran, outputs = self._execute(execute, built, workload, inputs, folder, NAN_POISON, "random")
+            plan = self.planned.plans[workload.name]
+            ran, outputs = self._execute(execute, built, workload, plan, inputs, folder, NAN_POISON, "random")
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
             return StageFailure(ran.status, ran.message)
@@ -91,28 +153,22 @@ class CorrectnessStage:
             return None
         return self._judge(workload, "checked", "random", ran, outputs)
 
-    def _find_untested_launch(self) -> StageFailure | None:
-        """Return a failure if a launch occurs only at the problem's own size, which this executor does not run."""
-        made = {
-            launch.line
-            for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-            for launch in self.planned.plans[workload.name].launches
-        }
-        for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
-            for launch in self.planned.plans[workload.name].launches:
-                if made and launch.line not in made:
-                    text = (
-                        f"line {launch.line}: {launch.kernel} is launched for workload {workload.name} only, which the "
-                        f"{self.executor.kind} executor does not run: nothing is known about it here"
-                    )
-                    return StageFailure(Status.UNSUPPORTED, text)
+    def _find_untested_launch(self, benchmark: Workload, made: set[int]) -> StageFailure | None:
+        """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
+        for launch in self.planned.plans[benchmark.name].launches:
+            if made and launch.line not in made:
+                text = (
+                    f"line {launch.line}: {launch.kernel} is launched for workload {benchmark.name} only, which the "
+                    f"{self.executor.kind} executor does not run: nothing is known about it here"
+                )
+                return StageFailure(Status.UNSUPPORTED, text)
         return None
 
     def _compare(
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
     ) -> StageFailure | None:
-        plain = self.compiled.plain
-        ran, first = self._execute(execute, plain, workload, inputs, scratch / "first", NAN_POISON, "forward")
+        plain, plan = self.compiled.plain, self.planned.plans[workload.name]
+        ran, first = self._execute(execute, plain, workload, plan, inputs, scratch / "first", NAN_POISON, "forward")
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return StageFailure(ran.status, ran.message)
@@ -120,7 +176,7 @@ class CorrectnessStage:
         if failure:
             return failure
         again, second = self._execute(
-            execute, plain, workload, inputs, scratch / "second", self._second_poison, "reverse"
+            execute, plain, workload, plan, inputs, scratch / "second", self._second_poison, "reverse"
         )
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
@@ -142,10 +198,17 @@ class CorrectnessStage:
         return other_poison(self.seed)
 
     def _judge(
-        self, workload: Workload, mode: str, order: str, ran: Executed, outputs: Mapping[TensorSpec, Path]
+        self,
+        workload: Workload,
+        mode: str,
+        order: str,
+        ran: Executed,
+        outputs: Mapping[TensorSpec, Path],
+        *,
+        derived: bool = False,
     ) -> StageFailure | None:
         poison = self._second_poison if order == "reverse" else NAN_POISON
-        comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison)
+        comparisons = self.reference.compare(workload, self.seed, outputs, poison=poison, derived=derived)
         wrong = next((c for c in comparisons if c.wrong), None)
         message = f"workload {workload.name}: {wrong.sentence}" if wrong else ""
         status = Status.INCORRECT_NUMERICAL if wrong else Status.PASSED
@@ -157,6 +220,7 @@ class CorrectnessStage:
         execute: Execute,
         built: Built,
         workload: Workload,
+        plan: LaunchPlan,
         inputs: Mapping[TensorSpec, Path],
         folder: Path,
         poison: int,
@@ -166,7 +230,7 @@ class CorrectnessStage:
         outputs = {spec: folder / spec.name for spec in self.reference.signature(workload).outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
-        plan, seed = self.planned.plans[workload.name], self.seed & 0xFFFF
+        seed = self.seed & 0xFFFF
         ran = execute(Execution(built, plan, inputs, outputs, poison, order, seed, self.run_timeout_s))
         return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
 

@@ -1,6 +1,13 @@
-"""Draw adversarial inputs: values on which a kernel that is right on ordinary ones fails."""
+"""Draw adversarial inputs: values on which a kernel that is right on ordinary ones fails.
+
+A row is a line along the last dimension. Random numbers are drawn on the generator's device, whatever torch's default
+device is, and scales stay in the range of the dtype.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 
@@ -8,31 +15,255 @@ from cutegen_core.records.problem import Values
 
 _LARGE_MEAN = 100.0
 _LARGE_SCALE = 1000.0
-_DENORMAL_FRACTION = 0.125
+_SMALL_FRACTION = 0.125
+_NEAR = 2.0**-6
+_SLICE = 8
+_OTHERS = 0.05
+_NARROW = torch.float16
+"""Whose largest number is 65504: scales are smaller there."""
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """One input, and the generator that its new values come from."""
+
+    given: torch.Tensor
+    generator: torch.Generator
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.given.shape
+
+    def limit(self, scale: float, narrow: float) -> float:
+        """Return the scale, or the one for a dtype with a narrow range."""
+        return narrow if self.given.dtype is _NARROW else scale
+
+    def normal(self) -> torch.Tensor:
+        return torch.randn(self.shape, generator=self.generator, device=self.generator.device)
+
+    def uniform(self, *shape: int) -> torch.Tensor:
+        return torch.rand(shape or self.shape, generator=self.generator, device=self.generator.device)
+
+    def below(self, high: int, *shape: int) -> torch.Tensor:
+        return torch.randint(high, shape, generator=self.generator, device=self.generator.device)
+
+    def values(self) -> torch.Tensor:
+        """Return the given values on the generator's device, in at least float32."""
+        wide = torch.float64 if self.given.dtype is torch.float64 else torch.float32
+        return self.given.to(self.generator.device, wide)
 
 
 def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
-    """Return one adversarial input with the shape, dtype and device of `tensor`; float16 scales stay in range.
+    """Return one floating input with the shape, dtype and device of `tensor`."""
+    if values is Values.LARGE_MEAN:  # in the tensor's own dtype
+        return tensor + torch.tensor(_LARGE_MEAN, dtype=tensor.dtype, device=tensor.device)
+    return _KINDS[values](_Draw(tensor, generator)).to(tensor)
 
-    Random numbers are drawn on the generator's device, whatever torch's default device is.
+
+def put_special(tensor: torch.Tensor, places: torch.Tensor, signs: torch.Tensor, values: Values) -> torch.Tensor:
+    """Return the tensor with NaN, or infinities of these signs, at the places that are true."""
+    special = torch.full_like(signs, torch.nan) if values is Values.NAN else signs * torch.inf
+    return torch.where(places, special.to(tensor), tensor)
+
+
+def draw_special(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
+    """Return one floating input with NaN or infinities in some of its rows."""
+    return put_special(tensor, *choose_special(tensor, generator, values), values)
+
+
+def draw_whole(
+    tensor: torch.Tensor, values: Values, generator: torch.Generator, ends: tuple[int, int] | None = None
+) -> torch.Tensor:
+    """Return one input of whole numbers or bools: all at an end of the range, at both in turns, or nearly all equal.
+
+    Args:
+        ends: the range; by default that of the tensor.
     """
-    dtype, shape, there = tensor.dtype, tensor.shape, generator.device
-    large = 60.0 if dtype is torch.float16 else _LARGE_SCALE
-    match values:
-        case Values.LARGE_MEAN:
-            return tensor + torch.tensor(_LARGE_MEAN, dtype=dtype, device=tensor.device)
-        case Values.LARGE_SCALE:
-            return (torch.randn(shape, generator=generator, device=there) * large).to(tensor)
-        case Values.ONE_HOT:
-            hot = torch.zeros(shape, dtype=dtype, device=there).reshape(-1, shape[-1] if shape else 1)
-            if hot.numel():
-                rows, columns = hot.shape
-                places = torch.randint(columns, (rows,), generator=generator, device=there)
-                hot[torch.arange(rows, device=there), places] = 1
-            return hot.reshape(shape).to(tensor)
-        case Values.SPARSE:
-            kept = torch.rand(shape, generator=generator, device=there) < 0.05
-            return torch.where(kept.to(tensor.device), tensor, torch.zeros_like(tensor))
-        case _:
-            tiny = torch.finfo(dtype).tiny * _DENORMAL_FRACTION
-            return (torch.randn(shape, generator=generator, device=there) * tiny).to(tensor)
+    given = tensor.reshape(-1).long()
+    low, high = ends or (int(given.min()), int(given.max()))
+    made = torch.full_like(given, low if values is Values.LOWEST else high)
+    if values is Values.RANGE_ENDS:
+        made[::2] = low
+    elif values is Values.HUB:
+        there = generator.device
+        others = torch.rand(made.shape, generator=generator, device=there) < _OTHERS
+        hub = int(torch.randint(low, high + 1, (1,), generator=generator, device=there))
+        made = torch.where(others.to(given.device), given, hub)
+    return made.reshape(tensor.shape).to(tensor.dtype)
+
+
+def choose_special(
+    tensor: torch.Tensor, generator: torch.Generator, values: Values
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose one element in some of the rows, the first and the last column among them; return places and signs.
+
+    One row of several is minus infinity as a whole, as where everything is masked.
+    """
+    draw = _Draw(tensor, generator)
+    lines = _lines(torch.zeros(tensor.shape, device=generator.device))
+    signs = _lines(torch.where(draw.uniform() < 0.5, -1.0, 1.0))
+    rows, columns = lines.shape
+    if lines.numel():
+        chosen = torch.randperm(rows, generator=generator, device=generator.device)[: -(-rows // 3)]
+        lines[chosen, _cycle_places(draw, columns, len(chosen))] = 1
+        if values is Values.INFINITE and len(chosen) > 1:
+            lines[chosen[-1]], signs[chosen[-1]] = 1, -1.0
+    places = lines.reshape(tensor.shape).bool()
+    return places.to(tensor.device), signs.reshape(tensor.shape).to(tensor.device)
+
+
+def _lines(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view of the tensor as rows."""
+    return tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+
+
+def _cycle_places(draw: _Draw, extent: int, count: int) -> torch.Tensor:
+    """Return a place for each of so many lines: the last, the first, then random ones, and so on."""
+    places = draw.below(max(extent, 1), count)
+    places[0::3], places[1::3] = extent - 1, 0
+    return places
+
+
+def _large_scale(draw: _Draw) -> torch.Tensor:
+    return draw.normal() * draw.limit(_LARGE_SCALE, 60.0)
+
+
+def _one_hot(draw: _Draw) -> torch.Tensor:
+    hot = _lines(torch.zeros(draw.shape, device=draw.generator.device))
+    if hot.numel():
+        rows, columns = hot.shape
+        hot[torch.arange(rows, device=hot.device), draw.below(columns, rows)] = 1
+    return hot.reshape(draw.shape)
+
+
+def _sparse(draw: _Draw) -> torch.Tensor:
+    return torch.where(draw.uniform() < 0.05, draw.values(), 0.0)
+
+
+def _denormal(draw: _Draw) -> torch.Tensor:
+    return draw.normal() * (torch.finfo(draw.given.dtype).tiny * _SMALL_FRACTION)
+
+
+def _negative_mean(draw: _Draw) -> torch.Tensor:
+    return draw.values() - _LARGE_MEAN
+
+
+def _all_negative(draw: _Draw) -> torch.Tensor:
+    return -(draw.values().abs() + 1.0) * draw.limit(200.0, 20.0)
+
+
+def _wide(draw: _Draw) -> torch.Tensor:
+    """Spread the magnitudes evenly over the powers of ten: each row, and each element in it."""
+    low, high = draw.limit(-6.0, -3.0), draw.limit(6.0, 1.5)
+    rows = _lines(draw.values()).shape[0]
+    powers = low / 2 + (high - low) / 2 * draw.uniform(rows, 1) + high / 2 * _lines(draw.uniform())
+    signs = torch.where(draw.uniform() < 0.5, -1.0, 1.0)
+    return signs * (10.0**powers).reshape(draw.shape)
+
+
+def _huge(draw: _Draw) -> torch.Tensor:
+    return draw.normal() * draw.limit(1e15, 100.0)
+
+
+def _tiny(draw: _Draw) -> torch.Tensor:
+    """Scale each row by a power of ten of its own, down to where squares are still normal numbers."""
+    powers = draw.limit(-12.0, -3.0) * draw.uniform(_lines(draw.values()).shape[0], 1)
+    return (_lines(draw.normal()) * 10.0**powers).reshape(draw.shape)
+
+
+def _signed_zeros(draw: _Draw) -> torch.Tensor:
+    which = draw.uniform()
+    return torch.where(which < 0.25, 0.0, torch.where(which < 0.5, -0.0, draw.values()))
+
+
+def _constant(draw: _Draw) -> torch.Tensor:
+    """Make every row one value; every third row is zeros."""
+    rows = _lines(draw.values()).shape[0]
+    level = torch.randn(rows, 1, generator=draw.generator, device=draw.generator.device) * 4.0
+    level[0::3] = 0.0
+    return level.expand(_lines(draw.values()).shape).reshape(draw.shape)
+
+
+def _near_constant(draw: _Draw) -> torch.Tensor:
+    """Make every row one value with a ripple; in every second row the ripple is smaller than usual epsilons."""
+    rows = _lines(draw.values()).shape[0]
+    level = torch.randn(rows, 1, generator=draw.generator, device=draw.generator.device) * 4.0
+    ripple = torch.full((rows, 1), _NEAR, device=draw.generator.device)
+    ripple[1::2] = _NEAR / 8
+    return (level + _lines(draw.normal()) * ripple).reshape(draw.shape)
+
+
+def _dominant(draw: _Draw) -> torch.Tensor:
+    """Give every row one element far larger than all others: at its end, its start, or anywhere."""
+    lines = _lines(draw.values()).clone()
+    if lines.numel():
+        rows, columns = lines.shape
+        places = _cycle_places(draw, columns, rows)
+        peaks = (1.0 + draw.uniform(rows)) * draw.limit(1e4, 200.0)
+        lines[torch.arange(rows, device=lines.device), places] = peaks.to(lines)
+    return lines.reshape(draw.shape)
+
+
+def _dominant_across(draw: _Draw) -> torch.Tensor:
+    """Do the same along the first dimension that has more than one element."""
+    axis = next((k for k, extent in enumerate(draw.shape) if extent > 1), 0)
+    turned = draw.values().movedim(axis, -1) if draw.shape else draw.values()
+    return _dominant(_Draw(turned.to(draw.given.dtype), draw.generator)).movedim(-1, axis) if draw.shape else turned
+
+
+def _cancelling(draw: _Draw) -> torch.Tensor:
+    """Pair large elements of opposite sign at random places of each row, so that small ones decide the sum."""
+    lines = _lines(draw.values()).clone()
+    rows, columns = lines.shape
+    half = columns // 2
+    order = _lines(draw.uniform()).argsort(dim=-1)
+    large = torch.randn(rows, half, generator=draw.generator, device=draw.generator.device) * draw.limit(1e3, 30.0)
+    large = large.to(lines)
+    lines.scatter_add_(1, order[:, :half], large)
+    lines.scatter_add_(1, order[:, half : 2 * half], -large)
+    return lines.reshape(draw.shape)
+
+
+def _sorted(draw: _Draw) -> torch.Tensor:
+    """Sort every row: upwards in the first, downwards in the next."""
+    lines = _lines(draw.values()).sort(dim=-1)[0].clone()
+    lines[1::2] = lines[1::2].flip(-1)
+    return lines.reshape(draw.shape)
+
+
+def _slice(draw: _Draw) -> torch.Tensor:
+    """Put the signal into one slice of every dimension; the slice has the same place in all inputs.
+
+    A part of a sum that is dropped or added twice shows whatever the size, since the rest is small.
+    """
+    place = float(draw.uniform(1))
+    signal = torch.ones(draw.shape, device=draw.generator.device)
+    for axis, extent in enumerate(draw.shape):
+        width = max(1, extent // _SLICE)
+        start = round(place * (extent - width))
+        inside = torch.zeros(extent, device=signal.device)
+        inside[start : start + width] = 1.0
+        signal = signal * inside.reshape([-1 if k == axis else 1 for k in range(signal.dim())])
+    large = draw.values() * draw.limit(1e3, 30.0)
+    return torch.where(signal > 0, large, draw.values() * _NEAR)
+
+
+_KINDS: Mapping[Values, Callable[[_Draw], torch.Tensor]] = {
+    Values.LARGE_SCALE: _large_scale,
+    Values.ONE_HOT: _one_hot,
+    Values.SPARSE: _sparse,
+    Values.DENORMAL: _denormal,
+    Values.NEGATIVE_MEAN: _negative_mean,
+    Values.ALL_NEGATIVE: _all_negative,
+    Values.WIDE: _wide,
+    Values.HUGE: _huge,
+    Values.TINY: _tiny,
+    Values.SIGNED_ZEROS: _signed_zeros,
+    Values.NEAR_CONSTANT: _near_constant,
+    Values.CONSTANT: _constant,
+    Values.DOMINANT: _dominant,
+    Values.DOMINANT_ACROSS: _dominant_across,
+    Values.CANCELLING: _cancelling,
+    Values.SORTED: _sorted,
+    Values.SLICE: _slice,
+}

@@ -52,18 +52,24 @@ def expect(live: Live) -> Expected:
             raise
         raise ProblemError(describe(error, live.origin)) from error
     try:
-        torch.set_default_dtype(torch.float64)
-        with _Exact():
-            exact = run(live, {name: _upcast(t) for name, t in live.tensors.items()})
+        exact = run_exact(live, live.tensors)
     except Exception as error:
         if out_of_memory(error):
             raise
         return Expected(declared, None, describe(error, live.origin))
-    finally:
-        torch.set_default_dtype(torch.float32)
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
     return Expected(declared, exact)
+
+
+def run_exact(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Call the reference once on float64 copies of these tensors; errors of the file's code pass through."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with _Exact():
+            return run(live, {name: _upcast(t) for name, t in tensors.items()})
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:

@@ -6,12 +6,14 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import OutputValues, Precision
 from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.expected import Expected, to_array
 from cutegen_core.judge.reference_process.worker import MOST_SAMPLES
 from cutegen_core.machine.worker import Message
@@ -19,8 +21,16 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec, Tolerance
 
 _WIDEST = 8
+_MOST_OTHERS = 8
 _SAMPLES_BYTES = 1 << 20
 _LONGEST_REASON = 2000
+
+
+class Derived(NamedTuple):
+    """Expected outputs on derived values, and what each is judged by."""
+
+    expected: Expected
+    bases: Sequence[Basis]
 
 
 def spec_from(data: Message) -> TensorSpec:
@@ -34,8 +44,8 @@ def describe_specs(specs: Sequence[TensorSpec]) -> list[Message]:
 
 
 def most_expected_bytes(outputs: Sequence[TensorSpec]) -> int:
-    """Return how large the expected values of these outputs can be, with their samples."""
-    return 2 * _WIDEST * sum(spec.numel for spec in outputs) + _SAMPLES_BYTES
+    """Return how large the expected values of these outputs can be, with their samples and other right answers."""
+    return (2 + _MOST_OTHERS) * _WIDEST * sum(spec.numel for spec in outputs) + _SAMPLES_BYTES
 
 
 def to_tensor(frame: bytearray, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -66,6 +76,34 @@ def read_expected(message: Message, frames: Sequence[bytearray], outputs: Sequen
         raise ProblemError(f"the reference's process sent no expected values: {error}") from error
 
 
+def read_derived(message: Message, frames: Sequence[bytearray], outputs: Sequence[TensorSpec]) -> Derived | None:
+    """Read the expected outputs on derived values; None if nothing can be judged on them.
+
+    Raises:
+        ProblemError: they do not fit the outputs.
+    """
+    rest = iter(frames)
+    try:
+        if not message["expected"]:
+            return None
+        (described,) = message["expected"]
+        expected = _read_one(described, rest, outputs)
+        return Derived(expected, [_read_basis(*pair, rest) for pair in zip(message["bases"], outputs, strict=True)])
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise ProblemError(f"the reference's process sent no expected values: {error}") from error
+
+
+def compare_derived(request: Message, outputs: Sequence[TensorSpec], derived: Derived) -> list[Message]:
+    """Read the kernel's outputs and judge each by its basis."""
+    found = []
+    for k, (given, basis) in enumerate(zip(request["outputs"], derived.bases, strict=True)):
+        answer = _pair(outputs[k], Path(given["path"]), derived.expected, k, request["poison"])
+        answer = replace(answer, others=basis.others)
+        spec = outputs[k]
+        found.append(correctness.compare(spec.name, spec.dtype, _tolerance(given), answer, basis.precision))
+    return [asdict(comparison) for comparison in found]
+
+
 def compare(
     request: Message, outputs: Sequence[TensorSpec], expected: Expected, samples: Sequence[Sequence[Precision]]
 ) -> list[Message]:
@@ -73,10 +111,9 @@ def compare(
     measured = measure_outputs(expected)
     found = []
     for k, (given, spec) in enumerate(zip(request["outputs"], outputs, strict=True)):
-        tolerance = Tolerance(given["atol"], given["rtol"], given["error_multiple"])
         precision = functools.reduce(Precision.merge, (s[k] for s in samples), measured[k]) if measured else None
         answer = _pair(spec, Path(given["path"]), expected, k, request["poison"])
-        judged = correctness.compare(spec.name, spec.dtype, tolerance, answer, precision)
+        judged = correctness.compare(spec.name, spec.dtype, _tolerance(given), answer, precision)
         found.append(asdict(replace(judged, no_float64=expected.why)))
     return found
 
@@ -87,6 +124,21 @@ def measure_outputs(expected: Expected) -> tuple[Precision, ...]:
         return ()
     pairs = zip(expected.exact, expected.declared, strict=True)
     return tuple(correctness.measure(to_array(exact), to_array(declared)) for exact, declared in pairs)
+
+
+def _tolerance(given: Message) -> Tolerance:
+    return Tolerance(given["atol"], given["rtol"], given["error_multiple"])
+
+
+def _read_basis(described: Message, output: TensorSpec, frames: Iterator[bytearray]) -> Basis:
+    precision, many = described["precision"], described["others"]
+    if not 0 <= many <= _MOST_OTHERS:
+        raise ValueError(f"{many} other answers")
+    others = (to_tensor(next(frames), "float64", output.shape) for _ in range(many))
+    return Basis(
+        None if precision is None else Precision(float(precision["own"]), float(precision["scale"])),
+        tuple(to_array(other) for other in others),
+    )
 
 
 def _read_one(described: Message, frames: Iterator[bytearray], outputs: Sequence[TensorSpec]) -> Expected:

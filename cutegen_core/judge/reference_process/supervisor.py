@@ -15,7 +15,9 @@ from cutegen_core.judge.reference_process.file_process import FileProcess
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 
-_FORWARDED = frozenset({"signature", "graph", "lint", "input_facts", "derive"})
+_FORWARDED = frozenset(
+    {"signature", "graph", "lint", "input_facts", "derive", "find_derived", "find_full_sizes", "cost"}
+)
 
 
 class Supervisor:
@@ -65,12 +67,15 @@ class Supervisor:
     def _compare(self, request: Message) -> Message:
         outputs = [judging.spec_from(output) for output in request["outputs"]]
         key = (request["source"], request["values"])
-        asked = request | {"operation": "expected", "samples": key not in self._samples}
+        asked = request | {"operation": "expected", "samples": not request["derived"] and key not in self._samples}
         message, frames = self._process.ask(
             request["file"], asked, request["seconds"], judging.most_expected_bytes(outputs)
         )
         if _is_fault(message):
             return message
+        if request["derived"]:
+            derived = judging.read_derived(message, frames, outputs)
+            return {"comparisons": judging.compare_derived(request, outputs, derived) if derived else []}
         first, *more = judging.read_expected(message, frames, outputs)
         if asked["samples"] and first.exact is not None:
             self._samples[key] = tuple(filter(None, (judging.measure_outputs(one) for one in more)))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from cutegen_core.judge.reference_process.drawing import draw_adversarial
+from cutegen_core.judge.reference_process.drawing import draw_adversarial, draw_special, draw_whole
 from cutegen_core.judge.reference_process.live import Live, instantiate
 from cutegen_core.records.errors import ProblemError
-from cutegen_core.records.problem import TensorRole, TensorSpec, Values
+from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, TensorSpec, Values
 
 
 def instantiate_drawn(source: str, origin: str, values: Values, seed: int = 0) -> Live:
@@ -25,12 +25,15 @@ def instantiate_drawn(source: str, origin: str, values: Values, seed: int = 0) -
 
 
 def redraw_inputs(live: Live, values: Values, seed: int) -> Live:
-    """Return the reference with its floating inputs redrawn, on their device; parameters stay."""
-    names = [n for n, t in live.tensors.items() if live.roles[n] is TensorRole.INPUT and t.is_floating_point()]
-    if values is Values.GIVEN or not names:
+    """Return the reference with its inputs redrawn, on their device; parameters stay."""
+    whole = values in WHOLE_VALUES
+    inputs = {n: t for n, t in live.tensors.items() if live.roles[n] is TensorRole.INPUT}
+    inputs = {n: t for n, t in inputs.items() if t.is_floating_point() is not whole and t.numel()}
+    if values is Values.GIVEN or not inputs:
         return live
-    generator = torch.Generator(live.tensors[names[0]].device).manual_seed(seed + 2)
-    changed = {name: draw_adversarial(live.tensors[name], values, generator) for name in names}
+    generator = torch.Generator(next(iter(inputs.values())).device).manual_seed(seed + 2)
+    draw = draw_whole if whole else draw_special if values in SPECIAL_VALUES else draw_adversarial
+    changed = {name: draw(tensor, values, generator) for name, tensor in inputs.items()}
     return replace(live, tensors={**live.tensors, **changed})
 
 

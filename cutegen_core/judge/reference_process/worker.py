@@ -1,4 +1,4 @@
-"""Answer requests about one problem file: signature, graph, inputs, expected, lint, input_facts and derive.
+"""Answer requests about one problem file: its signature, graph, inputs, expected outputs, sizes and lint.
 
 This runs in the process of the file (`file_process`), whose code can change everything here: what it answers says
 something about the file only, and the supervisor and the engine check its form.
@@ -16,7 +16,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from cutegen_core.judge.reference_process import input_facts, lint_facts, lint_runs, reduction, tracing, values
+from cutegen_core.judge.reference_process import (
+    derived_values,
+    full_sizes,
+    input_facts,
+    lint_facts,
+    lint_runs,
+    reduction,
+    tracing,
+    values,
+)
+from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
 from cutegen_core.judge.reference_process.file_process import Reply, receive_request, send_reply
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
@@ -63,7 +73,7 @@ class ReferenceHandler:
     def __init__(self) -> None:
         torch.set_grad_enabled(False)
         torch.set_num_threads(1)
-        self._lives: OrderedDict[tuple[str, int, str], Live] = OrderedDict()
+        self._lives: OrderedDict[tuple[str, int, str, bool], Live] = OrderedDict()
 
     def handle(self, request: Message) -> Reply:
         """Answer one request; a fault of the file or of the machine is also an answer."""
@@ -97,6 +107,8 @@ class ReferenceHandler:
                 f"judged; draw them with torch's or numpy's global generator."
             )
         first = expect(live)
+        if request["derived"]:
+            return _expect_derived(request, first)
         every = [first, *(_sample(request, live, first) if request["samples"] else ())]
         frames = [frame for one in every for frame in _frames((*one.declared, *(one.exact or ())))]
         return Reply({"expected": [_describe_expected(one) for one in every]}, frames)
@@ -114,12 +126,25 @@ class ReferenceHandler:
         facts = input_facts.input_facts(request["source"], request["origin"])
         return Reply({"facts": {name: asdict(fact) for name, fact in facts.items()}})
 
+    def _find_derived(self, request: Message) -> Reply:
+        """Tell on which other values a kernel can be judged, and why not on the rest."""
+        found = derived_values.find_derived(request["source"], request["origin"], finite=request["finite"])
+        return Reply({"derived": [[kind.value, doubt] for kind, doubt in found]})
+
+    def _find_full_sizes(self, request: Message) -> Reply:
+        sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in request["sizes"].items()}
+        found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
+        return Reply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
+
+    def _cost(self, request: Message) -> Reply:
+        return Reply({"cost": asdict(_TorchProbe().cost(request["source"], request["origin"]))})
+
     def _derive(self, request: Message) -> Reply:
         workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
         return Reply({"workloads": [asdict(workload) for workload in workloads]})
 
     def _live(self, request: Message) -> Live:
-        key = (request["source"], request["seed"], request["values"])
+        key = (request["source"], request["seed"], request["values"], request["derived"])
         if key not in self._lives:
             self._lives[key] = _instantiate(request, request["seed"])
         self._lives.move_to_end(key)
@@ -179,6 +204,9 @@ def _is_usable(source: str, origin: str, drawn: Values) -> bool:
 
 
 def _instantiate(request: Message, seed: int) -> Live:
+    if request["derived"]:
+        kind = Values(request["values"])
+        return derived_values.draw_derived(request["source"], request["origin"], kind, seed).live
     return values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed)
 
 
@@ -192,6 +220,22 @@ def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expect
     seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), MOST_SAMPLES)
     for k in range(seeds if expected.exact is not None else 0):
         yield expect(_instantiate(request, _SAMPLED_FROM + k))
+
+
+def _expect_derived(request: Message, expected: Expected) -> Reply:
+    """Return the expected outputs with what they are judged by; none if these very values say nothing."""
+    kind = Values(request["values"])
+    drawn = derived_values.draw_derived(request["source"], request["origin"], kind, request["seed"])
+    bases = derived_values.find_basis(drawn, expected, kind, request["source"])
+    if isinstance(bases, str):
+        return Reply({"expected": []})
+    others = [np.ascontiguousarray(other, np.float64) for basis in bases for other in basis.others]
+    frames = [*_frames((*expected.declared, *(expected.exact or ()))), *(o.reshape(-1).view(np.uint8) for o in others)]
+    return Reply({"expected": [_describe_expected(expected)], "bases": [_describe_basis(b) for b in bases]}, frames)
+
+
+def _describe_basis(basis: Basis) -> Message:
+    return {"precision": basis.precision and asdict(basis.precision), "others": len(basis.others)}
 
 
 def _describe_expected(expected: Expected) -> Message:

@@ -20,7 +20,7 @@ __global__ __launch_bounds__(256) void relu_blocks(float const* x, float* out, l
     long i = first + item * 1024;
     if (i + 3 >= n) break;
     float4 v = *reinterpret_cast<float4 const*>(x + i);
-    v.x = fmaxf(v.x, 0.0f), v.y = fmaxf(v.y, 0.0f), v.z = fmaxf(v.z, 0.0f), v.w = fmaxf(v.w, 0.0f);
+    v.x = v.x < 0.0f ? 0.0f : v.x, v.y = v.y < 0.0f ? 0.0f : v.y, v.z = v.z < 0.0f ? 0.0f : v.z, v.w = v.w < 0.0f ? 0.0f : v.w;
     *reinterpret_cast<float4*>(out + i) = v;
   }
 }

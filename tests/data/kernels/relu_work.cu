@@ -25,6 +25,6 @@ __global__ __launch_bounds__(256) void relu_work(float const* x, float* out, lon
     asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(c) : "f"(1.0f), "f"(0.0f));
     asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(d) : "f"(1.0f), "f"(0.0f));
   }
-  v.x = fmaxf(a, 0.0f), v.y = fmaxf(b, 0.0f), v.z = fmaxf(c, 0.0f), v.w = fmaxf(d, 0.0f);
+  v.x = a < 0.0f ? 0.0f : a, v.y = b < 0.0f ? 0.0f : b, v.z = c < 0.0f ? 0.0f : c, v.w = d < 0.0f ? 0.0f : d;
   *reinterpret_cast<float4*>(out + i) = v;
 }

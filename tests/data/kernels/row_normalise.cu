@@ -26,6 +26,6 @@ __global__ __launch_bounds__(64) void row_normalise(float const* x, float* out, 
   float squares = 0.0f;
   for (int i = group.thread_rank(); i < cols; i += group.size()) squares += source(i) * source(i);
   squares = cg::reduce(group, squares, cg::plus<float>());
-  float const scale = 1.0f / fmaxf(sqrtf(squares), 1e-12f);
+  float const length = sqrtf(squares), scale = 1.0f / (length < 1e-12f ? 1e-12f : length);
   for (int i = group.thread_rank(); i < cols; i += group.size()) target(i) = source(i) * scale;
 }

@@ -13,6 +13,9 @@ args   = ["x", "out"]
 #include <cute/tensor.hpp>
 using namespace cute;
 
+// NaN comes last, as in torch.
+__device__ bool after(float a, float b) { return a > b || (isnan(a) && !isnan(b)); }
+
 // Every thread owns one of the 128 comparisons of a step; rows have 256 elements.
 __global__ __launch_bounds__(128) void sort_row(float const* x, float* out) {
   __shared__ float row[256];
@@ -23,7 +26,7 @@ __global__ __launch_bounds__(128) void sort_row(float const* x, float* out) {
       int const low = 2 * threadIdx.x - threadIdx.x % gap, high = low + gap;
       bool const upwards = (low & run) == 0;
       float const a = row[low], b = row[high];
-      if ((a > b) == upwards) row[low] = b, row[high] = a;
+      if (after(a, b) == upwards) row[low] = b, row[high] = a;
     }
   __syncthreads();
   for (int i = threadIdx.x; i < 256; i += 128) out[long(blockIdx.x) * 256 + i] = row[i];

@@ -396,7 +396,7 @@ def test_a_model_that_declines_what_was_asked_for_leaves_the_step_to_the_person(
 LOCKED = RELU.replace("  if (i < n)", "  // cutegen: lock\n  if (i < n)").replace(
     "0.0f;\n", "0.0f;\n  // cutegen: unlock\n"
 )
-LINE = "  if (i < n) result(i) = in(i) > 0.0f ? in(i) : 0.0f;\n"
+LINE = "  if (i < n) result(i) = in(i) > 0.0f || isnan(in(i)) ? in(i) : 0.0f;\n"
 
 
 def test_locked_regions_are_kept(desk, serve):

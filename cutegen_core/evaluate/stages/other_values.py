@@ -1,0 +1,40 @@
+"""Choose the runs of TEST on other values than those of `get_inputs`.
+
+Every kind on which the reference can be judged (`Reference.find_derived`) runs once, on the largest small workload.
+Kinds that put something at a place of their inputs also run on a second one, whose tails differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import gcd
+
+from cutegen_core.judge.reference import Reference
+from cutegen_core.records.problem import Values, Workload, WorkloadRole
+
+_PLACED = (Values.DOMINANT, Values.SORTED, Values.SLICE, Values.NAN)
+_LARGEST_BYTES = 1 << 20
+_TILE = 32
+
+
+def choose_values(reference: Reference) -> Iterator[tuple[Workload, Workload]]:
+    """Yield pairs: the workload to run, and the small one whose sizes and launch plan it has."""
+    for rank, base in enumerate(_choose_bases(reference)):
+        for values, doubt in reference.find_derived(base).items():
+            if not doubt and (rank == 0 or values in _PLACED):
+                yield replace(base, name=f"{base.name}, {values.value} values", values=values), base
+
+
+def _choose_bases(reference: Reference) -> tuple[Workload, ...]:
+    """Return the largest small workload, and the largest one whose sizes differ from its by what divides them."""
+    small = [w for w in reference.problem.with_role(WorkloadRole.EMULATOR) if w.values is Values.GIVEN]
+    sizes = {w.name: reference.signature(w).nbytes for w in small}
+    small = sorted((w for w in small if 0 < sizes[w.name] <= _LARGEST_BYTES), key=lambda w: -sizes[w.name])
+    others = [w for w in small[1:] if _tails(reference, w) != _tails(reference, small[0])]
+    return (*small[:1], *others[:1])
+
+
+def _tails(reference: Reference, workload: Workload) -> tuple[int, ...]:
+    """Return, for each extent of the inputs, the largest power of two that divides it, up to a tile."""
+    return tuple(gcd(extent, _TILE) for spec in reference.signature(workload).inputs for extent in spec.shape)

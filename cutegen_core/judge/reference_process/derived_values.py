@@ -1,0 +1,261 @@
+"""Draw other values than the file's own for its inputs, and find on which of them a kernel can be judged.
+
+1. `draw_derived` gives every input other values of one kind, within the structure of the file's own
+   (`input_structure`).
+2. `find_basis` decides whether a kernel can be judged on them: the reference is defined there, and accurate enough at
+   the declared precision. Its yardstick is the larger of the reference's own error and of what rounding the inputs
+   changes: an honest kernel may add up in another order, so that luck of the reference's order does not count.
+3. What becomes of NaN and infinities is judged only where the reference defines it: where an output does not depend on
+   the special input (zero times NaN), or infinity has a finite limit, either answer is right.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import Array, Precision
+from cutegen_core.judge.reference_process.drawing import (
+    choose_special,
+    draw_adversarial,
+    draw_whole,
+    put_special,
+)
+from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
+from cutegen_core.judge.reference_process.input_structure import Structure, find_structure
+from cutegen_core.judge.reference_process.live import Live, describe, instantiate
+from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
+
+_TRIED_SEED = 1 << 21
+_COARSE = 64.0
+_MOSTLY = 0.5
+_STAND_INS = 3
+_SUM_EPS = 2.0**-23
+_FLOATING = (
+    Values.NEGATIVE_MEAN, Values.LARGE_MEAN, Values.ALL_NEGATIVE, Values.WIDE, Values.HUGE, Values.TINY,
+    Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
+    Values.DOMINANT_ACROSS, Values.CANCELLING, Values.SORTED, Values.SPARSE, Values.SLICE, Values.NAN, Values.INFINITE,
+)  # fmt: skip
+_TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, *SPECIAL_VALUES)
+"""Values of which an output of whole numbers, such as argmax, is not defined: several elements are equal."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What an output is judged by on derived values.
+
+    Attributes:
+        precision: yardstick of its error; None for whole numbers.
+        others: further answers that are right, too.
+    """
+
+    precision: Precision | None
+    others: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A reference with derived inputs.
+
+    Attributes:
+        stand_ins: the same inputs with finite numbers in place of what is special; empty if nothing is.
+    """
+
+    live: Live
+    stand_ins: tuple[Mapping[str, torch.Tensor], ...]
+
+
+def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Values, str]]:
+    """Yield each kind of values that suits the file's inputs, with the reason why no kernel can be judged on it, or "".
+
+    Args:
+        finite: the problem has no NaN and no infinities.
+    """
+    structure = _structure(source, origin)
+    for values in _kinds(instantiate(source, origin), structure):
+        if finite and values in SPECIAL_VALUES:
+            continue
+        try:
+            drawn = draw_derived(source, origin, values, _TRIED_SEED)
+            found = find_basis(drawn, expect(drawn.live), values, source)
+        except ProblemError as error:
+            yield values, str(error)
+        else:
+            yield values, found if isinstance(found, str) else ""
+
+
+def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
+    """Return the reference with inputs of this kind; equal seeds give equal values.
+
+    Raises:
+        ProblemError: the file's code raised.
+    """
+    live, structure = instantiate(source, origin, seed), _structure(source, origin)
+    generator = torch.Generator().manual_seed(seed + 3)
+    tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
+    for name, one in structure.items():
+        given = live.tensors[name]
+        if one.repeats:
+            for made in (tensors, *stand_ins):
+                made[name] = made[one.repeats]
+        elif one.kept or given.is_floating_point() is (values in WHOLE_VALUES):
+            continue
+        elif values in SPECIAL_VALUES:
+            for made, tensor in zip((tensors, *stand_ins), _draw_special(given, one, values, generator), strict=True):
+                made[name] = tensor
+        elif given.is_floating_point():
+            tensors[name] = _keep_zeros(draw_adversarial(given, values, generator), given, one)
+        else:
+            tensors[name] = _draw_whole(given, one, values, generator)
+    return Drawn(replace(live, tensors=tensors), stand_ins if values in SPECIAL_VALUES else ())
+
+
+def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) -> tuple[Basis, ...] | str:
+    """Return what each output is judged by, or why none can be judged on these values."""
+    if expected.exact is None:
+        return f"the reference cannot run in float64 there: {expected.why}"
+    try:
+        rounded = run_exact(drawn.live, _round_inputs(drawn.live, values))
+        stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
+    except Exception as error:
+        raise ProblemError(describe(error, drawn.live.origin)) from error
+    if [t.shape for t in rounded] != [t.shape for t in expected.exact]:
+        return "the shape of an output depends on the values"
+    scales = _given_scales(source, drawn.live.origin)
+    bases = []
+    for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
+        if not declared.is_floating_point():
+            doubt = _doubt_whole(declared, exact, rounded[k], values)
+            basis = Basis(None)
+        else:
+            precision = _yardstick(declared, exact, rounded[k], scales[k])
+            finite = tuple(outputs[k] for outputs in stand_ins)
+            others = _list_others(declared, exact, finite, values) if finite else ()
+            doubt, basis = _doubt(declared, exact, precision, values), Basis(precision, others)
+        if doubt:
+            return doubt
+        bases.append(basis)
+    return tuple(bases)
+
+
+@functools.lru_cache(maxsize=32)
+def _structure(source: str, origin: str) -> Mapping[str, Structure]:
+    return find_structure(source, origin)
+
+
+@functools.lru_cache(maxsize=32)
+def _given_scales(source: str, origin: str) -> tuple[float, ...]:
+    """Return the largest number of each output on the file's own values: an error far below it is none."""
+    given = expect(instantiate(source, origin)).declared
+    return tuple(correctness.measure(to_array(t), to_array(t)).scale for t in given)
+
+
+def _kinds(live: Live, structure: Mapping[str, Structure]) -> Iterator[Values]:
+    free = [live.tensors[name] for name, one in structure.items() if not one.kept and not one.repeats]
+    floats = [t for t in free if t.is_floating_point()]
+    across = any(sum(extent > 1 for extent in t.shape) > 1 for t in floats)
+    if floats:
+        yield from (v for v in _FLOATING if across or v is not Values.DOMINANT_ACROSS)
+    if len(free) > len(floats):
+        yield from WHOLE_VALUES
+
+
+def _keep_zeros(tensor: torch.Tensor, given: torch.Tensor, structure: Structure) -> torch.Tensor:
+    return torch.where(given == 0, given, tensor) if structure.zeros else tensor
+
+
+def _draw_special(
+    given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator
+) -> tuple[torch.Tensor, ...]:
+    """Return the input with special elements, and stand-ins with finite numbers in their place.
+
+    In place of infinity stands a large number of the same sign; in place of NaN stand the given number and two large
+    ones, so that an output which depends on the element changes.
+    """
+    places, signs = choose_special(given, generator, values)
+    if structure.zeros:
+        places = places & (given != 0)
+    large = torch.full_like(given, float(torch.finfo(given.dtype).max) ** 0.75)
+    finite = (given, large, -large / 3) if values is Values.NAN else (large * signs.to(given),) * _STAND_INS
+    return put_special(given, places, signs, values), *(torch.where(places, number, given) for number in finite)
+
+
+def _draw_whole(given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator) -> torch.Tensor:
+    """Return other whole numbers that are ordered, bounded or distinct like the given ones."""
+    flat = given.reshape(-1)
+    if structure.distinct:
+        ordered = flat.sort(descending=values is Values.HIGHEST and not structure.ordered)[0]
+        return ordered.reshape(given.shape) if values in (Values.LOWEST, Values.HIGHEST) else given
+    made = draw_whole(flat, values, generator, (structure.low, structure.high))
+    if structure.ordered:
+        made = made.sort()[0]
+    if structure.bounded:
+        made[0], made[-1] = flat[0], flat[-1]
+    return made.reshape(given.shape)
+
+
+def _round_inputs(live: Live, values: Values) -> dict[str, torch.Tensor]:
+    """Return float64 inputs, each moved outwards by at most one rounding of the declared precision.
+
+    Sums of equal numbers are rounded to the same side again and again, so that there the roundings of sums in float32
+    add up.
+    """
+    generator = torch.Generator().manual_seed(1)
+    moved = {}
+    for name, tensor in live.tensors.items():
+        if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
+            again = max(tensor.shape, default=1) ** 0.5 if values is Values.CONSTANT else 0.0
+            most = torch.finfo(tensor.dtype).eps + again * min(_SUM_EPS, torch.finfo(tensor.dtype).eps)
+            step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most
+            moved[name] = tensor.double() * (1 + step)
+        else:
+            moved[name] = tensor
+    return moved
+
+
+def _yardstick(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor, given_scale: float) -> Precision:
+    want = to_array(exact)
+    found = correctness.measure(want, to_array(declared)).merge(correctness.measure(want, to_array(rounded)))
+    return replace(found, scale=max(found.scale, given_scale))
+
+
+def _doubt(declared: torch.Tensor, exact: torch.Tensor, precision: Precision, values: Values) -> str:
+    """Return why an output of floats says nothing on these values, or "" if it does."""
+    if values not in SPECIAL_VALUES and exact.numel():
+        lost = 1 - float(torch.isfinite(declared).double().mean())
+        if lost > _MOSTLY or not bool(torch.isfinite(exact).all()):
+            return f"{lost:.0%} of an output is NaN or Inf, or overflows"
+    scale = correctness.measure(to_array(exact), to_array(exact)).scale
+    if precision.own * _COARSE > max(scale, precision.scale):
+        return f"the reference's own error there is {precision.own:.1e} of {scale:.1e}"
+    return ""
+
+
+def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor, values: Values) -> str:
+    if values in _TIES:
+        return "an output of whole numbers is not defined where inputs are equal, or NaN"
+    same = torch.equal(declared, exact) and torch.equal(rounded, exact)
+    return "" if same else "an output of whole numbers changes with the rounding of the inputs"
+
+
+def _list_others(
+    declared: torch.Tensor, exact: torch.Tensor, finite: tuple[torch.Tensor, ...], values: Values
+) -> tuple[Array, ...]:
+    """Return what else is right where the reference does not define what becomes of a special input."""
+    first, conflict = finite[0], torch.isnan(declared) != torch.isnan(exact)
+    conflict = conflict | (torch.isinf(declared) != torch.isinf(exact))
+    other = torch.where(conflict, declared.double(), exact)
+    if values is Values.INFINITE:
+        undefined = torch.isnan(exact)
+        limits = (torch.where(torch.isfinite(first), first, exact), torch.full_like(exact, torch.inf))
+        made = [torch.where(undefined, limit, exact) for limit in (*limits, -limits[1])]
+    else:
+        depends = torch.stack([another != first for another in finite[1:]]).any(dim=0)
+        swallowed = depends & torch.isfinite(exact)
+        made = [torch.where(swallowed, torch.nan, torch.where(depends, exact, first))]
+    return tuple(to_array(one) for one in (other, *made))

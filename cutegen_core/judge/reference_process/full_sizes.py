@@ -1,0 +1,158 @@
+"""Find sizes near the benchmark's that are small enough to run without a GPU.
+
+1. The benchmark's own sizes, if they fit the budget.
+2. Else one size divided by a power of two until the whole fits, all others as in the benchmark; two such sizes if
+   possible, so that each of them is the benchmark's in the other run.
+3. Every size that is the benchmark's in none of these runs stays in one more, with the others divided; at most four
+   runs in all. Where sizes of the file are tied (heads that divide channels), some of the others stay, too, until the
+   reference runs.
+4. If no size can stay, all of them divided.
+
+Division by two keeps divisibility and most ratios.
+Each answer is followed by smaller ones of the same kind, for kernels that take longer than usual. This module needs no
+torch: the caller provides the probe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import log2
+
+from cutegen_core.judge import problem_source
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.reference_process.reduction import Cost, SourceProbe
+from cutegen_core.records.errors import ProblemError
+
+BUDGET = Cost(elements=4_200_000, flops=400_000_000)
+"""Of one run: it takes the emulator and the reference about half a second each on two cores."""
+
+_SECONDS = 6.0
+_SMALLEST = 8
+_RUNGS = 4
+_MOST_LADDERS = 4
+
+Sizes = Mapping[str, SizeValue]
+
+
+@dataclass(frozen=True)
+class SizedRun:
+    """Sizes that the reference accepts, and what a run on them costs.
+
+    Attributes:
+        changed: names of sizes that differ from the benchmark's.
+    """
+
+    sizes: Sizes
+    cost: Cost
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One whole number of the benchmark's sizes."""
+
+    name: str
+    element: int | None
+    value: int
+
+
+def find_full_sizes(source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> tuple[tuple[SizedRun, ...], ...]:
+    """Return ladders of runs, each from the largest to the smallest; one ladder of one run if the benchmark fits."""
+    return _Search(source, origin, benchmark, probe).ladders()
+
+
+class _Search:
+    def __init__(self, source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> None:
+        self._source, self._origin, self._probe = source, origin, probe
+        self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
+        self._deadline = time.monotonic() + _SECONDS
+        self._places = tuple(_places(self._slots, benchmark))
+        self._benchmark = {**{p.name: self._slots[p.name].value for p in self._places}, **benchmark}
+
+    def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
+        whole = self._run(self._benchmark)
+        if whole and whole.cost.within(BUDGET):
+            return ((whole,),)
+        alone = [(place, ladder) for place in self._places if (ladder := self._climb((place,), smallest=1))][:2]
+        shrunk = {place for place, _ in alone}
+        left = [place for place in self._places if not alone or shrunk == {place}]
+        found = [ladder for _, ladder in alone] + [self._ladder(place) for place in left]
+        kept = [ladder for ladder in found if ladder][:_MOST_LADDERS]
+        if kept or not self._places:
+            return tuple(kept)
+        largest = self._climb(self._places)
+        return (largest,) if largest else ()
+
+    def _ladder(self, kept: _Place) -> tuple[SizedRun, ...]:
+        """Return runs in which one size is the benchmark's."""
+        others = tuple(place for place in self._places if place is not kept)
+        without_one = (tuple(o for o in others if o is not left) for left in others)
+        alone = ((one,) for one in others)
+        for shrunk in chain((others,), without_one, alone):
+            if shrunk and (found := self._climb(shrunk)):
+                return found
+        return ()
+
+    def _climb(self, shrunk: Sequence[_Place], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
+        """Halve these sizes until a run fits, then go on for the smaller ones."""
+        found: list[SizedRun] = []
+        halvings, before = 1, dict[str, SizeValue]()
+        while len(found) < _RUNGS and time.monotonic() < self._deadline:
+            sizes = self._halved(shrunk, halvings, smallest)
+            run = self._run(sizes)
+            if sizes == before or run is None:
+                break
+            before = dict(sizes)
+            if run.cost.within(BUDGET):
+                found.append(run)
+            halvings += 1 if found else _count_halvings(run.cost)
+        return tuple(found)
+
+    def _halved(self, shrunk: Sequence[_Place], halvings: int, smallest: int) -> Sizes:
+        """Halve the largest of these numbers first, one at a time."""
+        now = {place: place.value for place in shrunk}
+        for _ in range(halvings):
+            largest = max(now, key=lambda place: now[place])
+            if now[largest] <= smallest:
+                break
+            now[largest] = -(-now[largest] // 2)
+        sizes: dict[str, SizeValue] = dict(self._benchmark)
+        for place, number in now.items():
+            whole = sizes[place.name]
+            if place.element is None:
+                sizes[place.name] = number
+            else:
+                assert isinstance(whole, tuple)
+                sizes[place.name] = (*whole[: place.element], number, *whole[place.element + 1 :])
+        return sizes
+
+    def _run(self, sizes: Sizes) -> SizedRun | None:
+        text = problem_source.with_sizes(self._source, self._slots, sizes)
+        try:
+            cost = self._probe.cost(text, self._origin)
+        except ProblemError:
+            return None
+        changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
+        return SizedRun(sizes, cost, changed)
+
+
+def _count_halvings(cost: Cost) -> int:
+    """Return how many halvings are needed at least, where one divides the cost by eight at most (a cube)."""
+    beyond = max(cost.elements / BUDGET.elements, cost.flops / BUDGET.flops)
+    return max(1, int(log2(beyond) / 3))
+
+
+def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_Place]:
+    """Yield every number above `_SMALLEST` once, the largest first."""
+    one_per_span = {slot.span: slot for slot in slots.values() if not slot.derived or slot.name in benchmark}
+    found = []
+    for slot in one_per_span.values():
+        value = benchmark.get(slot.name, slot.value)
+        if isinstance(value, tuple):
+            found += [_Place(slot.name, k, v) for k, v in enumerate(value) if v > _SMALLEST]
+        elif isinstance(value, int) and value > _SMALLEST:
+            found.append(_Place(slot.name, None, value))
+    yield from sorted(found, key=lambda place: -place.value)

@@ -1,0 +1,125 @@
+"""Find what the inputs of a file have in common under every seed, so that other values keep it.
+
+A kernel may rely on such a structure: a mask of zeros and ones, a triangle, positions that never change, sorted
+segments, offsets, a permutation. It is found under two seeds at one workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_core.judge.reference_process.expected import run
+from cutegen_core.judge.reference_process.live import Live, instantiate
+from cutegen_core.records.problem import TensorRole
+
+_FEW = 4
+_MANY = 16
+_ZEROS = 0.02
+_BEYOND = 1.25
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Structure of one input.
+
+    Attributes:
+        kept: it must stay as given.
+        repeats: name of an earlier input that it always equals, or "".
+        zeros: its zeros stay zeros.
+        low, high: range of whole numbers.
+        ordered: whole numbers that never fall.
+        bounded: the first and the last of the ordered numbers never change (offsets).
+        distinct: no whole number occurs twice.
+    """
+
+    kept: bool = False
+    repeats: str = ""
+    zeros: bool = False
+    low: int = 0
+    high: int = 0
+    ordered: bool = False
+    bounded: bool = False
+    distinct: bool = False
+
+
+def find_structure(source: str, origin: str) -> Mapping[str, Structure]:
+    """Return the structure of every input, by name.
+
+    Raises:
+        ProblemError: the file's code raised.
+    """
+    first, second = instantiate(source, origin, 0), instantiate(source, origin, 1)
+    found: dict[str, Structure] = {}
+    for name, tensor in first.tensors.items():
+        other = second.tensors.get(name)
+        if first.roles[name] is not TensorRole.INPUT:
+            continue
+        if other is None or other.shape != tensor.shape:
+            found[name] = Structure(kept=True)
+            continue
+        same = [n for n in found if _equal(tensor, first.tensors[n]) and _equal(other, second.tensors[n])]
+        structure = _of_floats(tensor, other) if tensor.is_floating_point() else _of_wholes(tensor, other)
+        found[name] = Structure(repeats=same[0]) if same else structure
+    return _extend_ranges(found, first)
+
+
+def _of_floats(first: torch.Tensor, second: torch.Tensor) -> Structure:
+    finite = bool(torch.isfinite(first).all() and torch.isfinite(second).all())
+    if not finite or _is_fixed(first, second) or _is_symmetric(first):
+        return Structure(kept=True)
+    if first.numel() > _MANY and torch.unique(first).numel() <= _FEW:
+        return Structure(kept=True)
+    return Structure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
+
+
+def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> Structure:
+    if _is_fixed(first, second):
+        return Structure(kept=True)
+    a, b = first.long().reshape(-1), second.long().reshape(-1)
+    ordered = a.numel() > 2 and all(bool((t.diff() >= 0).all()) for t in (a, b))
+    bounded = ordered and bool(a[0] == b[0]) and bool(a[-1] == b[-1])
+    distinct = a.numel() > _FEW and all(torch.unique(t).numel() == t.numel() for t in (a, b))
+    low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
+    return Structure(low=low, high=high, ordered=ordered, bounded=bounded, distinct=distinct and not bounded)
+
+
+def _extend_ranges(found: Mapping[str, Structure], live: Live) -> Mapping[str, Structure]:
+    """Extend the range of indices to the size that they index, where the reference accepts its last element.
+
+    A few drawn indices seldom hold the last one.
+    """
+    sizes = sorted({extent for tensor in live.tensors.values() for extent in tensor.shape})
+    extended = dict(found)
+    for name, one in found.items():
+        beyond = next((size - 1 for size in sizes if size > one.high), None)
+        is_index = not (one.kept or one.repeats or one.distinct or one.ordered) and one.high > 1
+        from_zero = 0 <= one.low * _BEYOND <= one.high * (_BEYOND - 1)
+        if is_index and from_zero and beyond is not None and one.high < beyond <= one.high * _BEYOND:
+            last = torch.full_like(live.tensors[name], beyond)
+            if _accepts(live, name, last) and not _accepts(live, name, last + 1):
+                extended[name] = Structure(low=0, high=beyond)
+    return extended
+
+
+def _accepts(live: Live, name: str, tensor: torch.Tensor) -> bool:
+    try:
+        run(live, {n: t.clone() for n, t in {**live.tensors, name: tensor}.items()})
+    except Exception:  # noqa: BLE001 - whatever the file raises
+        return False
+    return True
+
+
+def _is_fixed(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.numel() == 0 or (first.numel() > 1 and _equal(first, second))
+
+
+def _is_symmetric(tensor: torch.Tensor) -> bool:
+    square = tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] > 1
+    return square and _equal(tensor, tensor.transpose(-1, -2))
+
+
+def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return left.dtype == right.dtype and bool(torch.equal(left, right))
