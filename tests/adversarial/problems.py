@@ -1,6 +1,7 @@
 """The problems the adversarial kernels attack: small, one or two workloads each, every dtype somewhere.
 
-Catalogue problems keep their reference and tolerance; only their workloads are cut down. The others are written here.
+Catalogue problems keep their reference and tolerance; only their workloads are cut down. The others are written here,
+but for those of the right kernels, which have files (`right_kernels`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from cutegen_core.problems import library
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from tests.adversarial import right_kernels
 
 _TEMPLATE = """
 import torch
@@ -54,6 +56,7 @@ def _written(name: str, title: str, arguments: str, result: str, inputs: str, *w
 
 
 PROBLEMS: Mapping[str, Problem] = {
+    **right_kernels.PROBLEMS,
     "relu": _catalogue(
         "relu", _small("ragged", batch_size=3, dim=333), _other("tile", batch_size=2, dim=512),
         _big(batch_size=1024, dim=4096),

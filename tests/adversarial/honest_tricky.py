@@ -1,0 +1,3 @@
+"""x"""
+from tests.adversarial.case import Case
+TRICKY: tuple[Case, ...] = ()

@@ -1,0 +1,77 @@
+"""Mistakes in kernels that move or gather: transposition, permutation, embedding, convolution, pooling."""
+
+from __future__ import annotations
+
+from tests.adversarial.mistakes.edit import LAUNCH, MEMORY, WRONG, Mistake, edit, of
+
+MOVEMENTS: tuple[Mistake, ...] = (
+    *of(
+        "transpose",
+        edit("no barrier", "the tile is read before it is whole", "  __syncthreads();\n", "", MEMORY),
+        edit("not transposed", "written as it was read", "tile(threadIdx.x, c)", "tile(c, threadIdx.x)"),
+        edit("pitch of the input for the output", "right for squares", "make_shape(cols, rows), make_stride(rows, _1{})", "make_shape(cols, rows), make_stride(cols, _1{})", MEMORY, WRONG),
+        edit("guards swapped", "rows and columns change places", "left + c < cols && top + threadIdx.x < rows", "left + c < rows && top + threadIdx.x < cols", MEMORY, WRONG),
+        edit("rows of sixteen", "half of the tile is not loaded", "r = threadIdx.y; r < 32; r += 8", "r = threadIdx.y; r < 16; r += 8", MEMORY),
+        edit("four rows a step in the plan", "the loops still step by eight", 'block  = ["32", "8"]', 'block  = ["32", "4"]', MEMORY, WRONG),
+        edit("swizzle of the write only", "read from the unswizzled place", "tile(threadIdx.x, c);", "tile_data[threadIdx.x * 32 + c];", MEMORY, WRONG),
+        edit("tile of 31 rows", "one row short", "tile_data[32 * 32]", "tile_data[31 * 32]", MEMORY),
+        edit("grid for a square", "columns for rows", '"ceil_div(cols, 32)", "ceil_div(rows, 32)"', '"ceil_div(cols, 32)", "ceil_div(cols, 32)"'),
+    ),
+    *of(
+        "head_permute",
+        edit("order unchanged", "a copy", "make_stride(_1{}, length * vectors, vectors)", "make_stride(_1{}, vectors, heads * vectors)"),
+        edit("length for heads", "the strides are those of a square", "make_stride(_1{}, length * vectors, vectors)", "make_stride(_1{}, heads * vectors, vectors)", WRONG, MEMORY),
+        edit("batch of one", "every batch reads the first", "reinterpret_cast<uint128_t const*>(x) + item", "reinterpret_cast<uint128_t const*>(x)"),
+        edit("rounded-down grid", "the last vectors are never written", "ceil_div(length * heads * width // 8, 128)", "max(length * heads * width // 1024, 1)"),
+        edit("vectors of four", "the width is divided by four: elements overlap", '"width // 8"]', '"width // 4"]', MEMORY, WRONG),
+        edit("shape in another order", "coordinates are read as heads first", "auto shape = make_shape(vectors, heads, length);", "auto shape = make_shape(vectors, length, heads);", WRONG, MEMORY),
+    ),
+    *of(
+        "embedding",
+        edit("own row for the index", "a copy of the table's beginning", "index[row] * width", "long(row) * width"),
+        edit("index plus one", "counted from one", "index[row] * width", "(index[row] + 1) * width", WRONG, MEMORY),
+        edit("index in eight bits", "the table has more than 127 rows when it counts", "index[row] * width", "(signed char)(index[row]) * width", WRONG, MEMORY),
+        edit("one vector a lane", "rows longer than 128 elements are cut", "i < width / 4; i += 32", "i < min(width / 4, 32); i += 32"),
+        edit("index of the warp", "lanes of a warp have one index of 32", "blockIdx.x * 4 + threadIdx.x / 32", "blockIdx.x * 4 + threadIdx.x % 4", MEMORY, WRONG),
+        edit("index as 32 bits", "every second index is a zero", "long long const* index", "int const* index", LAUNCH),
+    ),
+    *of(
+        "conv2d",
+        edit("no halo", "the tile begins at the output", "h = top + i / 18 - 1, w = left + i % 18 - 1", "h = top + i / 18, w = left + i % 18"),
+        edit("border repeated", "the padding is not zero", "inside ? gx(image, c, h, w) : 0.0f", "gx(image, c, min(max(h, 0), height - 1), min(max(w, 0), width - 1))"),
+        edit("left border not tested", "reads the row before", "h >= 0 && h < height && w >= 0 && w < width", "h >= 0 && h < height && w < width", MEMORY, WRONG),
+        edit("kernel turned", "rows and columns of the filter", "gw(first + f, c, r, s)", "gw(first + f, c, s, r)"),
+        edit("kernel mirrored", "a convolution of the textbooks", "gw(first + f, c, r, s)", "gw(first + f, c, 2 - r, 2 - s)"),
+        edit("bias in every channel", "added as often as there are channels", "    __syncthreads();\n    for (int r = 0;", "    if (c > 0) for (int f = 0; f < FILTERS; ++f) sums(f) += first + f < filters ? bias[first + f] : 0.0f;\n    __syncthreads();\n    for (int r = 0;"),
+        edit("bias of the first filters", "the group's beginning is left out", "bias[first + f] : 0.0f", "bias[f] : 0.0f"),
+        edit("no second barrier", "the next channel overwrites the tile", "gw(first + f, c, r, s);\n      }\n    __syncthreads();\n", "gw(first + f, c, r, s);\n      }\n", MEMORY),
+        edit("images and filters swapped", "quotient for remainder", "blockIdx.z % images, first = blockIdx.z / images * FILTERS", "blockIdx.z / images, first = blockIdx.z % images * FILTERS", MEMORY, WRONG),
+        edit("tile without its last column", "a pitch of 17", "Int<18>{}, Int<18>{}), LayoutRight{}", "Int<18>{}, Int<17>{}), LayoutRight{}", MEMORY, WRONG),
+        edit("first eight filters", "the grid has no groups of filters", "images * ceil_div(filters, 8)", "images"),
+        edit("last channel left out", "channels - 1", "c < channels; ++c", "c < channels - 1; ++c"),
+        edit("filters beyond the last", "weights behind the end", "          if (first + f < filters) sums(f) +=", "          sums(f) +=", MEMORY),
+    ),
+    *of(
+        "depthwise_conv",
+        edit("stride of one", "neighbouring windows", "h = 2 * row + r - 2, w = 2 * col + s - 2", "h = row + r - 2, w = col + s - 2"),
+        edit("padding of one", "windows begin one late", "h = 2 * row + r - 2, w", "h = 2 * row + r - 1, w"),
+        edit("weights of the plane", "right for the first image", "plane % channels * 25", "plane * 25", MEMORY, WRONG),
+        edit("weights of the first channel", "one filter for all", "weight + plane % channels * 25", "weight"),
+        edit("five taps of a row but four", "the last column of the filter", "s < 5; ++s", "s < 4; ++s"),
+        edit("upper border not tested", "reads the plane before", "if (h >= 0 && h < height &&", "if (h < height &&", MEMORY, WRONG),
+        edit("planes of a batch of one", "the plan counts channels", 'planes = "x.shape[0] * x.shape[1]"', 'planes = "x.shape[1]"'),
+    ),
+    *of(
+        "max_pool",
+        edit("last of equal ones", "ties go to the larger index", "if (gx(h, w) > largest)", "if (gx(h, w) >= largest)"),
+        edit("maximum from zero", "windows without a positive element", "largest = -INFINITY", "largest = 0.0f"),
+        edit("index in the window", "not in the plane", "place = h * width + w", "place = (h - 2 * row + 1) * 3 + w - 2 * col + 1"),
+        edit("index by height", "the pitch of a square", "place = h * width + w", "place = h * height + w"),
+        edit("window of two", "the last row is left out", "h < min(2 * row + 2, height)", "h < min(2 * row + 1, height)"),
+        edit("no padding", "windows begin at 2 row", "h = max(2 * row - 1, 0)", "h = 2 * row"),
+        edit("places in 32 bits", "the upper half is never written", "long long* places", "int* places", LAUNCH),
+        edit("plane's beginning forgotten", "every plane pools the first", "x + long(plane) * height * width", "x"),
+        edit("column from the quotient", "the wrong axis", "row = i / cols, col = i % cols", "row = i / rows, col = i % rows", WRONG, MEMORY),
+        edit("index from the first image", "indices count through all planes", "place = h * width + w", "place = (plane * height + h) * width + w"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,67 @@
+"""Right kernels written to files, with their problems: the honest controls, and what mistakes are made in.
+
+Those of `tests/data/kernels` with the problems that the cross-check gives them, and the straightforward ones of
+`mistakes/kernels`, each for the built-in problem of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.crosscheck.corpus import KERNELS, WRITTEN
+from cutegen_core.problems import library
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+
+STRAIGHTFORWARD = Path(__file__).parent / "mistakes" / "kernels"
+_BUILT_IN_PROBLEM = {"swish": "swish"}
+"""Files of `tests/data/kernels` that the cross-check leaves out, for built-in problems."""
+_WHERE_BLOCKS_WAIT = ("grand_total_cluster",)
+"""What the emulator answers UNSUPPORTED to."""
+
+
+@dataclass(frozen=True)
+class RightKernel:
+    """One file.
+
+    Attributes:
+        problem: key of `PROBLEMS`.
+        supported: whether the emulator runs it.
+    """
+
+    name: str
+    source: str
+    problem: str
+    supported: bool = True
+
+
+def _key(problem: str) -> str:
+    return f"right/{problem}"
+
+
+def _kernels() -> Iterator[RightKernel]:
+    for name, entry in WRITTEN.items():
+        text = (KERNELS / f"{name}.cu").read_text()
+        yield RightKernel(name, text, _key(entry.problem or name), name not in _WHERE_BLOCKS_WAIT)
+    for name, problem in _BUILT_IN_PROBLEM.items():
+        yield RightKernel(name, (KERNELS / f"{name}.cu").read_text(), _key(problem))
+    for path in sorted(STRAIGHTFORWARD.glob("*.cu")):
+        yield RightKernel(path.stem, path.read_text(), _key(path.stem))
+
+
+def _problem(name: str) -> Problem:
+    """The problem with the workloads that the emulator is asked about, and the benchmark."""
+    own = [folder / f"{name}.py" for folder in (KERNELS, STRAIGHTFORWARD) if (folder / f"{name}.py").exists()]
+    found = library.read_problem(own[0]) if own else library.load(name)
+    return replace(found, workloads=tuple(_workloads(found)))
+
+
+def _workloads(problem: Problem) -> Iterator[Workload]:
+    return (w for w in problem.workloads if w.role is not WorkloadRole.CORRECTNESS)
+
+
+RIGHT_KERNELS: Mapping[str, RightKernel] = {kernel.name: kernel for kernel in _kernels()}
+PROBLEMS: Mapping[str, Problem] = {
+    key: _problem(key.removeprefix(_key(""))) for key in sorted({kernel.problem for kernel in RIGHT_KERNELS.values()})
+}
