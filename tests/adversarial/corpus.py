@@ -11,10 +11,14 @@ from tests.adversarial.hostile_host import HOST_CASES
 from tests.adversarial.hostile_launch import LAUNCH_CASES
 from tests.adversarial.hostile_memory import MEMORY_CASES
 from tests.adversarial.hostile_plan import PLAN_CASES
+from tests.adversarial.hostile_sizes import SIZE_CASES
 from tests.adversarial.hostile_source import SOURCE_CASES
+from tests.adversarial.hostile_values import VALUE_CASES
 from tests.adversarial.mistakes import MISTAKES
 
-HOSTILE: tuple[Case, ...] = (*SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *LAUNCH_CASES, *HOST_CASES)
+HOSTILE: tuple[Case, ...] = (
+    *SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *LAUNCH_CASES, *HOST_CASES, *VALUE_CASES, *SIZE_CASES,
+)  # fmt: skip
 CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *TRICKY)
 RIGHT_AND_MISTAKEN: tuple[Case, ...] = (*CONTROLS, *(mistake.case() for mistake in MISTAKES))
 WHOLE: tuple[Case, ...] = (*CORPUS, *RIGHT_AND_MISTAKEN)
