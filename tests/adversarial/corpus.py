@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from tests.adversarial.case import Case
 from tests.adversarial.honest import HONEST
+from tests.adversarial.honest_values import HONEST_VALUES
 from tests.adversarial.hostile_answers import ANSWERS
 from tests.adversarial.hostile_memory import MEMORY_CASES
 from tests.adversarial.hostile_plan import PLAN_CASES
+from tests.adversarial.hostile_sizes import SIZE_CASES
 from tests.adversarial.hostile_source import SOURCE_CASES
+from tests.adversarial.hostile_values import VALUE_CASES
 
-HOSTILE: tuple[Case, ...] = (*SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES)
-CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST)
+HOSTILE: tuple[Case, ...] = (*SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *VALUE_CASES, *SIZE_CASES)
+CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *HONEST_VALUES)
 
 
 def applying(executor: str) -> tuple[Case, ...]:

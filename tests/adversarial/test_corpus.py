@@ -16,15 +16,30 @@ import pytest
 
 from cutegen_core.records.trial import Status
 from tests.adversarial.bench import Bench
-from tests.adversarial.case import evidence, judged
+from tests.adversarial.case import Case, evidence, judged
 from tests.adversarial.corpus import CORPUS, applying, named
+from tests.adversarial.honest_values import HONEST_VALUES
+from tests.adversarial.hostile_sizes import SIZE_CASES
+from tests.adversarial.hostile_values import VALUE_CASES
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
-CASES = [
-    pytest.param(case.name, marks=pytest.mark.xdist_group(f"corpus {number % 2}"))
-    for number, case in enumerate(applying("cpu"))
-]
+ONE_OF_A_KIND = (
+    "ReLU without NaN", "the sign of zero", "softmax without the largest", "largest of columns without the tail",
+    "a bin of eight bits", "the last row of a table", "ends at a million", "a cache of 1024", "fast where four divides",
+    "Welford's variance", "zeros are skipped", "segments with atomics",
+)  # fmt: skip
+"""Of the cases about values and sizes, one for each way of finding them; the others are thorough."""
+
+
+def _marks(number: int, case: Case) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.xdist_group(f"corpus {number % 2}")]
+    if case in (*VALUE_CASES, *SIZE_CASES, *HONEST_VALUES) and case.name not in ONE_OF_A_KIND:
+        marks.append(pytest.mark.thorough)
+    return marks
+
+
+CASES = [pytest.param(case.name, marks=_marks(number, case)) for number, case in enumerate(applying("cpu"))]
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +60,12 @@ def test_the_verdict_and_its_evidence(bench: Bench, name: str) -> None:
 
 def test_there_are_enough_kernels_of_both_kinds() -> None:
     hostile = [case for case in applying("cpu") if case.hostile]
-    assert len(hostile) >= 45
-    assert len(applying("cpu")) - len(hostile) >= 22
+    assert len(hostile) >= 100
+    assert len(applying("cpu")) - len(hostile) >= 40
+
+
+def test_each_way_of_finding_has_a_case_by_default() -> None:
+    assert set(ONE_OF_A_KIND) <= {case.name for case in (*VALUE_CASES, *SIZE_CASES, *HONEST_VALUES)}
 
 
 def test_every_case_has_a_name_of_its_own_and_attacks_something() -> None:

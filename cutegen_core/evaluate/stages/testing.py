@@ -7,8 +7,8 @@
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged.
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
-5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in none
-   of all these runs is reported.
+5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in
+   none of all these runs is reported.
 """
 
 from __future__ import annotations

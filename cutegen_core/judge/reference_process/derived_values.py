@@ -185,9 +185,7 @@ def _draw_special(
     return put_special(given, places, signs, values), *(torch.where(places, number, given) for number in finite)
 
 
-def _draw_whole(
-    given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator
-) -> torch.Tensor:
+def _draw_whole(given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator) -> torch.Tensor:
     """Return other whole numbers that are ordered, bounded or distinct like the given ones."""
     flat = given.reshape(-1)
     if structure.distinct:
@@ -261,4 +259,3 @@ def _list_others(
         swallowed = depends & torch.isfinite(exact)
         made = [torch.where(swallowed, torch.nan, torch.where(depends, exact, first))]
     return tuple(to_array(one) for one in (other, *made))
-
