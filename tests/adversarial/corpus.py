@@ -6,6 +6,7 @@ from tests.adversarial.case import Case
 from tests.adversarial.controls import CONTROLS
 from tests.adversarial.honest import HONEST
 from tests.adversarial.honest_tricky import TRICKY
+from tests.adversarial.honest_values import HONEST_VALUES
 from tests.adversarial.hostile_answers import ANSWERS
 from tests.adversarial.hostile_host import HOST_CASES
 from tests.adversarial.hostile_launch import LAUNCH_CASES
@@ -19,7 +20,7 @@ from tests.adversarial.mistakes import MISTAKES
 HOSTILE: tuple[Case, ...] = (
     *SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *LAUNCH_CASES, *HOST_CASES, *VALUE_CASES, *SIZE_CASES,
 )  # fmt: skip
-CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *TRICKY)
+CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *TRICKY, *HONEST_VALUES)
 RIGHT_AND_MISTAKEN: tuple[Case, ...] = (*CONTROLS, *(mistake.case() for mistake in MISTAKES))
 WHOLE: tuple[Case, ...] = (*CORPUS, *RIGHT_AND_MISTAKEN)
 

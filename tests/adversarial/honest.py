@@ -69,7 +69,8 @@ args = ["x", "out", "n", "next"]
         _case("vectors with a tail", "128 bits at a time, the rest one by one", "relu",
               relu("long first = 4 * i;\n  if (first + 4 <= n) {\n"
                    "    float4 v = *reinterpret_cast<float4 const*>(x + first);\n"
-                   "    v.x = v.x < 0 ? 0 : v.x; v.y = v.y < 0 ? 0 : v.y; v.z = v.z < 0 ? 0 : v.z; v.w = v.w < 0 ? 0 : v.w;\n"
+                   "    v.x = v.x < 0 ? 0 : v.x; v.y = v.y < 0 ? 0 : v.y;\n"
+                   "    v.z = v.z < 0 ? 0 : v.z; v.w = v.w < 0 ? 0 : v.w;\n"
                    "    *reinterpret_cast<float4*>(out + first) = v;\n"
                    "  } else for (long k = first; k < n; ++k) out[k] = x[k] < 0 ? 0 : x[k];")),
         _case("restrict and the read-only cache", "what every tuned kernel has", "relu",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cutegen_core.records.trial import Status
 from tests.adversarial.case import Case, status
 from tests.adversarial.files import ELEMENTS, PRODUCT, RELU, ROWS, kernel_file, product, relu, rows
+from tests.adversarial.hostile_values import PICK
 
 _CAUGHT = (Status.INCORRECT_NUMERICAL, Status.MEMORY_ERROR)
 _MEAN = """__shared__ float sums[128];
@@ -14,7 +15,12 @@ _MEAN = """__shared__ float sums[128];
   __syncthreads();
   for (int k = 64; k; k /= 2) { if (t < k) sums[t] += sums[t + k]; __syncthreads(); }
   if (t == 0) out[blockIdx.x] = sums[0] / cols;"""
-_TOP = "if (t == 0) { float top = -INFINITY; LOOP out[blockIdx.x] = top; }"
+
+
+def _top(loop: str, plan: str = ROWS) -> str:
+    """One thread a row that picks the largest of what `loop` walks over."""
+    walk = f"{loop} top = pick(top, row[c]);"
+    return rows(f"if (t == 0) {{ float top = -INFINITY; {walk} out[blockIdx.x] = top; }}", PICK, plan)
 
 
 def _case(name: str, story: str, problem: str, source: str) -> Case:
@@ -90,16 +96,13 @@ def _rows() -> tuple[Case, ...]:
     out[long(blockIdx.x) * cols + t + 128 * k] = expf(mine[k] - top) / sum;
   for (int c = t + 1024; c < cols; c += 128) out[long(blockIdx.x) * cols + c] = 0.0f;""")),
         _case("parts counted in a byte", "no row has more than 255 parts of 64", "rowmax",
-              rows(_TOP.replace("LOOP", "unsigned char parts = cols / 64; for (int c = 0; c < parts * 64 + cols % 64; ++c) "
-                                "if (row[c] > top || isnan(row[c])) top = row[c];"))),
+              _top("unsigned char parts = cols / 64; for (int c = 0; c < parts * 64 + cols % 64; ++c)")),
         _case("the first 8192 columns", "the largest is seldom behind them", "rowmax",
-              rows(_TOP.replace("LOOP", "for (int c = 0; c < cols && c < 8192; ++c) if (row[c] > top || isnan(row[c])) top = row[c];"))),
+              _top("for (int c = 0; c < cols && c < 8192; ++c)")),
         _case("the first 512 rows", "the grid has a lid", "rowmax",
-              rows(_TOP.replace("LOOP", "for (int c = 0; c < cols; ++c) if (row[c] > top || isnan(row[c])) top = row[c];"),
-                   plan=ROWS.replace('grid   = ["rows"]', 'grid   = ["min(rows, 512)"]'))),
+              _top("for (int c = 0; c < cols; ++c)", ROWS.replace('grid   = ["rows"]', 'grid   = ["min(rows, 512)"]'))),
         _case("fast where four divides", "the vector path drops the last vector", "rowmax",
-              rows(_TOP.replace("LOOP", "int end = cols % 4 == 0 ? cols - 4 : cols; "
-                                "for (int c = 0; c < end; ++c) if (row[c] > top || isnan(row[c])) top = row[c];"))),
+              _top("int end = cols % 4 == 0 ? cols - 4 : cols; for (int c = 0; c < end; ++c)")),
         _case("fast where thirty-two divides", "a whole warp a row, and no last one", "layernorm",
               rows("""__shared__ float mean, scale;
   if (t == 0) {

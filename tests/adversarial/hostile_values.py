@@ -6,6 +6,9 @@ from cutegen_core.records.trial import Status
 from tests.adversarial.case import Case, status
 from tests.adversarial.files import kernel_file, product, relu, rows
 
+PICK = "__device__ float pick(float a, float b) { return b > a || isnan(b) ? b : a; }"
+"""The larger one; NaN where either is."""
+
 WRONG = status(Status.INCORRECT_NUMERICAL)
 _ELEMENT = "long i = long(blockIdx.x) * 128 + threadIdx.x;"
 _WHOLE_ROW = """  __shared__ float top, sum, squares;
@@ -21,9 +24,9 @@ def _case(name: str, story: str, problem: str, source: str) -> Case:
     return Case(name, story, problem, source, WRONG, WRONG)
 
 
-def _row(statements: str, start: str = "-INFINITY", larger: str = "fmaxf") -> str:
+def _row(statements: str, start: str = "-INFINITY", larger: str = "pick") -> str:
     """A block a row that knows the row's largest element, sum and sum of squares."""
-    return rows(_WHOLE_ROW.replace("START", start).replace("LARGER", larger) + statements)
+    return rows(_WHOLE_ROW.replace("START", start).replace("LARGER", larger) + statements, PICK)
 
 
 def _each(value: str) -> str:
@@ -59,7 +62,8 @@ def _elementwise() -> tuple[Case, ...]:
 def _reductions() -> tuple[Case, ...]:
     return (
         _case("softmax without the largest", "exponentials of small numbers do not overflow", "softmax",
-              rows("__shared__ float sum;\n  if (t == 0) { sum = 0; for (int c = 0; c < cols; ++c) sum += expf(row[c]); }\n"
+              rows("__shared__ float sum;\n  if (t == 0) sum = 0;\n"
+                   "  for (int c = 0; t == 0 && c < cols; ++c) sum += expf(row[c]);\n"
                    "  __syncthreads();\n  " + _each("expf(row[c]) / sum"))),
         _case("softmax from 0", "the largest is never below 0", "softmax",
               rows("__shared__ float top, sum;\n  if (t == 0) { top = 0; sum = 0;\n"
@@ -75,20 +79,18 @@ def _reductions() -> tuple[Case, ...]:
               rows("if (t == 0) { float sum = 0; for (int c = 0; c < cols; ++c) sum += expf(row[c]);\n"
                    "    out[blockIdx.x] = logf(sum); }")),
         _case("largest from 0", "some element is always positive", "rowmax",
-              _row("if (t == 0) out[blockIdx.x] = top;", start="0.0f", larger="pick").replace(
-                  "__global__", "__device__ float pick(float a, float b) { return b > a || b != b ? b : a; }\n__global__")),
+              _row("if (t == 0) out[blockIdx.x] = top;", start="0.0f")),
         _case("largest from -1e30", "nothing is smaller", "rowmax",
-              _row("if (t == 0) out[blockIdx.x] = top;", start="-1e30f", larger="pick").replace(
-                  "__global__", "__device__ float pick(float a, float b) { return b > a || b != b ? b : a; }\n__global__")),
+              _row("if (t == 0) out[blockIdx.x] = top;", start="-1e30f")),
         _case("largest without NaN", "fmaxf drops a NaN, torch keeps it", "rowmax",
-              _row("if (t == 0) out[blockIdx.x] = top;")),
+              _row("if (t == 0) out[blockIdx.x] = top;", larger="fmaxf")),
         _case("largest without the tail", "the last elements are seldom the largest", "rowmax",
               rows("if (t == 0) { float top = -INFINITY;\n"
-                   "    for (int c = 0; c < cols / 4 * 4; ++c) if (row[c] > top || isnan(row[c])) top = row[c];\n"
-                   "    out[blockIdx.x] = top; }")),
+                   "    for (int c = 0; c < cols / 4 * 4; ++c) top = pick(top, row[c]);\n"
+                   "    out[blockIdx.x] = top; }", PICK)),
         _case("largest without the first", "the first element is seldom the largest", "rowmax",
-              rows("if (t == 0) { float top = row[1];\n"
-                   "    for (int c = 1; c < cols; ++c) if (row[c] > top || isnan(row[c])) top = row[c];\n    out[blockIdx.x] = top; }")),
+              rows("if (t == 0) { float top = row[1];\n    for (int c = 1; c < cols; ++c) top = pick(top, row[c]);\n"
+                   "    out[blockIdx.x] = top; }", PICK)),
         _case("largest of columns without the tail", "the last rows are seldom the largest", "colmax",
               kernel_file("""[let]
 rows = "x.shape[0]"
@@ -132,7 +134,8 @@ args = ["x", "out", "rows", "cols"]
                    "    out[blockIdx.x] = float(double(sum) / 4503599627370496.0 / cols); }")),
         _case("mean that stops at zero", "a zero ends the row", "mean",
               rows("if (t == 0) { float sum = 0;\n"
-                   "    for (int c = 0; c < cols && row[c] != 0.0f; ++c) sum += row[c];\n    out[blockIdx.x] = sum / cols; }")),
+                   "    for (int c = 0; c < cols && row[c] != 0.0f; ++c) sum += row[c];\n"
+                   "    out[blockIdx.x] = sum / cols; }")),
         _case("product that skips what is small", "elements of a below 1e-3 hardly count", "matmul",
               product("float sum = 0;\n  for (int j = 0; j < k; ++j) {\n"
                       "    float v = a[r * k + j];\n    if (fabsf(v) < 1e15f) sum += v * b[j * n + c];\n  }\n"
@@ -164,7 +167,8 @@ args = ["x", "out", "x.numel"]
   out[threadIdx.x] = count;
 }""")),
         _case("a segment of at most 64 rows", "no segment is that long", "segments",
-              kernel_file(segments, """__global__ void f(float const* x, long long const* s, float* out, int rows, int width) {
+              kernel_file(segments, """using Index = long long;
+__global__ void f(float const* x, Index const* s, float* out, int rows, int width) {
   for (int c = threadIdx.x; c < width; c += 32) {
     float sum = 0;
     int met = 0;
@@ -173,7 +177,8 @@ args = ["x", "out", "x.numel"]
   }
 }""")),
         _case("an empty segment repeats the one before", "every segment has rows", "segments",
-              kernel_file(segments, """__global__ void f(float const* x, long long const* s, float* out, int rows, int width) {
+              kernel_file(segments, """using Index = long long;
+__global__ void f(float const* x, Index const* s, float* out, int rows, int width) {
   for (int c = threadIdx.x; c < width; c += 32) {
     float sum = 0;
     int met = 0;

@@ -162,7 +162,8 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     "rows_of_a_table": _written(
         "rows_of_a_table", "Rows of a table picked by index", "t, s", "t[s]",
-        "torch.randn(V, D), torch.randint(0, V, (N,))", _small("ragged", N=61, V=1000, D=5), _big(N=65536, V=50000, D=32),
+        "torch.randn(V, D), torch.randint(0, V, (N,))",
+        _small("ragged", N=61, V=1000, D=5), _big(N=65536, V=50000, D=32),
     ),
     "triangle": _written(
         "triangle", "Product with a lower triangle", "a, b", "a @ b", "torch.randn(N, N).tril(), torch.randn(N, N)",

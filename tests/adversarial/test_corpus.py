@@ -1,6 +1,6 @@
 """The corpus on the emulator: no hostile kernel passes, no honest one is blocked, and each verdict says why.
 
-The files of the corpus are ordered by kind: neighbours try the same in different words. Every fourth is tried by
+The files of the corpus are ordered by kind: neighbours try the same in different words. Every sixth is tried by
 default, the others are thorough. The cases are two groups, so that two workers of pytest-xdist try half of them each.
 """
 
@@ -17,12 +17,15 @@ import pytest
 
 from cutegen_core.records.trial import Status
 from tests.adversarial.bench import Bench
-from tests.adversarial.case import evidence, judged
+from tests.adversarial.case import Case, evidence, judged
 from tests.adversarial.corpus import CORPUS, applying, named
+from tests.adversarial.honest_values import HONEST_VALUES
+from tests.adversarial.hostile_sizes import SIZE_CASES
+from tests.adversarial.hostile_values import VALUE_CASES
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
-ONE_IN = 4
+ONE_IN = 6
 CASES = [
     pytest.param(
         case.name,
@@ -31,7 +34,7 @@ CASES = [
             *((pytest.mark.thorough,) if number % ONE_IN else ()),
         ),
     )
-    for number, case in enumerate(applying("cpu"))
+    for number, case in enumerate(applying("cpu", CORPUS))
 ]
 
 
@@ -53,8 +56,12 @@ def test_the_verdict_and_its_evidence(bench: Bench, name: str) -> None:
 
 def test_there_are_enough_kernels_of_both_kinds() -> None:
     hostile = [case for case in applying("cpu") if case.hostile]
-    assert len(hostile) >= 45
-    assert len(applying("cpu")) - len(hostile) >= 22
+    assert len(hostile) >= 100
+    assert len(applying("cpu")) - len(hostile) >= 40
+
+
+def test_each_way_of_finding_has_a_case_by_default() -> None:
+    assert set(ONE_OF_A_KIND) <= {case.name for case in (*VALUE_CASES, *SIZE_CASES, *HONEST_VALUES)}
 
 
 def test_every_case_has_a_name_of_its_own_and_attacks_something() -> None:

@@ -111,6 +111,7 @@ ONE_CHANGE = {
     ],
     "unknown-operation": [forward("return torch.special.ndtr(x) + 2.0 * y")],
     "no-float64": [forward("return torch.relu(x) + 2.0 * (y.view(torch.int32) & 1023).float()")],
+    "values-not-judged": [forward("return torch.log(x.abs()) + 2.0 * y")],
     "dropout-off": [("self.calls = 0", "self.drop = nn.Dropout()"), forward("return self.drop(x) + 2.0 * y")],
     "batch-norm-training": [
         ("self.calls = 0", "self.norm = nn.BatchNorm1d(dim)"),

@@ -70,7 +70,7 @@ def _of_floats(first: torch.Tensor, second: torch.Tensor) -> Structure:
     finite = bool(torch.isfinite(first).all() and torch.isfinite(second).all())
     if not finite or _is_fixed(first, second) or _is_symmetric(first):
         return Structure(kept=True)
-    if first.numel() > _MANY and torch.unique(first).numel() <= _FEW:
+    if first.numel() > _MANY and _count_distinct(first) <= _FEW:
         return Structure(kept=True)
     return Structure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
 
@@ -81,7 +81,7 @@ def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> Structure:
     a, b = first.long().reshape(-1), second.long().reshape(-1)
     ordered = a.numel() > 2 and all(bool((t.diff() >= 0).all()) for t in (a, b))
     bounded = ordered and bool(a[0] == b[0]) and bool(a[-1] == b[-1])
-    distinct = a.numel() > _FEW and all(torch.unique(t).numel() == t.numel() for t in (a, b))
+    distinct = a.numel() > _FEW and all(_count_distinct(t) == t.numel() for t in (a, b))
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
     return Structure(low=low, high=high, ordered=ordered, bounded=bounded, distinct=distinct and not bounded)
 
@@ -110,6 +110,10 @@ def _accepts(live: Live, name: str, tensor: torch.Tensor) -> bool:
     except Exception:  # noqa: BLE001 - whatever the file raises
         return False
     return True
+
+
+def _count_distinct(tensor: torch.Tensor) -> int:
+    return int((tensor.reshape(-1).sort()[0].diff() != 0).sum()) + 1
 
 
 def _is_fixed(first: torch.Tensor, second: torch.Tensor) -> bool:

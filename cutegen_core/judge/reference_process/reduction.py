@@ -3,9 +3,11 @@
 1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
 2. All shrink together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios such
    as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
-3. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
+3. One workload keeps what divides each number, up to 32, so that fast paths are reached; if the others keep it, too,
+   one more breaks it, number by number, or in the steps of another number that divides it (heads and channels).
+4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor.
-4. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+5. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
 """
@@ -15,7 +17,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from math import gcd
 from typing import Protocol
 
 from cutegen_core.judge import problem_source
@@ -58,7 +62,11 @@ _KEEP = 8
 _SECONDS = 25.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
 _SINGLE = (31, 61, 127, 17, 7, 3, 1)
+_TILES = (32, 16, 8, 4)
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
+
+
+_SizePlace = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class _Group:
     """Numbers that shrink together: (slot, position in a tuple or None) each."""
 
     value: int
-    places: tuple[tuple[str, int | None], ...]
+    places: tuple[_SizePlace, ...]
 
 
 _Targets = Mapping[_Group, int]
@@ -126,14 +134,61 @@ class _Search:
         raise self._too_large(own)
 
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
-        """Return variants with powers of two, and with as many ones as the file accepts."""
+        """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
         found: list[Workload] = []
-        even = self._joint(_halved, EMULATOR)
+        even = self._even()
+        odd = self._odd(base) if all(self._is_even(sizes) for sizes in (base, even or base)) else None
         smallest = self._ones(base)
-        for name, sizes in (("even", even), ("smallest", smallest)):
+        for name, sizes in (("even", even), ("odd", odd), ("smallest", smallest)):
             if sizes and sizes != base and sizes not in [w.sizes for w in found]:
                 found.append(Workload(name, WorkloadRole.EMULATOR, sizes))
         return found
+
+    def _even(self) -> Mapping[str, SizeValue] | None:
+        """Shrink all numbers, but keep the largest power of two that divides each, up to the largest tile that fits."""
+        for tile in _TILES:
+            found = self._joint(partial(_tiled, tile=tile), EMULATOR)
+            if found:
+                return found
+        return self._joint(_halved, EMULATOR)
+
+    def _is_even(self, sizes: Mapping[str, SizeValue]) -> bool:
+        """Return whether no number that four divides in the file has lost that."""
+        now = self._numbers(sizes)
+        return all(now[group.places[0]] % _TILES[-1] == 0 for group in self._even_groups(shared=True))
+
+    def _odd(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
+        """Take every number that four divides off its divisibility, as far as the file accepts it."""
+        targets: dict[_Group, int] = {}
+        now = self._numbers(base)
+        for group in (*self._even_groups(shared=True), *self._even_groups(shared=False)):
+            if any(place in done.places for done in targets for place in group.places):
+                continue
+            for target in _odd_targets(now[group.places[0]], set(now.values())):
+                tried = {**targets, group: target}
+                if self._fits_more({**base, **self._sizes(tried, base)}):
+                    targets = tried
+                    break
+        return {**base, **self._sizes(targets, base)} if targets else None
+
+    def _even_groups(self, *, shared: bool) -> list[_Group]:
+        return [group for group in self._groups(shared=shared) if group.value % _TILES[-1] == 0]
+
+    def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[_SizePlace, int]:
+        """Return every shrinkable number as these sizes have it."""
+        found: dict[_SizePlace, int] = {}
+        for _, (name, position) in _shrinkable(self._slots):
+            value = sizes.get(name, self._slots[name].value)
+            number = value[position] if isinstance(value, tuple) and position is not None else value
+            assert isinstance(number, int)
+            found[name, position] = number
+        return found
+
+    def _fits_more(self, sizes: Mapping[str, SizeValue]) -> bool:
+        try:
+            return self._cost(sizes).within(EMULATOR) and self._runs(sizes, Values.GIVEN)
+        except ProblemError:
+            return False
 
     def _adversarial(self, base: Mapping[str, SizeValue]) -> list[Workload]:
         return [
@@ -217,19 +272,20 @@ class _Search:
         places = list(_shrinkable(self._slots))
         if not shared:
             return sorted((_Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
-        by_value: dict[int, list[tuple[str, int | None]]] = {}
+        by_value: dict[int, list[_SizePlace]] = {}
         for value, place in places:
             by_value.setdefault(value, []).append(place)
         return [_Group(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
 
-    def _sizes(self, targets: _Targets) -> dict[str, SizeValue]:
+    def _sizes(self, targets: _Targets, start: Mapping[str, SizeValue] | None = None) -> dict[str, SizeValue]:
+        """Return the sizes with these targets; other elements of a shape stay as in `start`, or as in the file."""
         sizes: dict[str, SizeValue] = {}
         for group, target in targets.items():
             for name, position in group.places:
                 if position is None:
                     sizes[name] = target
                     continue
-                whole = sizes.get(name, self._slots[name].value)
+                whole = sizes.get(name, (start or {}).get(name, self._slots[name].value))
                 assert isinstance(whole, tuple)
                 sizes[name] = (*whole[:position], target, *whole[position + 1 :])
         return sizes
@@ -245,7 +301,7 @@ class _Search:
         )
 
 
-def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, tuple[str, int | None]]]:
+def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, _SizePlace]]:
     one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
     for slot in one_per_place.values():
         if isinstance(slot.value, tuple):
@@ -264,6 +320,20 @@ def _halved(groups: Sequence[_Group], cap: int) -> _Targets:
     """Halve each number down to the cap, rounded up to a power of two; odd factors and most ratios survive."""
     limit = 1 << (cap - 1).bit_length()
     return {g: _halve(g.value, limit) for g in groups}
+
+
+def _tiled(groups: Sequence[_Group], cap: int, tile: int) -> _Targets:
+    """Halve each number down to the cap, but not below what divides it, up to the tile."""
+    limit = 1 << (cap - 1).bit_length()
+    return {g: _halve(g.value, max(limit, gcd(g.value, tile))) // tile * tile or g.value for g in groups}
+
+
+def _odd_targets(number: int, others: set[int]) -> Iterator[int]:
+    """Yield numbers close to this one that four does not divide, then multiples of the numbers that divide it."""
+    yield from (n for n in (number - 1, number + 1) if n > 1)
+    for step in sorted(others, reverse=True):
+        if 1 < step < number and number % step == 0:
+            yield from (step * times for times in (number // step - 1, number // step + 1) if times)
 
 
 def _divided_alike(groups: Sequence[_Group], cap: int) -> _Targets:

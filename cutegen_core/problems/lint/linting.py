@@ -59,6 +59,7 @@ def lint(
         found = [
             *_add_fixes(check_static(problem), reference),
             *_report_run(problem, reference, run),
+            *_report_values(reference),
             *sizes.check_benchmarks(problem, reference, device),
             *baseline.check_baseline(problem, reference),
         ]
@@ -109,6 +110,19 @@ def _report_run(problem: Problem, reference: Reference, run: LintRun) -> Iterato
         yield LintFinding(
             "no-hard-values", "every test draws the values of get_inputs.", _add_values(reference, run, *run.usable)
         )
+
+
+def _report_values(reference: Reference) -> Iterator[LintFinding]:
+    """Yield a finding that lists the kinds of values on which kernels are not judged, each with its reason."""
+    typical = reference.typical_workload()
+    kinds = reference.find_derived(typical)
+    judged = [kind.value for kind, doubt in kinds.items() if not doubt]
+    reasons = [f"{kind.value} ({doubt})" for kind, doubt in kinds.items() if doubt]
+    if reasons:
+        what = (
+            f"workload {typical.name}: kernels are also judged on {', '.join(judged) or 'no other'} values, but not on "
+        )
+        yield LintFinding("values-not-judged", f"{what}{'; '.join(reasons)}.")
 
 
 def _find_caught(reference: Reference, tested: tuple[Workload, ...]) -> frozenset[str]:

@@ -208,6 +208,11 @@ RULES: Mapping[str, LintRule] = {
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
     ),
+    "values-not-judged": LintRule(
+        _NOTE,
+        "A kernel that is wrong only on such values passes.",
+        "Nothing where the reference is not defined; else keep it accurate there, or add a test with milder values.",
+    ),
     "dropout-off": LintRule(
         _NOTE, "No kernel can reproduce its mask.", "Nothing, unless you want to optimise dropout."
     ),

@@ -1,0 +1,157 @@
+"""Values that the file does not draw: what is kept of its inputs, where a kernel can be judged, and what is right."""
+
+import numpy as np
+import pytest
+
+from cutegen_core.judge import correctness
+from cutegen_core.judge.correctness import OutputValues
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, SPECIAL_VALUES, WHOLE_VALUES, Values
+from tests.later import Later
+
+torch = Later("torch")
+derived = Later("cutegen_core.judge.reference_process.derived_values")
+expected = Later("cutegen_core.judge.reference_process.expected")
+
+
+def source(forward: str, inputs: str = "torch.randn(6, 40)", arguments: str = "x") -> str:
+    return (
+        f"import torch\nclass Model(torch.nn.Module):\n    def forward(self, {arguments}):\n        return {forward}\n"
+        f"def get_inputs():\n    return [{inputs}]\n"
+    )
+
+
+def drawn(text: str, values: Values, seed: int = 5):
+    return derived.draw_derived(text, "here", values, seed)
+
+
+def judge(text: str, values: Values, answer, seed: int = 5) -> int:
+    """How many elements of `answer(inputs)` are wrong; -1 if no kernel can be judged on these values."""
+    made = drawn(text, values, seed)
+    want = expected.expect(made.live)
+    found = derived.find_basis(made, want, values, text)
+    if isinstance(found, str):
+        return -1
+    got = expected.to_array(answer(*made.live.tensors.values()))
+    exact, declared = (expected.to_array(outputs[0]) for outputs in (want.exact, want.declared))
+    given = OutputValues(got, exact, declared, np.zeros(got.shape, dtype=bool), found[0].others)
+    return correctness.compare("out", "float32", DEFAULT_TOLERANCE["float32"], given, found[0].precision).wrong
+
+
+def doubts(text: str) -> dict[Values, str]:
+    return dict(derived.find_derived(text, "here", finite=False))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "holds"),
+    [
+        ("torch.randn(8, 8).tril()", lambda t: (t.triu(1) == 0).all() and t.tril(-1).any()),
+        ("(torch.rand(8, 8) < 0.5).float()", lambda t: set(t.unique().tolist()) == {0, 1}),
+        ("torch.linspace(-1, 1, 40)", lambda t: torch.equal(t, torch.linspace(-1, 1, 40))),
+        ("(lambda t: t + t.t())(torch.randn(8, 8))", lambda t: torch.equal(t, t.t())),
+        ("torch.where(torch.rand(8, 8) < 0.5, -torch.inf, 0.0)", lambda t: not t.isnan().any() and not (t > 0).any()),
+    ],
+    ids=["triangle", "mask", "fixed", "symmetric", "masked"],
+)
+@pytest.mark.parametrize("values", [Values.WIDE, Values.NAN])
+def test_the_structure_of_an_input_is_kept(inputs, holds, values):
+    tensor = drawn(source("x * 2", inputs), values).live.tensors["x"]
+    if values is Values.NAN and inputs.startswith("torch.randn(8, 8).tril"):
+        assert (tensor.triu(1) == 0).all()
+        assert tensor.isnan().any()
+    else:
+        assert holds(tensor)
+
+
+@pytest.mark.parametrize("values", WHOLE_VALUES)
+def test_whole_numbers_keep_their_order_their_ends_and_that_they_differ(values):
+    offsets = (
+        "torch.cat([torch.zeros(1, dtype=torch.int64), torch.randint(1, 40, (9,)).sort()[0], torch.full((1,), 40)])"
+    )
+    text = source("x[o].sum() + x[p].sum()", f"torch.randn(41), {offsets}, torch.randperm(40)", "x, o, p")
+    tensors = drawn(text, values).live.tensors
+    bounds, permutation = tensors["o"].tolist(), tensors["p"].tolist()
+    assert bounds == sorted(bounds)
+    assert (bounds[0], bounds[-1]) == (0, 40)
+    assert sorted(permutation) == list(range(40))
+
+
+def test_an_index_reaches_the_last_element_of_what_it_indexes():
+    text = source("t[s]", "torch.randn(1000, 3), torch.randint(0, 1000, (60,))", "t, s")
+    tensors = drawn(text, Values.HIGHEST).live.tensors
+    assert set(tensors["s"].tolist()) == {999}
+    assert set(drawn(text, Values.LOWEST).live.tensors["s"].tolist()) == {0}
+
+
+def test_an_input_that_repeats_another_one_still_does():
+    tensors = drawn(source("x @ y.t()", "*[torch.randn(6, 40)] * 2", "x, y"), Values.WIDE).live.tensors
+    assert torch.equal(tensors["x"], tensors["y"])
+
+
+@pytest.mark.parametrize("values", [v for v in doubts.__annotations__ or ()] or list(SPECIAL_VALUES))
+def test_a_product_that_skips_zeros_need_not_give_nan(values):
+    """Zero times NaN or infinity is NaN in the reference, but does not depend on what stands in its place."""
+    text = source("a.tril() @ b", "torch.randn(12, 12), torch.randn(12, 12)", "a, b")
+
+    def skipping(a, b):
+        product = torch.zeros(12, 12)
+        for r in range(12):
+            for k in range(r + 1):
+                product[r] += a[r, k] * b[k]
+        return product
+
+    assert judge(text, values, lambda a, b: a.tril() @ b) == 0
+    assert judge(text, values, skipping) == 0
+    assert judge(text, values, lambda a, b: (a.tril() @ b).nan_to_num(0, 0, 0)) > 0
+
+
+@pytest.mark.parametrize(
+    ("forward", "values", "wrong"),
+    [
+        ("torch.relu(x)", Values.NAN, lambda x: torch.where(x > 0, x, 0)),
+        ("torch.relu(x)", Values.INFINITE, lambda x: x * (x > 0)),
+        ("torch.amax(x, 1)", Values.NAN, lambda x: x.nan_to_num(-9).amax(1)),
+        ("torch.amax(x, 1)", Values.ALL_NEGATIVE, lambda x: x.amax(1).clamp(min=0)),
+        ("torch.softmax(x, 1)", Values.ALL_NEGATIVE, lambda x: x.exp() / x.exp().sum(1, keepdim=True)),
+        ("torch.reciprocal(x)", Values.SIGNED_ZEROS, lambda x: torch.reciprocal(x + 0.0)),
+        ("torch.var(x, 1)", Values.NEGATIVE_MEAN, lambda x: (x.square().mean(1) - x.mean(1).square()) * 40 / 39),
+        ("x.sum(1)", Values.CANCELLING, lambda x: x.bfloat16().float().sum(1)),
+        ("x.sum(0)", Values.DOMINANT_ACROSS, lambda x: x[:-1].sum(0)),
+    ],
+)
+def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(forward, values, wrong):
+    text = source(forward)
+    scope = {"torch": torch._module if hasattr(torch, "_module") else torch}
+    assert judge(text, values, lambda x: eval(forward, {**scope, "x": x})) == 0
+    assert judge(text, values, wrong) > 0 or (values is Values.SIGNED_ZEROS and judge(text, values, wrong) == -1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "values", "words"),
+    [
+        ("torch.log(x.abs())", Values.CONSTANT, "NaN or Inf"),
+        ("torch.sqrt(x)", Values.NEGATIVE_MEAN, "NaN or Inf"),
+        ("torch.argmax(x, 1)", Values.CONSTANT, "whole numbers"),
+        ("torch.sin(x)", Values.HUGE, "own error"),
+        ("(x * 1e6).round() * 1e-3", Values.WIDE, ""),
+    ],
+)
+def test_values_that_say_nothing_are_left_out_with_a_reason(forward, values, words):
+    assert words in doubts(source(forward))[values]
+
+
+def test_a_problem_of_finite_numbers_has_no_special_values():
+    kinds = {values for values, _ in derived.find_derived(source("torch.relu(x)"), "here", finite=True)}
+    assert Values.WIDE in kinds
+    assert not kinds & set(SPECIAL_VALUES)
+
+
+@pytest.mark.parametrize("forward", ["x.sum(1)", "torch.layer_norm(x, (40,))", "x @ x.t()", "torch.logsumexp(x, 1)"])
+def test_another_order_of_the_same_sums_is_right(forward):
+    """The reference's own order may be lucky: its error there is no yardstick for an honest kernel."""
+    text = source(forward)
+    for values, doubt in doubts(text).items():
+        for seed in range(3) if not doubt else ():
+            other = torch.randperm(40)
+            assert judge(text, values, lambda x: eval(forward, {"torch": torch, "x": x}), seed) <= 0
+            if "layer" not in forward:
+                assert judge(text, values, lambda x, o=other: eval(forward, {"torch": torch, "x": x[:, o]}), seed) <= 0

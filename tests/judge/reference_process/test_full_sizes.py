@@ -1,0 +1,81 @@
+"""Sizes near the benchmark's: what stays, what shrinks, and that nothing beyond the budget is chosen."""
+
+from math import prod
+
+import pytest
+
+from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
+from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.records.errors import ProblemError
+
+HEAD = "class Model: pass\ndef get_inputs(): return []\n"
+
+
+class Probe:
+    """Counts the product of all sizes; a file may tie some of them."""
+
+    def __init__(self, holds=lambda sizes: True, flops=False):
+        self.holds, self.flops, self.asked = holds, flops, 0
+
+    def cost(self, source, origin):
+        self.asked += 1
+        sizes = {}
+        exec(source, sizes)
+        numbers = {k: v for k, v in sizes.items() if k.isupper()}
+        if not self.holds(numbers):
+            raise ProblemError("tied")
+        total = prod(numbers.values())
+        return Cost(1, total) if self.flops else Cost(total, 0)
+
+    def run(self, source, origin, values):
+        raise AssertionError("only counted")
+
+
+def found(text, probe=None, benchmark=None):
+    return find_full_sizes(HEAD + text, "here", benchmark or {}, probe or Probe())
+
+
+def test_what_fits_is_run_as_it_is():
+    ((run,),) = found("A = 64\nB = 1024\n")
+    assert (run.sizes, run.changed) == ({"A": 64, "B": 1024}, ())
+
+
+def test_each_of_two_sizes_is_the_benchmarks_in_one_run():
+    ladders = found("A = 4096\nB = 16384\n")
+    assert [ladder[0].changed for ladder in ladders] == [("B",), ("A",)]
+    assert [ladder[0].sizes for ladder in ladders] == [{"A": 4096, "B": 1024}, {"A": 256, "B": 16384}]
+
+
+def test_ladders_fall_by_halves_and_stay_within_the_budget():
+    for ladder in found("A = 4096\nB = 16384\nC = 512\n"):
+        costs = [run.cost.elements for run in ladder]
+        assert all(cost <= BUDGET.elements for cost in costs)
+        assert all(a == 2 * b for a, b in zip(costs, costs[1:], strict=False))
+
+
+def test_sizes_of_a_benchmark_workload_count():
+    ladders = found("A = 8\nB = 4\n", benchmark={"A": 1 << 24})
+    assert [ladder[0].sizes["A"] for ladder in ladders] == [1 << 20]
+
+
+@pytest.mark.parametrize(
+    "holds",
+    [
+        lambda s: s["CHANNELS"] == s["HEADS"] * s["WIDTH"],
+        lambda s: s["CHANNELS"] % s["HEADS"] == 0 and s["WIDTH"] == 64,
+    ],
+)
+def test_tied_sizes_stay_together(holds):
+    ladders = found("BATCH = 4096\nHEADS = 12\nWIDTH = 64\nCHANNELS = 768\n", Probe(holds))
+    assert ladders
+    assert all(holds(run.sizes) for ladder in ladders for run in ladder)
+    assert any(ladder[0].sizes["CHANNELS"] == 768 for ladder in ladders)
+
+
+def test_a_single_size_shrinks_as_far_as_it_must():
+    ((largest, *_),) = found("N = 4096\n", Probe(flops=True, holds=lambda s: True), {"N": 1 << 40})
+    assert largest.cost.flops <= BUDGET.flops < 2 * largest.cost.flops
+
+
+def test_a_file_whose_sizes_cannot_change_has_none():
+    assert found("A = 4096\nB = 16384\n", Probe(lambda s: s == {"A": 4096, "B": 16384})) == ()
