@@ -33,6 +33,8 @@ class Built:
         status: PASSED (ready), COMPILE_ERROR, COMPILE_LIMIT or UNSUPPORTED.
         path: the build, None unless PASSED.
         checked: whether the build is instrumented to find memory errors and races.
+        isolated_blocks: whether its blocks have no way to tell one another anything, so that they may run in any number
+            of processes with the same result.
     """
 
     status: Status
@@ -43,6 +45,7 @@ class Built:
     message: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     log: str = ""
+    isolated_blocks: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Execution:
         order: order in which ready threads and blocks are scheduled: "forward", "reverse" or "random".
         seed: seed of the random order.
         timeout_s: wall-clock limit of the whole run.
+        edge: -1 or 1: approximate instructions err downward or upward, as far as documented; 0: not at all (emulator).
     """
 
     built: Built
@@ -67,6 +71,7 @@ class Execution:
     order: str = "forward"
     seed: int = 0
     timeout_s: float = 20.0
+    edge: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,14 @@ class Executed:
 
     Attributes:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
+        approximate: whether it executed an instruction whose result `edge` moves.
     """
 
     status: Status
     seconds: float
     message: str = ""
     findings: tuple[Finding, ...] = ()
+    approximate: bool = False
 
 
 Execute = Callable[[Execution], Executed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.adversarial.case import Case
 from tests.adversarial.controls import CONTROLS
 from tests.adversarial.honest import HONEST
+from tests.adversarial.honest_orders import HONEST_ORDERS
 from tests.adversarial.honest_tricky import TRICKY
 from tests.adversarial.honest_values import HONEST_VALUES
 from tests.adversarial.hostile_answers import ANSWERS
@@ -12,15 +13,17 @@ from tests.adversarial.hostile_host import HOST_CASES
 from tests.adversarial.hostile_launch import LAUNCH_CASES
 from tests.adversarial.hostile_memory import MEMORY_CASES
 from tests.adversarial.hostile_plan import PLAN_CASES
+from tests.adversarial.hostile_races import RACE_CASES
 from tests.adversarial.hostile_sizes import SIZE_CASES
 from tests.adversarial.hostile_source import SOURCE_CASES
 from tests.adversarial.hostile_values import VALUE_CASES
 from tests.adversarial.mistakes import MISTAKES
 
 HOSTILE: tuple[Case, ...] = (
-    *SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *LAUNCH_CASES, *HOST_CASES, *VALUE_CASES, *SIZE_CASES,
+    *SOURCE_CASES, *MEMORY_CASES, *ANSWERS, *PLAN_CASES, *LAUNCH_CASES, *HOST_CASES, *RACE_CASES,
+    *VALUE_CASES, *SIZE_CASES,
 )  # fmt: skip
-CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *TRICKY, *HONEST_VALUES)
+CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *HONEST_ORDERS, *TRICKY, *HONEST_VALUES)
 RIGHT_AND_MISTAKEN: tuple[Case, ...] = (*CONTROLS, *(mistake.case() for mistake in MISTAKES))
 WHOLE: tuple[Case, ...] = (*CORPUS, *RIGHT_AND_MISTAKEN)
 

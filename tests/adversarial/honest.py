@@ -251,7 +251,7 @@ args = ["x", "partial", "done", "out", "n"]
   float all = 0;
   for (int k = 0; k < gridDim.x; ++k) all += partial[k];
   out[0] = all;
-}"""), warning="race-unproven"),
+}"""), warning="missing-fence"),
         _case("histogram with atomics", "integers add up exactly in any order", "histogram",
               kernel_file("""[[launch]]
 kernel = "zero"

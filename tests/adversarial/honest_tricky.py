@@ -1,3 +1,4 @@
 """x"""
 from tests.adversarial.case import Case
+
 TRICKY: tuple[Case, ...] = ()

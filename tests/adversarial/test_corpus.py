@@ -17,11 +17,8 @@ import pytest
 
 from cutegen_core.records.trial import Status
 from tests.adversarial.bench import Bench
-from tests.adversarial.case import Case, evidence, judged
+from tests.adversarial.case import evidence, judged
 from tests.adversarial.corpus import CORPUS, applying, named
-from tests.adversarial.honest_values import HONEST_VALUES
-from tests.adversarial.hostile_sizes import SIZE_CASES
-from tests.adversarial.hostile_values import VALUE_CASES
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
@@ -58,10 +55,6 @@ def test_there_are_enough_kernels_of_both_kinds() -> None:
     hostile = [case for case in applying("cpu") if case.hostile]
     assert len(hostile) >= 100
     assert len(applying("cpu")) - len(hostile) >= 40
-
-
-def test_each_way_of_finding_has_a_case_by_default() -> None:
-    assert set(ONE_OF_A_KIND) <= {case.name for case in (*VALUE_CASES, *SIZE_CASES, *HONEST_VALUES)}
 
 
 def test_every_case_has_a_name_of_its_own_and_attacks_something() -> None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
 from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
 from cutegen_core.execute.compiler.launch_limits import find_launch_errors
-from cutegen_core.execute.compiler.machine_reads import find_machine_reads
+from cutegen_core.execute.compiler.machine_reads import blocks_communicate, find_machine_reads
 from cutegen_core.execute.compiler.macro_probe import SUPPRESSED
 from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.execute.port import Built, Executor
 from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel.aliases import check_restricted, find_restricted
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile, parse
@@ -122,7 +123,7 @@ def compile_candidate(
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
-    doubts, failure = _arguments(plan.plans, resources)
+    doubts, failure = _arguments(plan, resources)
     reads = find_machine_reads(machine.sass, plan.kernel.numerics.reads)
     hints = (*machine.diagnostics, *doubts, *(read for read in reads if read.severity == "warning"))
     if undeclared := tuple(read for read in reads if read.severity == "error"):
@@ -136,6 +137,7 @@ def compile_candidate(
             status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
             failure = StageFailure(status, built.message, built.diagnostics)
             return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
+    plain = replace(plain, isolated_blocks=not blocks_communicate(machine.sass))
     return CompiledCandidate(machine, resources, plain, checked, hints)
 
 
@@ -182,13 +184,12 @@ def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnost
     return (Diagnostic(1, "error", message, "plan"),) if extra else ()
 
 
-def _arguments(
-    plans: Mapping[str, LaunchPlan], resources: Resources
-) -> tuple[tuple[Diagnostic, ...], StageFailure | None]:
+def _arguments(planned: PlannedKernel, resources: Resources) -> tuple[tuple[Diagnostic, ...], StageFailure | None]:
     """Return the doubts about the arguments of all workloads, each once, and the first workload's errors."""
     doubts: dict[Diagnostic, None] = {}
-    for name, plan in plans.items():
-        found = check_arguments(plan, resources.kernels)
+    restricted = find_restricted(planned.kernel)
+    for name, plan in planned.plans.items():
+        found = (*check_arguments(plan, resources.kernels), *check_restricted(plan, restricted))
         errors = tuple(d for d in found if d.severity == "error")
         if errors:
             return tuple(doubts), StageFailure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)

@@ -2,10 +2,11 @@
 
 1. The reference worker generates the inputs from a seed.
 2. The smallest workloads run once with detection of memory errors and races. These runs are also judged, so that a
-   kernel which notices the instrumentation and does nothing fails.
+   kernel which notices the instrumentation and does nothing fails. Here approximate instructions err upward.
 3. Each workload runs twice, over different poison in the outputs and, if the executor has thread orders, in two orders;
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
-   declares itself nondeterministic; then both are judged.
+   declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
+   a kernel that executes some runs once more with errors upward.
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
 5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in
    none of all these runs is reported.
@@ -31,6 +32,9 @@ from cutegen_core.records.trial import Comparison, Status, WorkloadVerdict
 
 NAN_POISON = 0xFF
 """Fill byte of unwritten outputs: every float is NaN."""
+
+LOWER_EDGE, UPPER_EDGE = -1, 1
+"""Ends of the documented errors of approximate instructions; an executor with real ones ignores them."""
 
 
 def other_poison(seed: int) -> int:
@@ -144,7 +148,9 @@ class CorrectnessStage:
         built, folder = self.compiled.checked, scratch / "checked"
         with self.executor.open(built) as execute:
             plan = self.planned.plans[workload.name]
-            ran, outputs = self._execute(execute, built, workload, plan, inputs, folder, NAN_POISON, "random")
+            ran, outputs = self._execute(
+                execute, built, workload, plan, inputs, folder, NAN_POISON, "random", UPPER_EDGE
+            )
         if ran.status is not Status.PASSED:
             self._record(workload, "checked", "random", ran)
             return StageFailure(ran.status, ran.message)
@@ -183,15 +189,29 @@ class CorrectnessStage:
             return StageFailure(again.status, again.message)
         if all(first[spec].read_bytes() == second[spec].read_bytes() for spec in first):
             self._record(workload, "plain", "reverse", again)
-            return None
+            return self._compare_upper_edge(workload, inputs, scratch, execute) if ran.approximate else None
         if not self.planned.kernel.numerics.deterministic:
-            return self._judge(workload, "plain", "reverse", again, second)
+            failure = self._judge(workload, "plain", "reverse", again, second)
+            return failure or (
+                self._compare_upper_edge(workload, inputs, scratch, execute) if ran.approximate else None
+            )
         message = (
             f"workload {workload.name}: the output changes between two runs, with the thread order or with what the "
             "output buffer held before; if that is meant, declare `deterministic = false` under [numerics]"
         )
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
         return StageFailure(Status.NONDETERMINISTIC, message)
+
+    def _compare_upper_edge(
+        self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
+    ) -> StageFailure | None:
+        """Judge a run in which approximate instructions err upward."""
+        plain, folder = self.compiled.plain, scratch / "upper"
+        ran, outputs = self._execute(execute, plain, workload, inputs, folder, NAN_POISON, "forward", UPPER_EDGE)
+        if ran.status is not Status.PASSED:
+            self._record(workload, "plain", "forward", ran)
+            return StageFailure(ran.status, ran.message)
+        return self._judge(workload, "plain", "forward", ran, outputs)
 
     @property
     def _second_poison(self) -> int:
@@ -225,13 +245,14 @@ class CorrectnessStage:
         folder: Path,
         poison: int,
         order: str,
+        edge: int = LOWER_EDGE,
     ) -> tuple[Executed, Mapping[TensorSpec, Path]]:
         folder.mkdir(exist_ok=True)
         outputs = {spec: folder / spec.name for spec in self.reference.signature(workload).outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
         seed = self.seed & 0xFFFF
-        ran = execute(Execution(built, plan, inputs, outputs, poison, order, seed, self.run_timeout_s))
+        ran = execute(Execution(built, plan, inputs, outputs, poison, order, seed, self.run_timeout_s, edge))
         return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
 
     def _record(

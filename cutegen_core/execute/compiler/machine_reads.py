@@ -20,6 +20,19 @@ _READS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "warp": (re.compile(r"VIRTID|VIRTCFG|N?WARPID"), "the number of its hardware warp (warpid)"),
     "counter": (re.compile(r"PM\d*\w*|SNAP\w*"), "a performance counter"),
 }
+_COMMUNICATES = re.compile(
+    r"^(?:@!?U?P\w+ )?(?:ATOM|RED\b|REDG|MEMBAR|ERRBAR|CCTL|UTMA|UBLK|LD\S*\.STRONG|ST\S*\.STRONG)"
+)
+_OF_THE_BLOCK = re.compile(r"^(?:@!?U?P\w+ )?ATOMS")
+
+
+def blocks_communicate(sass: str) -> bool:
+    """Tell whether the kernels contain an instruction by which a block can wait for or signal another one."""
+    return any(
+        _COMMUNICATES.match(instruction.text) and not _OF_THE_BLOCK.match(instruction.text)
+        for kernel in parse_machine_code(sass)
+        for instruction in kernel.instructions
+    )
 
 
 def find_machine_reads(sass: str, declared: Collection[str]) -> tuple[Diagnostic, ...]:

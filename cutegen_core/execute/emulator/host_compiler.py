@@ -27,7 +27,9 @@ _CANDIDATE = (
     "-fno-optimize-sibling-calls", "-ffp-contract=off", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
 )  # fmt: skip
 _CLANG_ONLY = ("-fno-gnu-inline-asm",)
-_RUNNER = ("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector")
+_RUNNER = (
+    "-std=c++17", "-O2", "-fPIE", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector",
+)  # fmt: skip
 _LIBCXX = (
     "_LIBCPP_ABI_VERSION=1", "_LIBCPP_ABI_NAMESPACE=__1", "_LIBCPP_HAS_THREADS=1", "_LIBCPP_HAS_MONOTONIC_CLOCK",
     "_LIBCPP_HAS_TERMINAL", "_LIBCPP_HAS_MUSL_LIBC=0", "_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS",
@@ -99,7 +101,7 @@ def _zig() -> HostCompiler:
     defines = [f"-D{name}" for name in _LIBCXX]
     return HostCompiler(
         compile=(str(zig), "clang", "--target=x86_64-linux-gnu", "-nostdinc", "-nostdinc++", *system, *defines),
-        link_runner=(str(zig), "cc", "-target", f"x86_64-linux-gnu.{GLIBC}", "-O2", "-fno-sanitize=all", "-lm"),
+        link_runner=(str(zig), "cc", "-target", f"x86_64-linux-gnu.{GLIBC}", "-O2", "-pie", "-fno-sanitize=all", "-lm"),
         link_candidate=(str(zig), "ld.lld", "-shared", "-Bsymbolic", "--hash-style=sysv",
                         "--unresolved-symbols=ignore-all"),
         reads=(zig.parent,),
@@ -119,7 +121,7 @@ def _installed(path: Path) -> HostCompiler:
         )
     return HostCompiler(
         compile=(str(path),),
-        link_runner=(str(path), "-lm"),
+        link_runner=(str(path), "-pie", "-lm"),
         link_candidate=(str(path), "-shared", "-nostdlib", "-Wl,-Bsymbolic,--hash-style=sysv,-z,undefs"),
         reads=(Path("/usr"), path.resolve().parent.parent),
         version=said.splitlines()[0],

@@ -116,6 +116,8 @@ def _spec_lines(execution: Execution, setting: _Setting) -> Iterator[str]:
     yield f"seed {execution.seed}"
     yield f"timeout_ms {int(execution.timeout_s * 1000)}"
     yield f"workers {len(os.sched_getaffinity(0))}"
+    yield f"talks {int(not execution.built.isolated_blocks)}"
+    yield f"edge {execution.edge}"
     yield f"poison {execution.poison}"
     yield f"open_walls {int(sandbox.probe_level() is SandboxLevel.NONE)}"
     numbers: dict[str, int] = {}
@@ -232,7 +234,7 @@ def _judge(answer: AnswerFields, execution: Execution) -> Executed:
         raise MachineError(f"the emulator's runner: {message}")
     warnings = (_read_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
     if status == "PASSED":
-        return Executed(Status.PASSED, 0.0, findings=warnings)
+        return Executed(Status.PASSED, 0.0, findings=warnings, approximate=answer["approximate"] == ["1"])
     if status in ("UNRESOLVED", "REFUSED"):
         text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
         return Executed(Status.LAUNCH_ERROR, 0.0, text)

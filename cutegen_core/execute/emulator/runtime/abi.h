@@ -64,6 +64,8 @@ void emu_atomic(const void* address, size_t bytes);
 void emu_atomic_load(const void* address, void* result, size_t bytes);
 int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes);
 void emu_fence(int scope); // 0 block, 1 device, 2 system
+void emu_read_only(const void* address, size_t bytes);  // a load through the read-only cache follows
+float emu_approximate(float exact, double absolute, double relative);  // within these errors, at the edge that the run asks for
 void emu_ptx(const char* text, EmuOperand* operands, int count);
 void emu_trap(const char* what);
 void emu_unsupported(const char* what);

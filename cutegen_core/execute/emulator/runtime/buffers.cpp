@@ -10,18 +10,22 @@ namespace {
 
 constexpr size_t GUARD = 16 * PAGE;
 constexpr size_t ALIGNMENT = 256;  // alignment of a device allocation
+constexpr size_t FLUSH = 32;       // of the largest access; the data ends this close to unmapped memory
 constexpr uint8_t CANARY = 0xFF;   // makes every float NaN, so that reading past the end becomes visible
 
-// Layout: [unmapped | canary | data | canary | unmapped]; the data ends as close to the unmapped pages as alignment allows.
+// Layout: [unmapped | canary | data | canary | unmapped]. A checked run knows the exact bounds. In a plain run the data ends
+// as close to the unmapped pages as the accesses' alignment allows; in reverse order it begins right behind them.
 void map_buffer(Buffer& buffer) {
-  size_t const room = (buffer.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  size_t const alignment = spec.checked ? ALIGNMENT : FLUSH;
+  size_t const room = (buffer.bytes + alignment - 1) / alignment * alignment;
   buffer.mapped = (room + PAGE - 1) / PAGE * PAGE;
   if (buffer.mapped == 0) buffer.mapped = PAGE;
   void* const place = mmap(nullptr, buffer.mapped + 2 * GUARD, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) refuse("MACHINE_ERROR", "cannot map %zu bytes for %s", buffer.bytes, buffer.name);
   buffer.mapping = (uint8_t*)place + GUARD;
   mprotect(buffer.mapping, buffer.mapped, PROT_READ | PROT_WRITE);
-  buffer.data = buffer.mapping + buffer.mapped - room;
+  bool const front = !spec.checked && spec.order == Order::REVERSE;
+  buffer.data = front ? buffer.mapping : buffer.mapping + buffer.mapped - room;
   memset(buffer.mapping, CANARY, (size_t)(buffer.data - buffer.mapping));
   memset(buffer.data + buffer.bytes, CANARY, (size_t)(buffer.mapping + buffer.mapped - buffer.data) - buffer.bytes);
 }

@@ -16,6 +16,11 @@ inline bool own_variable(uintptr_t address, size_t alignment) {
 
 #define EMU_CHECK(BYTES, ACCESS) runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME)
 
+#define EMU_STRONG(BYTES, ACCESS)  \
+  runner::strong_access = true;    \
+  EMU_CHECK(BYTES, ACCESS);        \
+  runner::strong_access = false
+
 extern "C" {
 
 // The compiler calls these for accesses it assumes to be aligned. Most concern a thread's own variables: skip those.
@@ -27,12 +32,12 @@ extern "C" {
 #define EMU_SIZE(BYTES)                                                                             \
   void __tsan_read##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::READ); }                        \
   void __tsan_write##BYTES(void* address) { EMU_CHECK_ALIGNED(BYTES, Access::WRITE); }                      \
-  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point((uintptr_t)address); EMU_CHECK(BYTES, Access::READ); } \
-  void __tsan_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }             \
+  void __tsan_volatile_read##BYTES(void* address) { runner::spin_point((uintptr_t)address); EMU_STRONG(BYTES, Access::READ); } \
+  void __tsan_volatile_write##BYTES(void* address) { EMU_STRONG(BYTES, Access::WRITE); }            \
   void __tsan_unaligned_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }              \
   void __tsan_unaligned_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }            \
-  void __tsan_unaligned_volatile_read##BYTES(void* address) { EMU_CHECK(BYTES, Access::READ); }     \
-  void __tsan_unaligned_volatile_write##BYTES(void* address) { EMU_CHECK(BYTES, Access::WRITE); }
+  void __tsan_unaligned_volatile_read##BYTES(void* address) { EMU_STRONG(BYTES, Access::READ); }    \
+  void __tsan_unaligned_volatile_write##BYTES(void* address) { EMU_STRONG(BYTES, Access::WRITE); }
 EMU_SIZE(1)
 EMU_SIZE(2)
 EMU_SIZE(4)
@@ -65,7 +70,7 @@ void* __tsan_memset(void* address, int value, size_t bytes) {
   return memset(address, value, bytes);
 }
 
-void __tsan_atomic_thread_fence(int) { runner::note_device_fence(); }
+void __tsan_atomic_thread_fence(int) { runner::note_fence(); }
 void __tsan_atomic_signal_fence(int) {}
 
 #define EMU_ATOMIC_ENTER \
@@ -142,7 +147,17 @@ int emu_compare_exchange(void* address, void* expected, const void* desired, siz
 
 void emu_fence(int scope) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  if (runner::spec.checked && scope > 0) runner::note_device_fence();
+  if (runner::spec.checked && scope > 0) runner::note_fence();
+}
+
+float emu_approximate(float exact, double absolute, double relative) {
+  *runner::approximate = 1;
+  if (!runner::spec.edge || exact == 0 || !__builtin_isfinite(exact)) return exact;
+  return (float)(exact + runner::spec.edge * (absolute + relative * __builtin_fabs(exact)));
+}
+
+void emu_read_only(const void* address, size_t bytes) {
+  if (runner::spec.checked) runner::check_read_only((uintptr_t)address, bytes, EMU_CALLER, EMU_FRAME);
 }
 
 // -- undefined behaviour sanitizer ------------------------------------------------------------------------------------

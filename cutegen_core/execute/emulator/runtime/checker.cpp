@@ -1,4 +1,5 @@
 // Checks every load and store of a checked build; callbacks.cpp calls it.
+#include <string.h>
 #include "checker.h"
 
 namespace runner {
@@ -6,10 +7,12 @@ namespace runner {
 uintptr_t access_pc, access_frame, access_address;
 size_t access_bytes;
 uint32_t epoch, launch_epoch, block_epoch;
+bool strong_access;
 
 namespace {
 
 uint32_t launch_number;
+bool unfenced;                      // the access being checked is ordered by an acquire without a fence
 uint32_t last_access[MAX_THREADS];  // epoch in which thread t last touched shared or global memory
 
 // Ignores epochs before `since`: they belong to another launch, or to another block's shared memory.
@@ -17,6 +20,10 @@ bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other
   if (cell.write_epoch < since) return false;
   if (cell.written_atomically && access == Access::ATOMIC) return false;
   bool const another_block = cell.write_epoch < block_epoch;
+  bool const polls = access == Access::ATOMIC || (strong_access && access == Access::READ);
+  if (another_block && polls && cell.written_strongly) return false;
+  if (another_block && known_from_block(cell.write_epoch, cell.writer, cell.write_stamp, &unfenced)) return false;
+  if (another_block && cell.written_atomically && touched_atomically(access_address)) return false;
   if (!another_block && (cell.write_epoch != epoch || ordered(cell.writer, cell.write_stamp))) return false;
   *other = {another_block, cell.write_epoch, cell.writer, true};
   return true;
@@ -32,8 +39,21 @@ bool conflicts_with_readers(const Readers& readers, Other* other) {
   return false;
 }
 
-bool conflicts_with_reads(const Cell& cell, const Readers* readers, uint32_t since, Other* other) {
+// Whether the reads of an earlier block are ordered before the running thread; of several lanes the earliest is remembered.
+bool known_reads(const Cell& cell) {
+  bool ignored = false;
+  for (int lane = 0; lane < 32; ++lane)
+    if ((cell.read_lanes >> lane & 1) && !known_from_block(cell.read_epoch, cell.read_warp * 32 + lane, cell.read_stamp, &ignored))
+      return false;
+  return !cell.crossed || known_from_block(cell.read_epoch, -1, 0, &ignored);
+}
+
+bool conflicts_with_reads(const Cell& cell, const Readers* readers, Access access, uint32_t since, Other* other) {
   bool const foreign = since < block_epoch && cell.foreign_readers == launch_number;
+  if (cell.read_epoch >= since && cell.read_epoch < block_epoch) {
+    if ((strong_access || access == Access::ATOMIC) && cell.read_strongly) return false;
+    if (!foreign && known_reads(cell)) return false;
+  }
   if (foreign || (cell.read_epoch >= since && cell.read_epoch < block_epoch)) {
     *other = {true, cell.read_epoch >= block_epoch ? launch_epoch : cell.read_epoch, 0, false};
     return true;
@@ -65,52 +85,60 @@ void remember_read(Cell& cell, Readers* readers) {
     cell.crossed |= cell.read_warp != warp;
     if (cell.read_warp == warp) cell.read_lanes |= lane;
     if (stamp < cell.read_stamp) cell.read_stamp = stamp;
+    cell.read_strongly &= strong_access;
     return;
   }
   if (cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch) cell.foreign_readers = launch_number;
   cell.read_epoch = epoch, cell.read_stamp = stamp, cell.read_lanes = lane;
-  cell.read_warp = (uint16_t)warp, cell.crossed = false;
+  cell.read_warp = (uint16_t)warp, cell.crossed = false, cell.read_strongly = strong_access;
 }
 
 void remember_write(Cell& cell, Access access) {
   cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
   cell.writer = (uint16_t)current.thread;
   cell.written_atomically = access == Access::ATOMIC, cell.in_flight = cell.copied = access == Access::COPY;
+  cell.written_strongly = strong_access || access == Access::ATOMIC;
 }
 
 void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address, Access access) {
   Other other;
   if (cell.in_flight && cell.write_epoch >= block_epoch) missing_wait(region, cell, address, access);
   bool const needs_value = access == Access::READ || access == Access::ATOMIC;
-  if (region.kind != Kind::TENSOR && needs_value && cell.write_epoch < block_epoch) {
+  if (of_block(region.kind) && needs_value && cell.write_epoch < block_epoch) {
     at_frames(access_pc, access_frame);
     fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %ld of shared variable %s, which no thread of this block has written",
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
   }
-  uint32_t const since = region.kind == Kind::TENSOR ? launch_epoch : block_epoch;
+  uint32_t const since = of_block(region.kind) ? block_epoch : launch_epoch;
   if (conflicts_with_write(cell, access, since, &other)) race(region, address, access, other);
   if (access == Access::READ) return remember_read(cell, readers);
-  if (conflicts_with_reads(cell, readers, since, &other)) race(region, address, access, other);
+  if (cell.constant_launch == launch_number) stale_read(region, address, true);
+  if (conflicts_with_reads(cell, readers, access, since, &other)) race(region, address, access, other);
   remember_write(cell, access);
 }
 
 // Until this call writes there, outputs and scratch hold values of another call, or the judge's poison.
 void check_written(const Region& region, uintptr_t address, size_t bytes, Access access) {
-  size_t const first = (address - region.low) / region.itemsize, last = (address + bytes - 1 - region.low) / region.itemsize;
-  for (size_t i = first; i <= last; ++i) {
-    if (access != Access::WRITE && !region.written[i]) {
+  uint8_t* const flags = region.written + (address - region.low);
+  if (access != Access::WRITE)
+    if (auto const* const missing = (const uint8_t*)memchr(flags, 0, bytes)) {
       at_frames(access_pc, access_frame);
       fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %zu of %s, which nothing has written in this call",
-           verb(access), i, region.name);
+           verb(access), (size_t)(missing - region.written) / region.itemsize, region.name);
     }
-    region.written[i] = 1;
-  }
+  memset(flags, 1, bytes);
+}
+
+// What other blocks can wait for, or be told by.
+void synchronise(Access access, uintptr_t address) {
+  if (access == Access::ATOMIC || (strong_access && access == Access::READ)) acquire_at(address);
+  if (access == Access::ATOMIC || (strong_access && access == Access::WRITE)) release_at(address);
 }
 
 void check_region(Region& region, uintptr_t address, size_t bytes, Access access) {
   if (address + bytes > region.high)
     out_of_bounds(region.name, (long)(region.high - region.low), region.itemsize, region.high - region.low,
-                  region.kind != Kind::TENSOR, access);
+                  of_block(region.kind), access);
   if (access != Access::READ && !region.writable) {
     at_frames(access_pc, access_frame);
     fail("INPUT_MODIFIED", "input-modified", region.name, "writes to input %s (element %ld)", region.name,
@@ -119,14 +147,14 @@ void check_region(Region& region, uintptr_t address, size_t bytes, Access access
   if (region.kind != Kind::IMAGE) last_access[current.thread] = epoch;
   if (region.written) check_written(region, address, bytes, access);
   if (!region.cells) return;
-  if (region.kind != Kind::TENSOR) {
-    auto const all = (uint32_t)((address - region.low) | bytes | region.granule), finest = all & -all;
-    if (finest < region.granule) refine(region, finest);
-  }
-  if (bytes < region.granule) return;
+  auto const all = (uint32_t)((address - region.low) | bytes | region.granule), finest = all & -all;
+  if (finest < region.granule) refine(region, finest);
+  unfenced = false;
   size_t const first = (address - region.low) / region.granule, last = (address + bytes - 1 - region.low) / region.granule;
   for (size_t i = first; i <= last; ++i)
     visit(region, region.cells[i], region.readers ? region.readers + i : nullptr, region.low + i * region.granule, access);
+  if (unfenced && access == Access::READ && !strong_access) warn_unfenced(region, address);
+  if (!of_block(region.kind)) synchronise(access, address);
 }
 
 }  // namespace
@@ -138,6 +166,18 @@ void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, 
   access_address = address, access_bytes = bytes;
   if (Region* const region = find(address)) return check_region(*region, address, bytes, access);
   explain_stray(address, access);
+}
+
+// The read-only cache is not told of writes: what it serves must not be written in the same launch, not even before.
+void check_read_only(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+  Region* const region = current.thread < 0 ? nullptr : find(address);
+  if (!region || !region->cells || of_block(region->kind) || address + bytes > region->high) return;
+  access_pc = pc, access_frame = frame;
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
+    Cell& cell = region->cells[i];
+    if (cell.write_epoch >= launch_epoch) stale_read(*region, region->low + i * region->granule, false);
+    cell.constant_launch = launch_number;
+  }
 }
 
 // Warns unless the writer or the running thread has executed a proxy fence since the write.
@@ -171,6 +211,7 @@ void checker_begin_launch() {
   ++launch_number;
   launch_epoch = ++epoch;
   begin_findings();
+  begin_blocks_of_launch();
   resize_dynamic(spec.launches[current.launch].smem_bytes);
 }
 
@@ -178,9 +219,13 @@ void checker_begin_block() {
   block_epoch = ++epoch;
   name_block();
   begin_order();
+  begin_block_order();
 }
 
-void checker_barrier() { ++epoch; }
+void checker_barrier() {
+  join_fences_of_block();
+  ++epoch;
+}
 
 bool worked_since_barrier(int thread) { return last_access[thread] == epoch; }
 

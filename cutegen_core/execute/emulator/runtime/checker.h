@@ -4,10 +4,12 @@
 // The cell stores the last writer and the last readers, with the barrier epoch and the warp stamp of their accesses. Two
 // accesses of different threads, at least one of them a write, are ordered by a block barrier between them, by a warp
 // operation in which both took part, or by barriers of parts of the block; otherwise they race. Blocks of one launch are
-// never ordered.
+// ordered only where one releases what it did (a device-wide fence, then an atomic or volatile write) and another acquires
+// it at the same place, see blocks.cpp.
 //
 //   watched.cpp    the watched memory and its cells
 //   order.cpp      the accesses that are ordered before each thread
+//   blocks.cpp     the accesses of other blocks that are ordered before each thread
 //   checker.cpp    checks one access for conflicts and records it in its cells
 //   findings.cpp   writes the findings in words
 #pragma once
@@ -20,10 +22,12 @@ struct Cell {
   uint32_t read_epoch, read_stamp;
   uint32_t read_lanes;
   uint32_t foreign_readers;      // launch in which earlier blocks (before `read_epoch`) read this; 0: none
+  uint32_t constant_launch;      // launch in which it was read through the read-only cache; 0: none
   uint16_t writer, read_warp;
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
   bool in_flight;                    // an asynchronous copy by `writer` into it is not yet waited for
   bool copied;                       // written by a copy
+  bool written_strongly, read_strongly;  // by volatile or relaxed accesses only: no race between them, a flag may be polled
 };
 
 // The last reader of each warp in one epoch; kept only for kernels that synchronise parts of a block.
@@ -33,18 +37,21 @@ struct Readers {
   uint16_t threads[MAX_THREADS / 32];
 };
 
-enum class Kind : uint8_t { TENSOR, SHARED, DYNAMIC, IMAGE };
+// DEVICE: `__device__` variables. SHARED and DYNAMIC memory belongs to one block.
+enum class Kind : uint8_t { TENSOR, DEVICE, SHARED, DYNAMIC, IMAGE };
+inline bool of_block(Kind kind) { return kind == Kind::SHARED || kind == Kind::DYNAMIC; }
+
 
 struct Region {
   uintptr_t low, high;    // exact bounds
   Kind kind;
   bool writable;
-  uint32_t granule;       // bytes per cell; in shared memory the size of the smallest access
+  uint32_t granule;       // bytes per cell: the size of the smallest access so far
   Cell* cells;
   const char* name;
   size_t itemsize;
   Readers* readers;       // null if they are not recorded
-  uint8_t* written;       // a flag per element, for all launches; null if everything is initialised from the start
+  uint8_t* written;       // a flag per byte, for all launches; null if everything is initialised from the start
 };
 
 // The access being checked.
@@ -80,6 +87,20 @@ inline bool ordered(int thread, uint32_t stamp) {
          (partial && far[current.thread][thread] > stamp);
 }
 
+// blocks.cpp
+void begin_blocks_of_launch();
+void begin_block_order();
+void note_fence();                               // by the running thread, for the whole device
+void join_fences_of_block();                     // at a barrier of the block, before its epoch ends
+void join_fences_of_warp(int first_thread, uint32_t lanes);
+void release_at(uintptr_t address);              // an atomic or volatile write
+void acquire_at(uintptr_t address);              // an atomic or volatile read
+// Whether what `thread` of an earlier block did in `epoch` at `stamp` is ordered before the running thread's access.
+// `unfenced` is set if that rests on an acquire without a fence behind it.
+bool known_from_block(uint32_t epoch, int thread, uint32_t stamp, bool* unfenced);
+bool any_fence();                                // of the running launch
+bool touched_atomically(uintptr_t address);      // an atomic of the block on it is ordered before the running thread
+
 // findings.cpp
 struct Other {
   bool another_block;
@@ -94,5 +115,8 @@ const char* verb(Access access);
 [[noreturn]] void explain_stray(uintptr_t address, Access access);
 [[noreturn]] void missing_wait(const Region& region, const Cell& cell, uintptr_t address, Access access);
 void race(const Region& region, uintptr_t address, Access access, const Other& other);
+void warn_unfenced(const Region& region, uintptr_t address);
+[[noreturn]] void stale_read(const Region& region, uintptr_t address, bool read_first);
+const char* name_of(const Region& region, uintptr_t address);
 
 }  // namespace runner

@@ -10,8 +10,6 @@ bool write_pending;
 
 namespace {
 
-bool fenced;  // whether a thread of this launch used a device-wide fence
-
 // The first epoch of a block, used to name the block of an earlier access.
 struct BlockStart {
   uint32_t epoch;
@@ -49,19 +47,20 @@ Index3 block_of(uint32_t at) {
 void describe_race(char* text, size_t size, const Region& region, uintptr_t address, Access access, const Other& other) {
   Index3 const thread = thread_coordinates(other.thread), block = block_of(other.epoch);
   long const element = (long)((address - region.low) / region.itemsize);
+  const char *const name = name_of(region, address), *const unit = region.kind == Kind::DEVICE ? "byte" : "element";
   const char* const did = other.wrote ? "wrote" : "read";
   if (other.another_block)
-    snprintf(text, size, "%s element %ld of %s, which block (%u, %u, %u) %s in the same launch; blocks run in any order",
-             verb(access), element, region.name, block.x, block.y, block.z, did);
+    snprintf(text, size, "%s %s %ld of %s, which block (%u, %u, %u) %s in the same launch; blocks run in any order%s",
+             verb(access), unit, element, name, block.x, block.y, block.z, did,
+             any_fence() ? ". A fence orders them only with an atomic behind it that the other block reads" : "");
   else
-    snprintf(text, size, "%s element %ld of %s, which thread (%u, %u, %u) %s with no barrier in between", verb(access),
-             element, region.name, thread.x, thread.y, thread.z, did);
+    snprintf(text, size, "%s %s %ld of %s, which thread (%u, %u, %u) %s with no barrier in between", verb(access),
+             unit, element, name, thread.x, thread.y, thread.z, did);
 }
 
 }  // namespace
 
 void begin_findings() {
-  fenced = false;
   block_start_count = 0;
 }
 
@@ -75,8 +74,6 @@ void name_block() {
   }
   block_starts[block_start_count++] = {epoch, current.block};
 }
-
-void note_device_fence() { fenced = true; }
 
 const char* verb(Access access) {
   switch (access) {
@@ -115,17 +112,33 @@ void race(const Region& region, uintptr_t address, Access access, const Other& o
   char text[512];
   describe_race(text, sizeof text, region, address, access, other);
   at_frames(access_pc, access_frame);
-  // Known limit: a fence and an atomic can order blocks. The checker does not track that order, so this is only a warning.
-  if (other.another_block && fenced)
-    return warn("race-unproven", region.name, "%s; the kernel uses __threadfence(), which may order this: not judged", text);
   if (access == Access::WRITE && other.wrote && access_bytes <= sizeof pending.old) {
     write_pending = true;
     pending.address = access_address, pending.bytes = access_bytes;
     memcpy(pending.old, (const void*)access_address, access_bytes);
-    prepare_failure(&pending.draft, "MEMORY_ERROR", "race", region.name, text);
+    prepare_failure(&pending.draft, "MEMORY_ERROR", "race", name_of(region, address), text);
     return;
   }
-  fail("MEMORY_ERROR", "race", region.name, "%s", text);
+  fail("MEMORY_ERROR", "race", name_of(region, address), "%s", text);
+}
+
+const char* name_of(const Region& region, uintptr_t address) {
+  return region.kind == Kind::DEVICE ? device_variable_at(address) : region.name;
+}
+
+void warn_unfenced(const Region& region, uintptr_t address) {
+  at_frames(access_pc, access_frame);
+  warn("missing-fence", name_of(region, address), "reads %s, which another block wrote, after an atomic without __threadfence(): "
+       "a GPU may read an older value from its cache; put __threadfence() behind the atomic, or read volatile",
+       name_of(region, address));
+}
+
+[[noreturn]] void stale_read(const Region& region, uintptr_t address, bool read_first) {
+  at_frames(access_pc, access_frame);
+  const char* const name = name_of(region, address);
+  fail("MEMORY_ERROR", "read-only-load", name, "%s %s, which the same launch %s the read-only cache (__ldg, ld.global.nc): "
+       "that cache is not told of writes; load it as usual", read_first ? "writes" : "reads", name,
+       read_first ? "reads through" : "wrote, through");
 }
 
 void settle_pending_write() {

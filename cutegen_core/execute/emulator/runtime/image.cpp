@@ -190,6 +190,19 @@ void load_image(const char* path) {
   remember_variables();
 }
 
+const char* device_variable_at(uintptr_t address) { return variable_at(address - (uintptr_t)image.base); }
+
+void each_device_range(void (*visit)(uintptr_t low, uintptr_t high)) {
+  auto const shared_low = (uintptr_t)image.shared, shared_high = (uintptr_t)image.shared_end;
+  each_writable_part([&](const Elf64_Phdr& part) {
+    auto const low = (uintptr_t)at(part.p_vaddr), high = low + part.p_memsz;
+    uintptr_t const cut = shared_low < low ? low : shared_low > high ? high : shared_low;
+    uintptr_t const next = shared_high < low ? low : shared_high > high ? high : shared_high;
+    if (low < cut) visit(low, cut);
+    if (next > cut || cut == low) { if (next < high) visit(next, high); }
+  });
+}
+
 size_t image_bytes() { return image.bytes; }
 uint8_t* shared_begin() { return image.shared; }
 size_t shared_bytes() { return (size_t)(image.shared_end - image.shared); }

@@ -1,13 +1,22 @@
-// Device functions the host headers do not have. Fast-math forms are exact here: a kernel that passes with exact
-// functions may still lose accuracy on a GPU, which is a known difference.
+// Device functions the host headers do not have. Fast-math forms err as far as the CUDA programming guide says, downward
+// or upward as the run asks; a rounded operation (__fmul_rn) is never contracted with the next one.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <vector_functions.h>
 #include <cmath>
 #include <cstring>
+#include "abi.h"
+
+#pragma clang fp contract(off)
 
 namespace emu {
+
+// Errors of the fast-math functions in units of the last place, relative to the result.
+inline float by_ulps(float exact, double ulps) { return emu_approximate(exact, 0, ulps * 0x1p-23); }
+inline float by_distance(float exact, double distance, double ulps) {
+  return emu_approximate(exact, distance, ulps * 0x1p-23);
+}
 
 template <class To, class From>
 inline To bits(From value) {
@@ -42,20 +51,20 @@ inline double normal_quantile(double p) {
 }  // namespace emu
 
 #define EMU_UNARY(NAME, EXPRESSION) inline float NAME(float x) { return EXPRESSION; }
-EMU_UNARY(__expf, expf(x))
-EMU_UNARY(__exp10f, powf(10.f, x))
-EMU_UNARY(__logf, logf(x))
-EMU_UNARY(__log2f, log2f(x))
-EMU_UNARY(__log10f, log10f(x))
-EMU_UNARY(__sinf, sinf(x))
-EMU_UNARY(__cosf, cosf(x))
-EMU_UNARY(__tanf, tanf(x))
-EMU_UNARY(__tanhf, tanhf(x))
+EMU_UNARY(__expf, emu::by_ulps(expf(x), 2 + floorf(fabsf(1.173f * x))))
+EMU_UNARY(__exp10f, emu::by_ulps(powf(10.f, x), 2 + floorf(fabsf(2.97f * x))))
+EMU_UNARY(__logf, x >= 0.5f && x <= 2 ? emu::by_distance(logf(x), 0x1p-21, 0) : emu::by_ulps(logf(x), 3))
+EMU_UNARY(__log2f, x >= 0.5f && x <= 2 ? emu::by_distance(log2f(x), 0x1p-22, 0) : emu::by_ulps(log2f(x), 2))
+EMU_UNARY(__log10f, x >= 0.5f && x <= 2 ? emu::by_distance(log10f(x), 0x1p-24, 0) : emu::by_ulps(log10f(x), 3))
+EMU_UNARY(__sinf, emu::by_distance(sinf(x), 0x1p-21, 0))
+EMU_UNARY(__cosf, emu::by_distance(cosf(x), 0x1p-21, 0))
+EMU_UNARY(__tanf, emu::by_ulps(tanf(x), 8))
+EMU_UNARY(__tanhf, emu::by_distance(tanhf(x), 0, 0x1p12))
 EMU_UNARY(__saturatef, fminf(fmaxf(x, 0.f), 1.f))
 EMU_UNARY(__frcp_rn, 1.f / x)
 EMU_UNARY(__fsqrt_rn, sqrtf(x))
 EMU_UNARY(__frsqrt_rn, 1.f / sqrtf(x))
-EMU_UNARY(rsqrtf, 1.f / sqrtf(x))
+EMU_UNARY(rsqrtf, emu::by_ulps(1.f / sqrtf(x), 2))
 EMU_UNARY(rcbrtf, 1.f / cbrtf(x))
 EMU_UNARY(sinpif, sinf(x * 3.14159265358979323846f))
 EMU_UNARY(cospif, cosf(x * 3.14159265358979323846f))
@@ -69,7 +78,7 @@ EMU_UNARY(exp10f, powf(10.f, x))
 #endif
 #undef EMU_UNARY
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
-inline float rsqrt(float x) { return 1.f / sqrtf(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
 inline double rcbrt(double x) { return 1.0 / cbrt(x); }
 inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
@@ -88,16 +97,16 @@ inline float norm4df(float x, float y, float z, float w) {
 inline float rnorm4df(float x, float y, float z, float w) { return 1.f / norm4df(x, y, z, w); }
 inline float rhypotf(float x, float y) { return 1.f / hypotf(x, y); }
 inline double rhypot(double x, double y) { return 1 / hypot(x, y); }
-inline void __sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
+inline void __sincosf(float x, float* s, float* c) { *s = __sinf(x), *c = __cosf(x); }
 
 #define EMU_BINARY(NAME, EXPRESSION) inline float NAME(float x, float y) { return EXPRESSION; }
 EMU_BINARY(__fadd_rn, x + y)
 EMU_BINARY(__fsub_rn, x - y)
 EMU_BINARY(__fmul_rn, x* y)
 EMU_BINARY(__fdiv_rn, x / y)
-EMU_BINARY(__fdividef, x / y)
+EMU_BINARY(__fdividef, emu::by_ulps(x / y, 2))
 EMU_BINARY(fdividef, x / y)
-EMU_BINARY(__powf, powf(x, y))
+EMU_BINARY(__powf, emu::by_ulps(powf(x, y), 2 + fabs(1.173 * 0.7 * y * log2f(x))))
 #undef EMU_BINARY
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
@@ -231,7 +240,15 @@ inline unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) { return __dp2a_hi(em
 #define EMU_LOAD(NAME) \
   template <class T>   \
   inline T NAME(T const* address) { return *address; }
+#ifdef EMU_CHECKED
+template <class T>
+inline T __ldg(T const* address) {
+  emu_read_only(address, sizeof(T));
+  return *address;
+}
+#else
 EMU_LOAD(__ldg)
+#endif
 EMU_LOAD(__ldca)
 EMU_LOAD(__ldcg)
 EMU_LOAD(__ldcs)

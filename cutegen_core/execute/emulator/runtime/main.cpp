@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <initializer_list>
 #include "runner.h"
 #include "sandbox.h"
 
@@ -26,7 +28,7 @@ namespace {
 struct Shared {
   Report reports[MAX_TOGETHER];
   Report warnings[MAX_TOGETHER];
-  volatile int stop, met;
+  volatile int stop, met, approximate;
   Grid grid;
 };
 
@@ -34,6 +36,7 @@ Shared* shared;
 int result_fd = -1;
 uint32_t most_workers;  // of any launch
 double deadline_s;
+int finished;           // exit status of a worker that has run all its blocks; another one each time
 
 double now_s() {
   timespec t;
@@ -59,6 +62,7 @@ void close_files() {
 
 [[noreturn]] void work(int launch, uint32_t worker, uint32_t workers) {
   close_files();
+  mprotect((void*)&spec, sizeof spec, PROT_READ);
   report = &shared->reports[worker];
   warning = &shared->warnings[worker];
   stop = &shared->stop;
@@ -68,9 +72,31 @@ void close_files() {
   timer.it_value.tv_sec = (time_t)(left_s > 0 ? left_s : 0);
   timer.it_value.tv_usec = left_s > 0 ? (suseconds_t)((left_s - (double)(time_t)left_s) * 1e6) + 1 : 1;
   setitimer(ITIMER_REAL, &timer, nullptr);
+  shut_in_worker();
   run_launch(launch, worker, workers);
   if (spec.launches[launch].cooperative) leave_grid();
-  _exit(0);
+  _exit(finished);
+}
+
+// Kernel code shares the worker's memory, so what a worker leaves there is read as a stranger's.
+bool is_failure(const char* status) {
+  for (const char* const known : {"MEMORY_ERROR", "RUNTIME_ERROR", "TIMEOUT", "UNSUPPORTED", "INPUT_MODIFIED", "REJECTED"})
+    if (strcmp(status, known) == 0) return true;
+  return false;
+}
+
+void clean(char* text, size_t size) {
+  text[size - 1] = 0;
+  for (; *text; ++text)
+    if ((unsigned char)*text < ' ') *text = ' ';
+}
+
+Report cleaned(Report found) {
+  clean(found.status, sizeof found.status), clean(found.kind, sizeof found.kind);
+  clean(found.message, sizeof found.message), clean(found.variable, sizeof found.variable);
+  clean(found.file, sizeof found.file);
+  if (found.frame_count < 0 || found.frame_count > MAX_FRAMES) found.frame_count = 0;
+  return found;
 }
 
 void write_result(const Report& found, const char* prefix) {
@@ -88,17 +114,19 @@ void write_result(const Report& found, const char* prefix) {
 [[noreturn]] void finish_with_report(uint32_t workers) {
   for (uint32_t w = 0; w < workers; ++w)
     if (shared->reports[w].raised) {
-      write_result(shared->reports[w], "");
+      Report const found = cleaned(shared->reports[w]);
+      if (!is_failure(found.status)) break;
+      write_result(found, "");
       _exit(0);
     }
-  _exit(3);
+  refuse("RUNTIME_ERROR crash", "the kernel ended its process itself");
 }
 
 // One worker a block where blocks must be there together; one a core where blocks are independent of `__device__`
-// variables; one in all in the checked run, whose bookkeeping is not shared.
+// variables and of what another block does; one in all in the checked run, whose bookkeeping is not shared.
 uint32_t worker_count(const Launch& launch) {
   if (launch.cooperative) return (uint32_t)launch.grid.count();
-  if (spec.checked || has_device_variables()) return 1;
+  if (spec.checked || spec.talks || has_device_variables()) return 1;
   uint64_t const blocks = launch.grid.count();
   uint32_t const most = spec.workers < MAX_WORKERS ? spec.workers : MAX_WORKERS;
   return blocks < most ? (uint32_t)blocks : most;
@@ -116,7 +144,7 @@ void run_one(int launch) {
   for (uint32_t ended = 0; ended < workers; ++ended) {
     int status = 0;
     if (wait(&status) < 0) refuse("MACHINE_ERROR", "lost a worker process");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == finished) continue;
     if (WIFEXITED(status)) finish_with_report(workers);
     refuse(WTERMSIG(status) == SIGSYS ? "RUNTIME_ERROR sandbox" : "RUNTIME_ERROR crash",
            WTERMSIG(status) == SIGSYS ? "the kernel tried a system call, which the sandbox forbids (signal %d)"
@@ -126,7 +154,7 @@ void run_one(int launch) {
 
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  stop = &shared->stop, met = &shared->met, grid = &shared->grid;
+  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, grid = &shared->grid;
   map_buffers();
   void* const dynamic = mmap((void*)DYNAMIC_BASE, DYNAMIC_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -168,6 +196,9 @@ int main(int count, char** words) {
   if (result_fd < 0) return 2;
   read_spec(words[1]);
   deadline_s = now_s() + spec.timeout_ms * 1e-3;
+  unsigned char chosen = 0;
+  if (getrandom(&chosen, 1, 0) != 1) refuse("MACHINE_ERROR", "this kernel has no random numbers");
+  finished = 8 + chosen % 200;
   prepare();
   shut_in();
   for (int launch = 0; launch < spec.launch_count; ++launch)
@@ -177,9 +208,9 @@ int main(int count, char** words) {
   write_outputs();
   for (uint32_t w = 0; w < most_workers; ++w)
     if (shared->warnings[w].raised) {
-      write_result(shared->warnings[w], "warning-");
+      write_result(cleaned(shared->warnings[w]), "warning-");
       break;
     }
-  say("met %d\nstatus PASSED\n", shared->met);
+  say("met %d\napproximate %d\nstatus PASSED\n", shared->met != 0, shared->approximate != 0);
   return 0;
 }

@@ -52,6 +52,7 @@ void checker_warp(int first_thread, uint32_t lanes) {
       stamps[first_thread + lane] = stamp_counter;
     }
   if (partial) share_far(first_thread, lanes);
+  join_fences_of_warp(first_thread, lanes);
 }
 
 void release_into(Clock& clock) {

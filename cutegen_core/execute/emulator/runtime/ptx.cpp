@@ -57,8 +57,10 @@ uint64_t special_value(const Call& call, int which) {
     case WARPID: return (uint32_t)current.thread / 32;
     case NWARPID: return (launch.block.count() + 31) / 32;
     case SMID: return 0;
-    case NSMID: return 1;
-    case GRIDID: return (uint64_t)current.launch;
+    case NSMID:
+    case GRIDID:
+      fault(call, "REJECTED", "machine-read", "", "'%s' reads the machine (nsmid, gridid): what depends on it cannot be tested; "
+            "pass sm_count as an argument", call.at->opcode);
     case LANEMASK_EQ: return bit;
     case LANEMASK_LT: return bit - 1;
     case LANEMASK_LE: return bit | (bit - 1);

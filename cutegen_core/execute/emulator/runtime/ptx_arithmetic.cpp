@@ -194,13 +194,39 @@ Function function_of(const char* name) {
   return nullptr;
 }
 
+// Largest errors of the approximate instructions, from the PTX manual: absolute and relative to the result.
+struct Error {
+  const char *name, *type;
+  double absolute, relative;
+};
+const Error errors[] = {
+    {"ex2", "f32", 0, 0x1p-22}, {"lg2", "f32", 0x1p-22, 0}, {"sin", "f32", 0x1p-20, 0}, {"cos", "f32", 0x1p-20, 0},
+    {"tanh", "f32", 0, 0x1p-11}, {"rcp", "f32", 0, 0x1p-23}, {"sqrt", "f32", 0, 0x1p-23}, {"rsqrt", "f32", 0, 0x1p-22},
+    {"ex2", "f16", 0, 0x1p-9}, {"tanh", "f16", 0x1p-10, 0}, {"ex2", "bf16", 0, 0x1p-7}, {"tanh", "bf16", 0, 0x1p-8},
+};
+
+// The index of an instruction's error plus one; 0: it is exact.
+int64_t error_of(const Instruction& i) {
+  bool const small = strstr(i.last(), "f16") != nullptr;
+  if (!i.has("approx") && !small) return 0;
+  for (size_t e = 0; e < sizeof errors / sizeof *errors; ++e)
+    if (strcmp(errors[e].name, i.words[0]) == 0 && strncmp(errors[e].type, i.last(), strlen(errors[e].type)) == 0)
+      return (int64_t)e + 1;
+  return 0;
+}
+
+double at_edge(const Call& call, double exact) {
+  int64_t const found = call.at->detail[3];
+  return found ? (double)emu_approximate((float)exact, errors[found - 1].absolute, errors[found - 1].relative) : exact;
+}
+
 template <class T>
 T applied(const Call& call, T x) {
   auto const function = (Function)call.at->detail[1];
   int64_t const flags = call.at->detail[0];
   if (flags & FTZ) x = flushed(x);
-  if constexpr (is_small<T>) return finished(T::from(function(x.wide())), flags);
-  else return finished((T)function((double)x), flags);
+  if constexpr (is_small<T>) return finished(T::from(at_edge(call, function(x.wide()))), flags);
+  else return finished((T)at_edge(call, function((double)x)), flags);
 }
 template <class T>
 void apply(const Call& call) { call.out(0, applied(call, call.in<T>(1))); }

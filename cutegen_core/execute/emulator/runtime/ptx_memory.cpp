@@ -19,12 +19,32 @@ uintptr_t address_of(const Call& call, int operand) {
 // detail: shared?, bytes of an element, signed?, elements, how the checker sees it, may another thread be waited for?
 const Operand* element(const Operand& operand, int i) { return operand.kind == Operand::VECTOR ? &operand.parts[i] : &operand; }
 
+enum Order : int64_t { SPINS = 1, ACQUIRES = 2, RELEASES = 4, READ_ONLY = 8 };
+
+// Orders of less than the device's scope do not reach other blocks.
+int64_t order_of(const Instruction& i) {
+  bool const both = i.has("acq_rel"), narrow = i.has("cta");
+  bool const acquires = !narrow && (both || i.has("acquire")), releases = !narrow && (both || i.has("release"));
+  bool const strong = both || i.has("acquire") || i.has("release") || i.has("relaxed") || i.has("volatile");
+  return (strong ? SPINS : 0) | (acquires ? ACQUIRES : 0) | (releases ? RELEASES : 0);
+}
+
+void ordered_access(const Call& call, uintptr_t address, size_t bytes, Access kind) {
+  int64_t const order = call.at->detail[5];
+  if (spec.checked && (order & RELEASES)) note_fence();
+  strong_access = kind != Access::ATOMIC && (order & SPINS);
+  access(call, address, bytes, kind, bytes);
+  strong_access = false;
+  if (spec.checked && (order & ACQUIRES)) note_fence();
+}
+
 void load(const Call& call) {
   auto const bytes = (size_t)call.at->detail[1];
   auto const count = (int)call.at->detail[3];
   uintptr_t const address = address_of(call, 1);
-  if (call.at->detail[5]) spin_point(address);
-  access(call, address, bytes * (size_t)count, (Access)call.at->detail[4], bytes * (size_t)count);
+  if (call.at->detail[5] & SPINS) spin_point(address);
+  ordered_access(call, address, bytes * (size_t)count, (Access)call.at->detail[4]);
+  if (spec.checked && (call.at->detail[5] & READ_ONLY)) check_read_only(address, bytes * (size_t)count, call.pc, call.frame);
   for (int i = 0; i < count; ++i) {
     uint64_t value = 0;
     memcpy(&value, (const uint8_t*)address + bytes * (size_t)i, bytes);
@@ -40,7 +60,7 @@ void store(const Call& call) {
   uint8_t values[64];
   for (int i = 0; i < count; ++i) call.read(*element(call.at->operands[1], i), values + bytes * (size_t)i, bytes);
   uintptr_t const address = address_of(call, 0);
-  access(call, address, bytes * (size_t)count, (Access)call.at->detail[4], bytes * (size_t)count);
+  ordered_access(call, address, bytes * (size_t)count, (Access)call.at->detail[4]);
   memcpy((void*)address, values, bytes * (size_t)count);
 }
 
@@ -51,12 +71,12 @@ int elements_of(const Instruction& i) {
 bool decode_access(Instruction& i, Access kind) {
   const char* const type = i.last();
   if (i.count < 2 || i.count > 3 || i.has("param") || i.has("mmio")) return false;
-  bool const ordered = i.has("relaxed") || i.has("acquire") || i.has("release");
   int const bits = type_bits(type);
   i.detail[0] = is_shared(i);
   i.detail[1] = bits / 8, i.detail[2] = type[0] == 's', i.detail[3] = elements_of(i);
+  bool const ordered = i.has("relaxed") || i.has("acquire") || i.has("release");
   i.detail[4] = (int64_t)(ordered ? Access::ATOMIC : kind);
-  i.detail[5] = ordered || i.has("volatile");
+  i.detail[5] = order_of(i) | (i.has("nc") || strcmp(i.words[0], "ldu") == 0 ? READ_ONLY : 0);
   const Operand& value = i.operands[kind == Access::READ ? 0 : 1];
   int const given = value.kind == Operand::VECTOR ? value.count : 1;
   return bits >= 8 && bits <= 64 && given == i.detail[3] && bits / 8 * given <= 32;
@@ -150,7 +170,7 @@ void update(const Call& call) {
   auto const count = (int)call.at->detail[3], first = (int)call.at->detail[4];
   uintptr_t const address = address_of(call, first);
   spin_point(address);
-  access(call, address, bytes * (size_t)count, Access::ATOMIC, bytes * (size_t)count);
+  ordered_access(call, address, bytes * (size_t)count, Access::ATOMIC);
   for (int i = 0; i < count; ++i) {
     uint64_t b = 0, c = 0;
     call.read(*element(call.at->operands[first + 1], i), &b, bytes);
@@ -166,6 +186,7 @@ Execute decode_update(Instruction& i) {
   if (i.has("async") || bits < 16 || bits > 64 || i.count < (returns ? 3 : 2)) return nullptr;
   i.detail[0] = is_shared(i);
   i.detail[1] = bits / 8, i.detail[2] = (int64_t)change_of(i), i.detail[3] = elements_of(i), i.detail[4] = returns;
+  i.detail[5] = order_of(i);
   return i.detail[2] ? update : nullptr;
 }
 

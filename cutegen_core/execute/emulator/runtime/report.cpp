@@ -15,6 +15,7 @@ Report* report;
 Report* warning;
 volatile int* stop;
 volatile int* met;
+volatile int* approximate;
 
 namespace {
 

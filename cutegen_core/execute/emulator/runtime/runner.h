@@ -75,7 +75,8 @@ struct Launch {
 
 enum class Order : int { FORWARD, REVERSE, RANDOM };
 
-struct Spec {
+// On pages of its own, which are read-only while kernels run.
+struct alignas(PAGE) Spec {
   bool checked;
   Order order;
   uint64_t seed;
@@ -83,6 +84,8 @@ struct Spec {
   uint32_t workers;
   uint8_t poison;
   bool eager;                // asynchronous copies complete at once instead of at the wait for them
+  int edge;                  // -1, 1: approximate instructions err downward or upward as far as documented; 0: exact
+  bool talks;                // blocks may tell one another something: one process runs all of a launch
   bool open_walls;           // run without a system call filter; only on a machine that has none
   char image[4096];
   int buffer_count, launch_count, tensor_map_count;
@@ -123,6 +126,7 @@ extern Current current;
 extern Report* report;       // of this worker
 extern Report* warning;      // of this worker: reported, but no failure
 extern volatile int* stop;   // set by any worker with a failure
+extern volatile int* approximate;  // set when an approximate instruction was executed
 extern volatile int* met;    // set when threads cooperated: only then can their order matter
 
 // The barrier of a cooperative launch, in memory shared by the processes of its blocks.
@@ -155,6 +159,8 @@ uint8_t* shared_begin();
 size_t shared_bytes();
 const EmuShared* shared_records(size_t* count);
 const EmuKernel* kernels(size_t* count);
+const char* device_variable_at(uintptr_t address);      // its name, "" if the file names none
+void each_device_range(void (*visit)(uintptr_t low, uintptr_t high));  // where `__device__` variables lie
 bool has_device_variables();
 bool changed_device_variable(char* name, size_t size);  // finds one whose value differs from the loaded value
 void* resolve(const char* name);
@@ -216,6 +222,8 @@ void checker_barrier();
 bool worked_since_barrier(int thread);  // touched memory after the last barrier of the block
 enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchronous copy, see below
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
+void check_read_only(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
+extern bool strong_access;   // the access being checked is volatile or relaxed
 // An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
 // it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
 void copy_arrived(int thread, uintptr_t address, size_t bytes);
@@ -235,10 +243,12 @@ void note_proxy_fence();
 void release_into(Clock& clock);
 void acquire_for(int thread, const Clock& clock);
 
+// blocks.cpp
+void note_fence();           // of the running thread, for the whole device
+
 // findings.cpp
 void settle_pending_write();
 extern bool write_pending;   // by the last access, until it is known what it wrote
-void note_device_fence();
 
 // The interpreter of inline PTX is reached through emu_ptx only; see ptx_machine.h.
 

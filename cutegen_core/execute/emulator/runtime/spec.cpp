@@ -94,6 +94,8 @@ void read_spec(const char* path) {
     else if (strcmp(word, "workers") == 0) fields = fscanf(file, "%u", &spec.workers);
     else if (strcmp(word, "poison") == 0) fields = fscanf(file, "%d", &number), spec.poison = (uint8_t)number;
     else if (strcmp(word, "eager") == 0) fields = fscanf(file, "%d", &number), spec.eager = number;
+    else if (strcmp(word, "edge") == 0) fields = fscanf(file, "%d", &spec.edge);
+    else if (strcmp(word, "talks") == 0) fields = fscanf(file, "%d", &number), spec.talks = number;
     else if (strcmp(word, "open_walls") == 0) fields = fscanf(file, "%d", &number), spec.open_walls = number;
     else if (strcmp(word, "buffer") == 0 && spec.buffer_count < MAX_BUFFERS) read_buffer(file);
     else if (strcmp(word, "tensormap") == 0 && spec.tensor_map_count < MAX_TENSOR_MAPS) read_tensor_map(file);

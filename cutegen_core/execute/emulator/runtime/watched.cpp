@@ -37,7 +37,7 @@ void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32
 // Outputs and scratch hold nothing of this call until it writes there; shared, since each launch is a process.
 uint8_t* map_written(const Buffer& buffer) {
   if (buffer.role == Role::INPUT || buffer.zero) return nullptr;
-  void* const place = mmap(nullptr, buffer.bytes / buffer.itemsize + PAGE, PROT_READ | PROT_WRITE,
+  void* const place = mmap(nullptr, buffer.bytes + PAGE, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) refuse("UNSUPPORTED", "not enough memory for the instrumented run; use a smaller workload");
   return (uint8_t*)place;
@@ -101,7 +101,8 @@ void prepare_checker() {
   add_region((uintptr_t)spec.descriptors, sizeof spec.descriptors, Kind::IMAGE, "tensor maps", 1, false, 1);
   for (Index3* const own : {&threadIdx, &blockIdx, &blockDim, &gridDim})
     add_region((uintptr_t)own, sizeof *own, Kind::IMAGE, "threadIdx", 1, false, 1);
-  // Constants and `__device__` variables: everything of the image but its shared variables.
+  each_device_range([](uintptr_t low, uintptr_t high) { add_region(low, high - low, Kind::DEVICE, "", WORD, true, 1); });
+  // Constants: everything of the image but its variables, which are found first.
   uintptr_t const shared_low = (uintptr_t)shared_begin(), shared_high = shared_low + shared_bytes();
   if (shared_high == shared_low) return add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
   add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
