@@ -199,12 +199,9 @@ def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: Row
         except CutegenError as error:  # it stays without a row, and is tried again next time
             print(f"      {type(error).__name__}: {one.key}: {str(error)[:_LONGEST]}", flush=True)
             continue
-        row = {"key": one.key, "kernel": one.case.name, **asdict(found)}
-        rows.add(
-            row | {name: row[name][:_LONGEST] for name in ("message", "proof")} | {"seconds": round(row["seconds"], 2)}
-        )
-        verdict = f"{row['outcome']:20} {row['status']:20}"
-        print(f"{row['seconds']:6.1f} s  {verdict} {one.case.name}:{one.mutant.name}", flush=True)
+        row = {"key": one.key, "kernel": one.case.name, **asdict(found), "seconds": round(found.seconds, 2)}
+        rows.add(row | {name: row[name][:_LONGEST] for name in ("message", "proof")})
+        print(f"{found.seconds:6.1f} s  {found.outcome:20} {found.status:20} {one.case.name}:{found.name}", flush=True)
 
 
 def _known_proof(text: str, _: str) -> Proof | None:

@@ -21,6 +21,7 @@ SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
+LONGEST_SOURCE = 1 << 18
 LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FROM")
 """Module-level names that only the workbench reads."""
 
@@ -54,6 +55,8 @@ def parse(source: str, origin: str) -> ast.Module:
     Raises:
         ProblemError: a syntax error, or `Model` or `get_inputs` is missing; the text names file and line.
     """
+    if len(source) > LONGEST_SOURCE:
+        raise ProblemError(f"{origin}: larger than {LONGEST_SOURCE >> 10} KiB, which no reference is.")
     try:
         tree = ast.parse(source)
     except SyntaxError as error:

@@ -6,9 +6,10 @@ person reads and judges them together. Applying all hunks gives exactly the new 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+from cutegen_core.kernel.opcodes import find_opcodes
 
 JOIN_LINES = 2
 
@@ -44,8 +45,7 @@ class Hunk:
 
     @property
     def _unchanged(self) -> int:
-        matcher = difflib.SequenceMatcher(None, self.old, self.new, autojunk=False)
-        return sum(block.size for block in matcher.get_matching_blocks())
+        return sum(i2 - i1 for tag, i1, i2, _, _ in find_opcodes(self.old, self.new) if tag == "equal")
 
 
 def split(old: str, new: str) -> tuple[Hunk, ...]:
@@ -87,7 +87,7 @@ def _split_lines(text: str) -> list[str]:
 def _find_changed_spans(a: list[str], b: list[str]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the ranges of lines that differ, joined if fewer than JOIN_LINES lines separate them."""
     pending: tuple[int, int, int, int] | None = None
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in find_opcodes(a, b):
         if tag == "equal":
             continue
         if pending and i1 - pending[1] < JOIN_LINES:

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 1 << 20
+MAX_PLAN = 1 << 15
 PROGRAM_NAME = "candidate.cu"
 
 # Control characters, invisible characters and direction marks: with them a person reads other code than is compiled.
@@ -217,6 +218,8 @@ def parse(text: str | bytes) -> KernelFile:
     end = source.find("*/", opening.end())
     if end < 0:
         raise KernelFileError("the comment that holds the launch plan is never closed: add */ below the plan", 1)
+    if end - opening.end() > MAX_PLAN:
+        raise KernelFileError(f"the launch plan has {end - opening.end():,} characters; at most {MAX_PLAN:,} fit", 1)
     plan = read_plan(source[opening.end() : end], _line_of(source, opening.end()))
     body_start = end + 2
     kernel = KernelFile(source, source[body_start:], _line_of(source, body_start), plan)

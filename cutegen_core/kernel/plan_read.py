@@ -52,6 +52,7 @@ _READS = ("clock", "sm", "warp")
 _KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)* *(<[\w ,:<>()*+/%&|=!~.-]*>)?")
 _MAX_VALUES = 64
 _MAX_KERNEL_NAME = 500
+_MAX_COMBINATIONS = 1 << 16
 
 
 def read_plan(toml: str, first_line: int) -> PlanText:
@@ -108,6 +109,10 @@ def _read_params(table: Mapping[str, Any], where: KeyLines) -> tuple[tuple[Param
             continue
         check_name(name, "parameter", line)
         params.append(_read_parameter(name, value, line))
+    combinations = math.prod(len(p.values) for p in params)
+    if combinations > _MAX_COMBINATIONS:
+        text = f"the values make {combinations:,} combinations; at most {_MAX_COMBINATIONS:,} are possible: list fewer"
+        raise KernelFileError(text, where.at("params"))
     known = {p.name for p in params} | set(DEVICE_NAMES)
     for condition in pruning:
         for name in sorted(condition.expression.names - known):

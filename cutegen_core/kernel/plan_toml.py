@@ -73,7 +73,7 @@ def load_toml(toml: str, where: KeyLines) -> dict[str, Any]:
 
 def _count_valid_lines(toml: str) -> int:
     """Count the leading lines that are valid TOML: an unclosed string or list begins on the next line."""
-    lines = toml.split("\n")[:500]
+    lines = toml.split("\n")[:100]
     for count in range(len(lines) - 1, 0, -1):
         with contextlib.suppress(ValueError, RecursionError):
             tomllib.loads("\n".join(lines[:count]))

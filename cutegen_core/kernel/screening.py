@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.kernel.lines import line_finder
 from cutegen_core.records.trial import Diagnostic
 
 
@@ -22,7 +24,7 @@ class _Ban(NamedTuple):
 
 _TOKEN = re.compile(
     r"//(?:[^\n\\]|\\.|\\\n)*|/\*.*?(?:\*/|\Z)"  # comments
-    r'|\b(?:u8|[uUL])?R"(?P<tag>[^()\\\s"]{0,16})\(.*?\)(?P=tag)"'  # raw strings
+    r'|\b(?:u8|[uUL])?R"(?P<tag>[^()\\\s"]{0,16})\(.*?(?:\)(?P=tag)"|\Z)'  # raw strings
     r'|"(?:[^"\\\n]|\\.|\\\n)*"|(?<![0-9a-fA-F])\'(?:[^\'\\\n]|\\.)+\'',
     re.DOTALL,
 )
@@ -74,6 +76,7 @@ _TEXT_RULES = (
     _Ban(re.compile(r"\\[ \t]+(?=\r?\n)"), "blanks behind a backslash: some compilers join this line with the next"),
 )
 """Searched in comments and strings too, because these constructs hide code there."""
+_MOST_HITS = 100
 _PASTING = re.compile(r"##|%:%:")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)\b(?!n?def)", re.MULTILINE)
 _PRAGMA_OPERATOR = re.compile(r"\b_Pragma\b|\b__pragma\b")
@@ -112,13 +115,14 @@ def screen(kernel: KernelFile) -> tuple[Diagnostic, ...]:
         *_find_includes(kernel.body, code), *_find_assembly(kernel.body, code),
         *_find_pragmas(kernel.body, code), *_find_pasting(code),
     ]  # fmt: skip
-    lines = [(kernel.body_line + code.count("\n", 0, position), message) for position, message in sorted(found)]
+    line_of = line_finder(code, kernel.body_line)
+    lines = [(line_of(position), message) for position, message in sorted(found)]
     return tuple(Diagnostic(line, "error", message, "screening") for line, message in dict.fromkeys(lines))
 
 
 def _find_forbidden(rules: Sequence[_Ban], text: str) -> Iterator[tuple[int, str]]:
     for rule in rules:
-        for match in rule.pattern.finditer(text):
+        for match in islice(rule.pattern.finditer(text), _MOST_HITS):
             yield match.start(), rule.message.replace("{}", match[0])
 
 

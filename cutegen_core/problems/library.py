@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge import reference_answers
+from cutegen_core.judge.problem_source import LONGEST_SOURCE
 from cutegen_core.judge.reference import ReferenceLimits, ask, file_key, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
@@ -24,7 +25,6 @@ from cutegen_core.records.problem import Problem
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
-_LARGEST_FILE_BYTES = 1 << 20
 
 
 @cache
@@ -46,8 +46,8 @@ def read_problem(path: Path, origin: str = "") -> Problem:
 def _read(path: Path) -> str:
     try:
         str(path).encode()
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise ProblemError(f"{path}: larger than 1 MiB, which no reference is.")
+        if path.stat().st_size > 4 * LONGEST_SOURCE:  # a character has at most four bytes
+            raise ProblemError(f"{path}: larger than {LONGEST_SOURCE >> 10} KiB, which no reference is.")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error

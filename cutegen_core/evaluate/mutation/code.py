@@ -25,6 +25,10 @@ _MULTIPLIES = frozenset({"*", "/", "%"})
 _UNARY = frozenset({"-", "!", "+", "~", "*", "&"})
 
 
+LONGEST_WORDS = 200
+"""Of an expression that is changed as a whole; a longer one is no defect that a person makes."""
+
+
 class Word(NamedTuple):
     """A token or an operator; `start` and `end` are places in the file's text."""
 
@@ -74,7 +78,7 @@ class Code:
         return self.text[self.words[start].start : self.words[end - 1].end] if start < end else ""
 
     def has_blank_before(self, index: int) -> bool:
-        return index > 0 and self.words[index - 1].end < self.words[index].start
+        return 0 < index < len(self.words) and self.words[index - 1].end < self.words[index].start
 
     def end_of_primary(self, index: int) -> int:
         """Return the index behind an operand: signs, a name, a number or brackets, and calls and indices behind it."""
@@ -100,8 +104,14 @@ class Code:
         return index
 
     def end_of_expression(self, index: int) -> int:
-        """Return the index of the `;`, `,` or closing bracket that ends the expression at `index`."""
+        """Return the index of the `;`, `,` or closing bracket that ends the expression at `index`.
+
+        The end of the code stands for an expression of more than LONGEST_WORDS words.
+        """
+        last = index + LONGEST_WORDS
         while index < len(self.words) and self.at(index) not in (";", ",", ")", "]", "}"):
+            if index > last:
+                return len(self.words)
             skipped = index in self.angles and self.at(index) == "<"
             index = self.angles[index] + 1 if skipped else self._step(index)
         return index

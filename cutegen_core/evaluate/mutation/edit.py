@@ -46,3 +46,19 @@ class Edit(NamedTuple):
     start: int
     end: int
     after: str
+
+    def apply(self, text: str) -> str:
+        return text[: self.start] + self.after + text[self.end :]
+
+    def shorten(self, text: str) -> Edit:
+        """Return the same change without what is equal on either side, so that equal changes are equal."""
+        before = text[self.start : self.end]
+        head = _count_shared(before, self.after)
+        tail = _count_shared(before[head:][::-1], self.after[head:][::-1])
+        return Edit(self.kind, self.start + head, self.end - tail, self.after[head : len(self.after) - tail])
+
+
+def _count_shared(one: str, other: str) -> int:
+    """Return how many characters both texts begin with."""
+    differ = (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differ, min(len(one), len(other)))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from cutegen_core.evaluate.mutation.code import Code
+from cutegen_core.evaluate.mutation.code import LONGEST_WORDS, Code
 from cutegen_core.evaluate.mutation.edit import Edit, Kind
 from cutegen_core.execute.emulator.lexer import TokenKind
 
@@ -30,6 +30,7 @@ _FLOAT = re.compile(r"((?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-
 _STATIC_INTEGER = re.compile(r"_([0-9]+)")
 _SMALL = 1e-3
 _NUDGE = 1.01
+_MOST_DIGITS = 20
 _AXES: Mapping[str, str] = {"x": "y", "y": "x", "z": "y"}
 _COORDINATES: Mapping[str, str] = {
     "threadIdx": "blockIdx", "blockIdx": "threadIdx", "blockDim": "gridDim", "gridDim": "blockDim",
@@ -109,6 +110,8 @@ def mutate_numbers(code: Code) -> Iterator[Edit]:
 
 def _other_integers(start: int, match: re.Match[str]) -> Iterator[Edit]:
     digits, suffix = match[1].replace("'", ""), match[2]
+    if len(digits) > _MOST_DIGITS:
+        return
     end = start + len(match[0])
     if digits[:2] in ("0x", "0X"):
         yield Edit(Kind.CONSTANT, start, end, f"0x{int(digits, 16) >> 1:x}{suffix}")
@@ -184,6 +187,8 @@ def swap_arguments(code: Code) -> Iterator[Edit]:
             continue
         places = code.arguments(index)
         for (start, end), (other, stop) in pairwise(places):
+            if stop - start > LONGEST_WORDS:
+                continue
             first, second = code.between(start, end), code.between(other, stop)
             if first and second and first != second:
                 place = code.words[start].start

@@ -36,6 +36,8 @@ def fix_conditions(code: Code) -> Iterator[Edit]:
 def _fix_choice(code: Code, index: int) -> Iterator[Edit]:
     """Replace `condition ? a : b` by one of its values, where the values end is plain to see."""
     end = code.end_of_expression(index + 1)
+    if end == len(code):
+        return
     depth, colon = 0, -1
     position = index + 1
     while position < end and colon < 0:

@@ -206,8 +206,8 @@ class CorrectnessStage:
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
     ) -> StageFailure | None:
         """Judge a run in which approximate instructions err upward."""
-        plain, folder = self.compiled.plain, scratch / "upper"
-        ran, outputs = self._execute(execute, plain, workload, inputs, folder, NAN_POISON, "forward", UPPER_EDGE)
+        plain, plan, folder = self.compiled.plain, self.planned.plans[workload.name], scratch / "upper"
+        ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward", UPPER_EDGE)
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return StageFailure(ran.status, ran.message)

@@ -8,18 +8,22 @@ refused too, so that no directive is missed.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
+from cutegen_core.kernel.lines import line_finder
 from cutegen_core.records.trial import Diagnostic
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
-_GAP = r"(?:[ \t\v\f]|/\*.*?\*/)*"
-_DIRECTIVE = re.compile(rf"(?:#|%:|\?\?=){_GAP}(include_next|include|embed|import|line\b)([^\n]*)", re.DOTALL)
-_LINE_MARKER = re.compile(rf"^(?:[^\n]*\*/)?{_GAP}(?:#|%:|\?\?=){_GAP}\d", re.MULTILINE | re.DOTALL)
+_BLANKS = re.compile(r"[ \t\v\f]*")
+_HASH = re.compile(r"#|%:|\?\?=")
+_DIRECTIVE = re.compile(r"(include_next|include|embed|import|line\b)([^\n]*)")
+_DIGIT = re.compile(r"\d")
 _ASKING = re.compile(r"__has_include(?:_next)?|__has_embed|__has_##")
 _HEADER = re.compile(r'\s*(?:<([^<>"\n]+)>|"([^<>"\n]+)")\s*(?://.*|/\*.*)?')
+_MOST_HITS = 100
 _INCBIN = re.compile(r"\.incbin\b")
 
 
@@ -31,26 +35,65 @@ def check_includes(text: str, first_line: int, folders: Sequence[Path]) -> tuple
         removed_length += len(match[0])
     spliced = _SPLICE.sub("", text)
 
-    def line(position: int) -> int:
-        return first_line + spliced.count("\n", 0, position) + bisect_left(removed, position)
-
+    line_of = line_finder(spliced, first_line)
     return tuple(
-        Diagnostic(line(at), "error", message, "includes") for at, message in sorted(_find_hits(spliced, folders))
+        Diagnostic(line_of(at) + bisect_left(removed, at), "error", message, "includes")
+        for at, message in sorted(_find_hits(spliced, folders))
     )
 
 
 def _find_hits(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
-    for match in _DIRECTIVE.finditer(text):
-        complaint = _check_directive(match[1], match[2], folders)
-        if complaint:
-            yield match.start(), complaint
+    yield from islice(_find_directives(text, folders), _MOST_HITS)
     for pattern, message in (
-        (_LINE_MARKER, "line markers are not allowed: messages must point to the lines of this file"),
         (_ASKING, "the file system may not be asked about"),
         (_INCBIN, "'.incbin' would read a file: it is not allowed"),
     ):
-        for match in pattern.finditer(text):
+        for match in islice(pattern.finditer(text), _MOST_HITS):
             yield match.start(), message
+
+
+def _find_directives(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
+    gaps = _Gaps(text)
+    for hash_ in _HASH.finditer(text):
+        end = gaps.skip(hash_.end())
+        directive = _DIRECTIVE.match(text, end)
+        complaint = _check_directive(directive[1], directive[2], folders) if directive else ""
+        if complaint:
+            yield hash_.start(), complaint
+        elif _DIGIT.match(text, end) and gaps.begins_line(hash_.start()):
+            yield hash_.start(), "line markers are not allowed: messages must point to the lines of this file"
+
+
+class _Gaps:
+    """Skips blanks and comments; each place is walked once, since a file may hold a hash in front of each."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._closings = [match.start() for match in re.finditer(r"\*/", text)]
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._ends: dict[int, int] = {}
+
+    def skip(self, at: int) -> int:
+        """Return the end of the blanks and comments that begin at a place; a comment that stays open is none."""
+        passed = []
+        while at not in self._ends:
+            passed.append(at)
+            blanks = _BLANKS.match(self._text, at)
+            end = blanks.end() if blanks else at
+            closing = bisect_left(self._closings, end + 2) if self._text.startswith("/*", end) else len(self._closings)
+            if closing == len(self._closings):
+                self._ends[at] = end
+            else:
+                at = self._closings[closing] + 2
+        end = self._ends[at]
+        self._ends |= dict.fromkeys(passed, end)
+        return end
+
+    def begins_line(self, at: int) -> bool:
+        """Tell whether nothing but blanks follows the line's start, or the last comment, in front of a place."""
+        start = self._line_starts[bisect_right(self._line_starts, at) - 1]
+        closed = bisect_left(self._closings, at)
+        return self.skip(max(start, self._closings[closed - 1] + 2 if closed else 0)) == at
 
 
 def _check_directive(directive: str, rest: str, folders: Sequence[Path]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,18 +21,21 @@ from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.execute.emulator.lexer import (
     Token,
     TokenKind,
+    blank_comments,
     find_closing,
     is_blank,
     join_text,
     skip_blanks,
     tokenize,
 )
+from cutegen_core.kernel.lines import line_finder
 from cutegen_core.records.trial import Diagnostic
 
 PLAN_FILE = "launch-plan"
 SHARED_SECTION = "emu_shared"
 RECORD_SECTION = "emu_records"
 _TOOL = "emulator"
+_MOST_ERRORS = 100
 _ALIGNMENT = frozenset({"alignas", "__align__", "__attribute__"})
 
 
@@ -99,26 +103,23 @@ def _split(program: str) -> tuple[str, str, int]:
 
 
 def _refuse_host_constructs(body: str, first_line: int) -> None:
-    code = "".join(_blank_comment(token) for token in tokenize(body))
+    code = blank_comments(body)
+    line_of = line_finder(code, first_line)
     found = [
-        Diagnostic(first_line + code.count("\n", 0, match.start()), "error", f"{match[0].strip()}: {message}", _TOOL)
+        Diagnostic(line_of(match.start()), "error", f"{match[0].strip()}: {message}", _TOOL)
         for pattern, message in _HOST_ONLY
-        for match in pattern.finditer(code)
+        for match in islice(pattern.finditer(code), _MOST_ERRORS)
     ]
     if found:
         raise SourceError(*sorted(found, key=lambda d: d.line))
-
-
-def _blank_comment(token: Token) -> str:
-    if token.kind is TokenKind.COMMENT:
-        return " " + "\n" * token.text.count("\n")
-    return token.text
 
 
 # -- shared variables -------------------------------------------------------------------------------------------------
 
 
 def _rewrite_shared(text: str, first_line: int) -> str:
+    if "__shared__" not in text:
+        return text
     source = tokenize(text)
     parts: list[str] = []
     position = 0

@@ -26,15 +26,19 @@ class Token(NamedTuple):
     line: int
 
 
-_PATTERN = re.compile(
-    r"""
-    (?P<space>(?:[ \t\r\f\v\n]|\\\r?\n)+)
-  | (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-  | (?P<string>(?:u8|[uUL])?R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
+_COMMENT = r"(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))"
+_TEXT = r"""
+    (?P<string>(?:u8|[uUL])?R"(?P<mark>[^ ()\\\t\n]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
     |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z))
   | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z))
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9a-zA-Z_]|[0-9a-zA-Z_.])*)
-  | (?P<name>[^\W\d]\w*)
+  | (?P<name>[^\W\d]\w*)"""
+_COMMENT_OR_TEXT = re.compile(rf"{_COMMENT}|{_TEXT}", re.VERBOSE | re.DOTALL)
+_PATTERN = re.compile(
+    rf"""
+    (?P<space>(?:[ \t\r\f\v\n]|\\\r?\n)+)
+  | {_COMMENT}
+  | {_TEXT}
   | (?P<symbol>::|\#\#|%:%:|%:|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -94,6 +98,15 @@ def find_closing(source: Sequence[Token], index: int) -> int:
             if depth == 0:
                 return position
     return len(source)
+
+
+def blank_comments(text: str) -> str:
+    """Return the text with a blank and its line breaks in place of each comment; strings stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        return match[0] if match["comment"] is None else " " + "\n" * match[0].count("\n")
+
+    return _COMMENT_OR_TEXT.sub(blank, text)
 
 
 def join_text(source: Sequence[Token]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from cutegen_core.kernel.opcodes import find_opcodes
 from cutegen_core.views.code_text import words
 
 CONTEXT_LINES = 3
@@ -22,7 +22,7 @@ class Row(NamedTuple):
     left: int | None
     right: int | None
     hidden: int = 0
-    words: words.Changed = words.Changed((), ())
+    words: words.Changed = words.UNLIKE
 
 
 class Summary(NamedTuple):
@@ -36,7 +36,7 @@ def rows(left: str, right: str, *, keep: tuple[int, ...] = (), context: int = CO
     a, b = plain_lines(left), plain_lines(right)
     near = {number - 1 + offset for number in keep for offset in range(-context, context + 1)}
     found: list[Row] = []
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in find_opcodes(a, b):
         if tag == "equal":
             shown = (
                 near
@@ -63,7 +63,7 @@ def _changed(a: list[str], b: list[str], left: tuple[int, int], right: tuple[int
     removed, added = a[slice(*left)], b[slice(*right)]
     found = []
     for i, j in words.aligned(removed, added):
-        changed = words.changed(removed[i], added[j]) if i is not None and j is not None else words.Changed((), ())
+        changed = words.changed(removed[i], added[j]) if i is not None and j is not None else words.UNLIKE
         found.append(
             Row("changed", None if i is None else left[0] + i, None if j is None else right[0] + j, 0, changed)
         )

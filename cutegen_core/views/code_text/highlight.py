@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -18,6 +19,9 @@ from cutegen_core.views.code_text.sass_lexer import NvidiaSassLexer
 Language = Literal["cuda", "sass", "python"]
 
 _INDENT = re.compile(r'^(?:<span class="p-w">\s*</span>|\s)+')
+_LONGEST_TEXT = 1 << 17
+_LONGEST_S = 0.3
+_NO_CODE = re.compile(r"[^\n]{2000}|\s{500}")
 _LEXERS: dict[Language, type[Lexer]] = {"cuda": CudaLexer, "sass": NvidiaSassLexer, "python": PythonLexer}
 
 
@@ -31,11 +35,9 @@ class Piece(NamedTuple):
 @lru_cache(maxsize=64)
 def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...], ...]:
     """Return every line as coloured pieces, not escaped yet."""
-    lexer = _LEXERS[language](stripnl=False, ensurenl=False)
     finished: list[tuple[Piece, ...]] = []
     current: list[Piece] = []
-    for token, value in lexer.get_tokens(source.replace("\r\n", "\n").replace("\r", "\n")):
-        kind = _class_of(token)
+    for kind, value in _coloured(source.replace("\r\n", "\n").replace("\r", "\n"), language):
         first, *rest = value.split("\n")
         current.append(Piece(kind, first))
         for text in rest:
@@ -44,6 +46,20 @@ def pieces(source: str, language: Language = "cuda") -> tuple[tuple[Piece, ...],
     if any(piece.text for piece in current):
         finished.append(tuple(current))
     return tuple(finished)
+
+
+def _coloured(text: str, language: Language) -> Iterator[tuple[str, str]]:
+    """Yield (kind, text) of each token; plain text where Pygments' lexers would take long: what is no code."""
+    if len(text) > _LONGEST_TEXT or _NO_CODE.search(text):
+        yield "", text
+        return
+    begun, at = time.thread_time(), 0
+    for token, value in _LEXERS[language](stripnl=False, ensurenl=False).get_tokens(text):
+        yield _class_of(token), value
+        at += len(value)
+        if time.thread_time() - begun > _LONGEST_S:
+            yield "", text[at:]
+            return
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,9 @@ ALIKE = 0.5
 MOST_PAIRS = 900
 """Larger changes are paired in order: comparing every line with every other would take too long to be drawn."""
 
+_LONGEST = 1000
+"""Words of a line, and letters of two lines that may be alike: longer lines are no code, and comparing them is slow."""
+
 Range = tuple[int, int]
 
 
@@ -24,13 +27,18 @@ class Changed(NamedTuple):
     new: tuple[Range, ...]
 
 
+UNLIKE = Changed((), ())
+
+
 @lru_cache(maxsize=4096)
 def changed(old: str, new: str) -> Changed:
     """Return the words that differ."""
     a, b = _WORD.findall(old), _WORD.findall(new)
+    if max(len(a), len(b)) > _LONGEST:
+        return UNLIKE
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < ALIKE:
-        return Changed((), ())
+        return UNLIKE
     different = [op for op in matcher.get_opcodes() if op[0] != "equal"]
     return Changed(
         _ranges(a, [(i1, i2) for _, i1, i2, _, _ in different]), _ranges(b, [(j1, j2) for *_, j1, j2 in different])
@@ -65,7 +73,7 @@ def _anchors(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int, in
 
 
 def _alike(one: str, other: str) -> float:
-    matcher = difflib.SequenceMatcher(None, one.strip(), other.strip(), autojunk=False)
+    matcher = difflib.SequenceMatcher(None, one.strip()[:_LONGEST], other.strip()[:_LONGEST], autojunk=False)
     return matcher.ratio() if matcher.quick_ratio() >= ALIKE else 0.0
 
 

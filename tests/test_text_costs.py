@@ -1,0 +1,158 @@
+"""Every text from outside is read in time linear in its length: 1 MiB of anything in at most 2 s of a processor.
+
+Each entry takes a text made of one unit repeated; CPU time counts, so a busy machine changes nothing. A text may be
+refused, by the error that its entry documents.
+"""
+
+import json
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from cutegen_core.evaluate.mutation.mutants import find_mutants
+from cutegen_core.execute.compiler import compile_log
+from cutegen_core.execute.compiler.includes import check_includes
+from cutegen_core.execute.emulator import build, candidate_source, lexer
+from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
+from cutegen_core.judge import problem_source
+from cutegen_core.kernel import hunks
+from cutegen_core.kernel.expressions import parse_expression
+from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.screening import screen
+from cutegen_core.machine.visible_text import escape_html, show_hidden
+from cutegen_core.problems import read
+from cutegen_core.propose.replies.parsing import parse_reply
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.views.code_text import diff, highlight
+from tests.places import DATA
+
+RELU = (DATA / "relu.cu").read_text()
+PROBLEM = "import torch\nN = 5\n{}\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\n"
+WHOLE, LIMIT_S = 1 << 20, 2.0
+SOME = WHOLE >> 4
+"""In the default suite; a quadratic loop shows at this length, too."""
+
+UNITS = {
+    "opening": "(", "closing": ")", "bracket": "[", "brackets": "[[", "brace": "{", "closing brace": "}", "less": "<",
+    "more": ">", "quote": '"', "apostrophe": "'", "comment": "/*", "comment's end": "*/", "comments": "/**/",
+    "line comment": "//", "splice": "\\\n", "backslash": "\\", "hash": "#", "hashes": "#\n", "if": "#if 0\n",
+    "include": "#include ", "letter": "a", "word": "a ", "line": "a\n", "digit": "9", "number": "1.e", "break": "\n",
+    "blank": " ", "tab": "\t", "semicolon": ";", "comma": ",", "equals": "=", "assignment": "a = 1\n", "dash": "-",
+    "search": "<<<<<<< SEARCH\n", "middle": "=======\n", "replace": ">>>>>>> REPLACE\n", "fence": "```\n",
+    "diff": "```diff\n", "block": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "head": "/* cutegen\n",
+    "think": "<think>", "thought": "</think>", "object": '{"a":', "list": "[1,", "asm": "asm(", "asms": 'asm("");',
+    "operand": 'asm("" : "=r"(a));', "asm branches": 'asm("" :\n#if 1\n', "raw": 'R"(', "raw mark": 'R"a(', "shared":
+    "__shared__ ", "shared variable": "__shared__ float a;\n", "extern shared": "extern __shared__ float a[];",
+    "template": "template<", "global": "__global__ ", "kernel": "__global__ void f(", "attribute": "__attribute__((",
+    "pragma": "#pragma ", "operator": "_Pragma(", "digraph": "%:", "trigraph": "??=", "marker": "@@ ", "accent": "é",
+    "emoji": "🙂", "hidden": "\u200b", "scope": "::", "question": "a?", "call": "f(a,", "loop": "for(;;)",
+    "if statement": "if(a)", "section": "[a]\n", "sections": "[[launch]]\n", "key": "a1 = 1\n", "table": "{a=",
+    "sum": "1+", "call in python": "f(", "dict": "{1:", "lambda": "lambda:", "indent": "if 1:\n ", "not": "not ",
+    "error": "a.cu(1): error: b\n", "note": "candidate.cu:1:2: note: b\n", "at line": "at line 1 of ", "instantiated":
+    "detected during ", "ptxas": "ptxas info : b\n",
+}  # fmt: skip
+
+
+def with_body(text):
+    return RELU[: RELU.index("*/") + 2] + "\nvoid relu();\n" + text
+
+
+def translated(text):
+    kernel = parse(with_body(text))
+    candidate_source.translate(kernel.to_cpp(), kernel.kernel_names(), ())
+
+
+def planned(text):
+    kernel = parse(f"/* cutegen\n{text}\n*/\nvoid relu();")
+    return kernel.to_cpp()
+
+
+ENTRIES = {
+    "a kernel file": parse,
+    "a plan": planned,
+    "a plan's list": lambda text: planned(f"[[launch]]\nkernel = 'relu'\ngrid = [{text}"),
+    "a plan's text": lambda text: planned(f'idea = """{text}'),
+    "an expression": parse_expression,
+    "code that is screened": lambda text: screen(parse(with_body(text))),
+    "includes": lambda text: check_includes(text, 1, ()),
+    "code for the emulator": translated,
+    "inline assembly": rewrite_asm,
+    "tokens": lexer.tokenize,
+    "mutants": lambda text: find_mutants(with_body(text[: 1 << 15])),
+    "hunks": lambda text: [h.title for h in hunks.split(RELU, text)],
+    "hunks of a copy": lambda text: [h.title for h in hunks.split(text, text.replace(text[-9:], "") + "end")],
+    "a reply": lambda text: parse_reply(text, RELU),
+    "a reply with a file": lambda text: parse_reply(f"```\n{RELU}{text}", RELU),
+    "a reply with a block": lambda text: parse_reply(f"<<<<<<< SEARCH\n{text}\n=======\nb\n>>>>>>> REPLACE\n", RELU),
+    "a reply to a long file": lambda text: parse_reply("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", text),
+    "a reply in JSON": lambda text: parse_reply(json.dumps({"text": f"/* cutegen {text}"}), RELU),
+    "a reference": lambda text: problem_source.find_size_slots(problem_source.parse(PROBLEM.format(text), "here")),
+    "a problem": lambda text: read.read(PROBLEM.format(text), "name", "here"),
+    "a problem's workloads": lambda text: read.read(PROBLEM.format(f"WORKLOADS = {text}"), "name", "here"),
+    "a diff": lambda text: diff.rows(RELU, text),
+    "a diff of long lines": lambda text: diff.rows(f"a {text}", f"b {text}"),
+    "highlighted CUDA": highlight.lines,
+    "highlighted Python": lambda text: highlight.lines(text, "python"),
+    "highlighted SASS": lambda text: highlight.lines(text, "sass"),
+    "a log of NVRTC": lambda text: compile_log.fold(text, parse(RELU)),
+    "a log of clang": lambda text: build.read_diagnostics(text, ("relu",)),
+    "kernels' names": compile_log.find_global_functions,
+    "a name with hidden characters": lambda text: (show_hidden(text), escape_html(text)),
+}
+BOUNDED_S = {name: 1.2 for name in ENTRIES if name.startswith(("highlighted", "a problem", "a reference", "mutants"))}
+"""Entries that take longer for a character, and no text beyond a length of their own: their longest time."""
+REFUSALS = (CutegenError, AsmError, candidate_source.SourceError)
+
+
+class TooLongError(Exception):
+    """The limit passed before the entry came back."""
+
+
+@contextmanager
+def cpu_limit(seconds):
+    """Raise TooLongError inside the block once the process has used that much of a processor in it."""
+
+    def stop(*_):
+        raise TooLongError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def slow_units(name, length):
+    """The units of which a text of this length takes the entry longer than is linear, with the seconds."""
+    entry, limit = ENTRIES[name], LIMIT_S * length / WHOLE + BOUNDED_S.get(name, 0.05)
+    slow = {}
+    for what, unit in UNITS.items():
+        text = unit * (length // len(unit.encode()))
+        begun = time.process_time()
+        try:
+            with cpu_limit(4 * limit):
+                entry(text)
+        except REFUSALS:
+            pass
+        except (TooLongError, RecursionError, MemoryError) as error:
+            slow[what] = type(error).__name__
+            continue
+        seconds = time.process_time() - begun
+        if seconds > limit:
+            slow[what] = round(seconds, 3)
+    return slow
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_text_is_read_in_linear_time(name):
+    assert slow_units(name, SOME) == {}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_mebibyte_of_anything_is_read_in_two_seconds(name):
+    assert slow_units(name, WHOLE) == {}
