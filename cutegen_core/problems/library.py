@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from cutegen_core.judge import reference_answers
+from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import LONGEST_SOURCE
 from cutegen_core.judge.reference import ReferenceLimits, ask, file_key, start_worker
 from cutegen_core.machine.visible_text import show_hidden

@@ -49,8 +49,10 @@ def _total(name: str, story: str, publish: str, look: str, kind: str = "float*",
 
 
 WRITE = "  partial[blockIdx.x * 64 + threadIdx.x] = sum;\n"
-TICKET = "  if (threadIdx.x == 0) last = atomicAdd(done, 1) == gridDim.x - 1;\n  __syncthreads();\n"
-         "  if (!last) return;\n"
+TICKET = (
+    "  if (threadIdx.x == 0) last = atomicAdd(done, 1) == gridDim.x - 1;\n  __syncthreads();\n"
+    "  if (!last) return;\n"
+)
 
 
 def _last_blocks() -> tuple[Case, ...]:

@@ -16,7 +16,7 @@ args   = ["out", "out.numel"]
 
 [[launch]]
 kernel = "segment_sum"
-grid   = ["ceil_div(cols, 32)", "ceil_div(rows, 8)"]
+grid   = ["ceil_div(rows, 8)", "ceil_div(cols, 32)"]
 block  = ["32", "8"]
 args   = ["x", "segment", "out", "rows", "cols"]
 */
@@ -29,7 +29,7 @@ __global__ void clear_out(float* out, int count) {
 }
 
 __global__ void segment_sum(float const* x, long long const* segment, float* out, int rows, int cols) {
-  int const row = blockIdx.y * 8 + threadIdx.y, col = blockIdx.x * 32 + threadIdx.x;
+  int const row = blockIdx.x * 8 + threadIdx.y, col = blockIdx.y * 32 + threadIdx.x;
   if (row >= rows || col >= cols) return;
   Tensor gx = make_tensor(make_gmem_ptr(x), make_shape(rows, cols), make_stride(cols, _1{}));
   atomicAdd(&out[segment[row] * cols + col], gx(row, col));

@@ -7,7 +7,7 @@ m = "A.shape[1]"
 n = "B.shape[1]"
 
 [[launch]]
-kernel = "product"
+kernel = "multiply"
 grid   = ["ceil_div(n, 32)", "ceil_div(m, 8)"]
 block  = ["32", "8"]
 args   = ["A", "B", "out", "m", "n", "k"]
@@ -15,7 +15,7 @@ args   = ["A", "B", "out", "m", "n", "k"]
 #include <cute/tensor.hpp>
 using namespace cute;
 
-__global__ __launch_bounds__(256) void product(float const* a, float const* b, float* out, int m, int n, int k) {
+__global__ __launch_bounds__(256) void multiply(float const* a, float const* b, float* out, int m, int n, int k) {
   __shared__ float sa[32][8];
   Tensor ga = make_tensor(make_gmem_ptr(a), make_shape(m, k), make_stride(_1{}, m));
   Tensor gb = make_tensor(make_gmem_ptr(b), make_shape(k, n), make_stride(n, _1{}));
