@@ -203,7 +203,7 @@ grid = ["ceil_div(cols, 256)", "rows"]
 block = ["64"]
 args = ["x", "best", "cols"]
 [[launch]]
-kernel = "back"
+kernel = "decode"
 grid = ["ceil_div(rows, 64)"]
 block = ["64"]
 args = ["best", "out", "rows"]
@@ -222,7 +222,7 @@ __global__ void look(float const* x, unsigned* best, int cols) {
     held = was;
   }
 }
-__global__ void back(unsigned const* best, float* out, int rows) {
+__global__ void decode(unsigned const* best, float* out, int rows) {
   int const r = blockIdx.x * 64 + threadIdx.x;
   if (r >= rows) return;
   unsigned const k = best[r];
