@@ -11,7 +11,7 @@ from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
 from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
-from cutegen_core.records.problem import Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
+from cutegen_core.records.problem import WHOLE_VALUES, Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
 from tests.problems.judging import assert_judged
 from tests.problems.kernelbench_files import BAD, GOOD, SECRET
 

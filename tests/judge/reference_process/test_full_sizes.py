@@ -1,5 +1,6 @@
 """Sizes near the benchmark's: what stays, what shrinks, and that nothing beyond the budget is chosen."""
 
+from itertools import pairwise
 from math import prod
 
 import pytest
@@ -50,7 +51,7 @@ def test_ladders_fall_by_halves_and_stay_within_the_budget():
     for ladder in found("A = 4096\nB = 16384\nC = 512\n"):
         costs = [run.cost.elements for run in ladder]
         assert all(cost <= BUDGET.elements for cost in costs)
-        assert all(a == 2 * b for a, b in zip(costs, costs[1:], strict=False))
+        assert all(a == 2 * b for a, b in pairwise(costs))
 
 
 def test_sizes_of_a_benchmark_workload_count():
