@@ -87,7 +87,7 @@ def test_an_input_that_repeats_another_one_still_does():
     assert torch.equal(tensors["x"], tensors["y"])
 
 
-@pytest.mark.parametrize("values", [v for v in doubts.__annotations__ or ()] or list(SPECIAL_VALUES))
+@pytest.mark.parametrize("values", SPECIAL_VALUES)
 def test_a_product_that_skips_zeros_need_not_give_nan(values):
     """Zero times NaN or infinity is NaN in the reference, but does not depend on what stands in its place."""
     text = source("a.tril() @ b", "torch.randn(12, 12), torch.randn(12, 12)", "a, b")
@@ -112,7 +112,7 @@ def test_a_product_that_skips_zeros_need_not_give_nan(values):
         ("torch.amax(x, 1)", Values.NAN, lambda x: x.nan_to_num(-9).amax(1)),
         ("torch.amax(x, 1)", Values.ALL_NEGATIVE, lambda x: x.amax(1).clamp(min=0)),
         ("torch.softmax(x, 1)", Values.ALL_NEGATIVE, lambda x: x.exp() / x.exp().sum(1, keepdim=True)),
-        ("torch.reciprocal(x)", Values.SIGNED_ZEROS, lambda x: torch.reciprocal(x + 0.0)),
+        ("torch.copysign(x.abs() + 1, x)", Values.SIGNED_ZEROS, lambda x: torch.where(x < 0, x - 1, x + 1)),
         ("torch.var(x, 1)", Values.NEGATIVE_MEAN, lambda x: (x.square().mean(1) - x.mean(1).square()) * 40 / 39),
         ("x.sum(1)", Values.CANCELLING, lambda x: x.bfloat16().float().sum(1)),
         ("x.sum(0)", Values.DOMINANT_ACROSS, lambda x: x[:-1].sum(0)),
@@ -120,9 +120,8 @@ def test_a_product_that_skips_zeros_need_not_give_nan(values):
 )
 def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(forward, values, wrong):
     text = source(forward)
-    scope = {"torch": torch._module if hasattr(torch, "_module") else torch}
-    assert judge(text, values, lambda x: eval(forward, {**scope, "x": x})) == 0
-    assert judge(text, values, wrong) > 0 or (values is Values.SIGNED_ZEROS and judge(text, values, wrong) == -1)
+    assert judge(text, values, lambda x: eval(forward, {"torch": torch, "x": x})) == 0
+    assert judge(text, values, wrong) > 0
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_another_order_of_the_same_sums_is_right(forward):
     """The reference's own order may be lucky: its error there is no yardstick for an honest kernel."""
     text = source(forward)
     for values, doubt in doubts(text).items():
-        for seed in range(3) if not doubt else ():
+        for seed in range(1) if not doubt else ():
             other = torch.randperm(40)
             assert judge(text, values, lambda x: eval(forward, {"torch": torch, "x": x}), seed) <= 0
             if "layer" not in forward:
