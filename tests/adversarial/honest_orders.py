@@ -50,8 +50,7 @@ def _total(name: str, story: str, publish: str, look: str, kind: str = "float*",
 
 WRITE = "  partial[blockIdx.x * 64 + threadIdx.x] = sum;\n"
 TICKET = (
-    "  if (threadIdx.x == 0) last = atomicAdd(done, 1) == gridDim.x - 1;\n  __syncthreads();\n"
-    "  if (!last) return;\n"
+    "  if (threadIdx.x == 0) last = atomicAdd(done, 1) == gridDim.x - 1;\n  __syncthreads();\n  if (!last) return;\n"
 )
 
 
@@ -74,7 +73,8 @@ def _last_blocks() -> tuple[Case, ...]:
         _total("last block, atomics with an order in PTX", "atom.acq_rel instead of fences",
                f"{WRITE}  __syncthreads();\n",
                "  if (threadIdx.x == 0) {\n    int old;\n"
-               '    asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(done), "r"(1) : "memory");\n'
+               '    asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;"\n'
+               '      : "=r"(old) : "l"(done), "r"(1) : "memory");\n'
                "    last = old == gridDim.x - 1;\n  }\n  __syncthreads();\n  if (!last) return;\n"),
         _case("a lock between blocks", "compare and swap, fences on both sides", "total",
               kernel_file(PARTIAL, f"""{HEAD.format("float*")}{SUM}
@@ -148,7 +148,8 @@ def _macros() -> tuple[Case, ...]:
                    "#include <mma.h>",
                    plan=ELEMENTS)),
         _case("names that a host knows", "no macro of any compiler", "relu",
-              relu("int stride = 1, index = 0, y0_ = 0, major_ = 1, signal_ = 0, error = 0, time = 0, read = 0, write = 0;\n"
+              relu("int stride = 1, index = 0, y0_ = 0, major_ = 1, signal_ = 0;\n"
+                   "  int error = 0, time = 0, read = 0, write = 0;\n"
                    "  int BLOCK_SIZE = 128, TILE = 4, WARP_SIZE = 32, EPS = 0, N = 1, M = 1, K = 1;\n"
                    "  if (stride + index + y0_ + major_ + signal_ + error + time + read + write + BLOCK_SIZE + TILE +\n"
                    "      WARP_SIZE + EPS + N + M + K == -1) return;\n  " + RELU)),

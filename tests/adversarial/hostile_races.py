@@ -144,7 +144,8 @@ def _fences() -> tuple[Case, ...]:
         Case("a flag whose data has no fence", "volatile flag, plain data", "relu",
              _worked("volatile float* flags = work + n + 100;\n  if (threadIdx.x == 0) {\n"
                      "    work[blockIdx.x] = 2.0f;\n    flags[blockIdx.x] = 1.0f;\n"
-                     "    int next = (blockIdx.x + 1) % gridDim.x;\n    float other = flags[next] > 0 ? work[next] : 0;  // HERE\n"
+                     "    int next = (blockIdx.x + 1) % gridDim.x;\n"
+                     "    float other = flags[next] > 0 ? work[next] : 0;  // HERE\n"
                      "    if (other == 12345.0f) out[0] = 0;\n  }\n  " + RELU), *_race("race", "work")),
     )  # fmt: skip
 

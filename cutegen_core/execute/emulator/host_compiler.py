@@ -6,7 +6,9 @@ clang). It is a setting, never a fallback, because results name the compiler the
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +26,12 @@ CHECKS = (
 )  # fmt: skip
 _CANDIDATE = (
     "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
-    "-fno-optimize-sibling-calls", "-ffp-contract=off", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
+    "-fno-optimize-sibling-calls", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
 )  # fmt: skip
+# A GPU's compiler contracts a product and a sum to one rounding (FMA) wherever it can. The plain build does, too, where
+# the processor can; the checked build, whose results are judged as well, never does: both ends must be right.
+_CONTRACTED = ("-ffp-contract=fast-honor-pragmas", "-mfma", "-DEMU_CONTRACT")
+_NOT_CONTRACTED = ("-ffp-contract=off",)
 _CLANG_ONLY = ("-fno-gnu-inline-asm",)
 _RUNNER = (
     "-std=c++17", "-O2", "-fPIE", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector",
@@ -65,7 +71,8 @@ class HostCompiler:
     is_clang: bool = True
 
     def candidate_flags(self, *, checked: bool) -> tuple[str, ...]:
-        return (*_CANDIDATE, *(_CLANG_ONLY if self.is_clang else ()), *(CHECKS if checked else ()))
+        contracted = _CONTRACTED if has_fma() and not checked else _NOT_CONTRACTED
+        return (*_CANDIDATE, *contracted, *(_CLANG_ONLY if self.is_clang else ()), *(CHECKS if checked else ()))
 
     def runner_flags(self) -> tuple[str, ...]:
         return _RUNNER
@@ -83,7 +90,14 @@ def find() -> HostCompiler:
 
 def digest_flags() -> str:
     """Return a text that changes if the options of any compile change."""
-    return repr((_CANDIDATE, _CLANG_ONLY, CHECKS, _RUNNER))
+    return repr((_CANDIDATE, _CONTRACTED, has_fma(), _CLANG_ONLY, CHECKS, _RUNNER))
+
+
+@functools.cache
+def has_fma() -> bool:
+    """Tell whether this processor multiplies and adds with one rounding."""
+    flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return flags is not None and {"fma", "avx"} <= set(flags[1].split())
 
 
 def environment(cache: Path) -> Mapping[str, str]:

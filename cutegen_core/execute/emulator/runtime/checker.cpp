@@ -15,6 +15,15 @@ uint32_t launch_number;
 bool unfenced;                      // the access being checked is ordered by an acquire without a fence
 uint32_t last_access[MAX_THREADS];  // epoch in which thread t last touched shared or global memory
 
+// Whether the reads of an earlier block are ordered before the running thread; of several lanes the earliest is remembered.
+bool known_reads(const Cell& cell) {
+  bool ignored = false;
+  for (int lane = 0; lane < 32; ++lane)
+    if ((cell.read_lanes >> lane & 1) && !known_from_block(cell.read_epoch, cell.read_warp * 32 + lane, cell.read_stamp, &ignored))
+      return false;
+  return !cell.crossed || known_from_block(cell.read_epoch, -1, 0, &ignored);
+}
+
 // Ignores epochs before `since`: they belong to another launch, or to another block's shared memory.
 bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other* other) {
   if (cell.write_epoch < since) return false;
@@ -37,15 +46,6 @@ bool conflicts_with_readers(const Readers& readers, Other* other) {
       return true;
     }
   return false;
-}
-
-// Whether the reads of an earlier block are ordered before the running thread; of several lanes the earliest is remembered.
-bool known_reads(const Cell& cell) {
-  bool ignored = false;
-  for (int lane = 0; lane < 32; ++lane)
-    if ((cell.read_lanes >> lane & 1) && !known_from_block(cell.read_epoch, cell.read_warp * 32 + lane, cell.read_stamp, &ignored))
-      return false;
-  return !cell.crossed || known_from_block(cell.read_epoch, -1, 0, &ignored);
 }
 
 bool conflicts_with_reads(const Cell& cell, const Readers* readers, Access access, uint32_t since, Other* other) {
@@ -88,7 +88,8 @@ void remember_read(Cell& cell, Readers* readers) {
     cell.read_strongly &= strong_access;
     return;
   }
-  if (cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch) cell.foreign_readers = launch_number;
+  bool const foreign = cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch;
+  if (foreign && !known_reads(cell)) cell.foreign_readers = launch_number;
   cell.read_epoch = epoch, cell.read_stamp = stamp, cell.read_lanes = lane;
   cell.read_warp = (uint16_t)warp, cell.crossed = false, cell.read_strongly = strong_access;
 }

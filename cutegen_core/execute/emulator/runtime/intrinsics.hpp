@@ -8,8 +8,6 @@
 #include <cstring>
 #include "abi.h"
 
-#pragma clang fp contract(off)
-
 namespace emu {
 
 // Errors of the fast-math functions in units of the last place, relative to the result.

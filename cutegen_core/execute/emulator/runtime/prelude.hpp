@@ -45,10 +45,15 @@
 #include "ptx.hpp"
 #include "threads.hpp"
 #include "atomics.hpp"
+// A rounded operation (__fmul_rn) is never contracted with the next one, in whichever build.
+#pragma clang fp contract(off)
 #include "intrinsics.hpp"
 #include "packed_integers.hpp"
 #include "rounding.hpp"
 #include "small_floats.hpp"
+#ifdef EMU_CONTRACT
+#pragma clang fp contract(fast)
+#endif
 
 #include <cute/tensor.hpp>
 #include <cuda/std/array>
