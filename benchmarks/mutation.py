@@ -245,7 +245,8 @@ def show(found: Mapping[str, Any]) -> None:
 
 def main() -> None:
     asked = _arguments()
-    name = "mutation_gpu" if asked.executor == "gpu" else "mutation"
+    part, parts = (int(n) for n in asked.shard.split("/"))
+    name = ("mutation_gpu" if asked.executor == "gpu" else "mutation") + (f"-{part}" if parts > 1 else "")
     rows, tools = Rows(RESULTS / f"{name}.jsonl"), Tools(asked.executor)
     try:
         kernels = {
@@ -260,6 +261,7 @@ def main() -> None:
         if asked.again:
             chosen = {k for k, r in rows.by_key.items() if r["outcome"] == asked.again}
             planned = [p for p in planned if p.key in chosen]
+        planned = planned[part::parts]
         try_all(planned, kernels, rows, proofs, asked)
         tried = {name: vars(kernel).get("baseline") for name, kernel in kernels.items()}
         left_out = {name: reason for name, reason in tried.items() if isinstance(reason, str)}
@@ -281,6 +283,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--until", type=int, default=650, help="stop after so many mutants proved different")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="begin no further mutant after this time")
     parser.add_argument("--only", nargs="*", default=[], help="kernels whose name contains one of these")
+    parser.add_argument("--shard", default="0/1", help="1/4: every fourth from the second on, in a file of its own")
     outcomes = {"survivors": Outcome.SURVIVED, "not-proved": Outcome.NOT_PROVED}
     parser.add_argument("--again", choices=(*outcomes, ""), default="", help="try only these again, with today's judge")
     asked = parser.parse_args()
