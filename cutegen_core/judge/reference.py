@@ -81,7 +81,6 @@ class Reference:
         self._signatures: dict[str, Signature] = {}
         self._graphs: dict[str, Graph] = {}
         self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
-        self._costs: dict[str, Cost] = {}
         self._derived: dict[str, Mapping[Values, str]] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._facts: Mapping[str, InputFacts] | None = None
@@ -176,13 +175,6 @@ class Reference:
     def own_sizes(self) -> Mapping[str, SizeValue]:
         """Return the file's own sizes, by name."""
         return {name: slot.value for name, slot in self._slots.items()}
-
-    def cost(self, workload: Workload) -> Cost:
-        """Return the cost of one forward, counted on fake tensors."""
-        source = self.source(workload)
-        if source not in self._costs:
-            self._costs[source] = Cost(**self._ask("cost", source)["cost"])
-        return self._costs[source]
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""

@@ -113,8 +113,9 @@ def choose_special(
 
 
 def _lines(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view of the tensor as rows."""
-    return tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+    """Return a view of the tensor as rows; one without elements has none."""
+    columns = max(1, tensor.shape[-1]) if tensor.dim() else 1
+    return tensor.reshape(tensor.numel() // columns, columns)
 
 
 def _cycle_places(draw: _Draw, extent: int, count: int) -> torch.Tensor:

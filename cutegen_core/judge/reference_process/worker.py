@@ -125,9 +125,6 @@ class ReferenceHandler:
         found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
         return {"ladders": [[asdict(run) for run in ladder] for ladder in found]}
 
-    def _cost(self, request: Message) -> Message:
-        return {"cost": asdict(_TorchProbe().cost(request["source"], request["origin"]))}
-
     def _derive(self, request: Message) -> Message:
         return {"workloads": [asdict(w) for w in reduction.derive(request["source"], request["origin"], _TorchProbe())]}
 
