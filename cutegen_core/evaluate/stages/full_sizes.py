@@ -2,15 +2,18 @@
 
 1. The reference worker lists sizes that fit a budget (`Reference.find_full_sizes`): the benchmark's own, or ladders in
    each of which one size is the benchmark's.
-2. Of each ladder runs the largest whose launches are those of the benchmark; if the kernel does not end in time, the
+2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, and if possible
+   the benchmark's launches; if the kernel does not end in time, the
    smallest. The choice does not depend on how busy the machine is, so that the verdict does not either.
 3. `describe_sizes` says how far that got.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.preparing import PlannedKernel
@@ -20,6 +23,14 @@ from cutegen_core.judge.reference_process.full_sizes import SizedRun
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
 from cutegen_core.records.problem import Workload, WorkloadRole
+
+MOST_THREADS = 1 << 22
+"""Threads of one run; a thread that waits for no other costs about 50 ns."""
+
+MOST_WAITING_THREADS = 1 << 19
+"""The same where threads wait for one another: each costs about 2 µs."""
+
+_WAITS = re.compile(r"__sync|__shfl|__ballot|__any|__all|__match|__reduce|cooperative_groups|barrier|\bbar\.|cp_async")
 
 
 class ChosenRun(NamedTuple):
@@ -32,10 +43,15 @@ class ChosenRun(NamedTuple):
 def plan_runs(
     reference: Reference, planned: PlannedKernel, benchmark: Workload, ladder: Sequence[SizedRun]
 ) -> tuple[ChosenRun, ...]:
-    """Return the runs of a ladder with their plans, the largest first: those with the benchmark's launches if any."""
+    """Return the affordable runs of a ladder with their plans, the largest first.
+
+    They are those with the benchmark's launches if there are any.
+    """
     wanted = _branches(planned.plans[benchmark.name])
     made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
-    return tuple(chosen for chosen in made if _branches(chosen.plan) == wanted) or made
+    most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
+    affordable = tuple(chosen for chosen in made if _count_threads(chosen.plan) <= most) or made[-1:]
+    return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
 
 
 def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run: SizedRun) -> ChosenRun | None:
@@ -66,6 +82,10 @@ def _describe_size(name: str, full: SizeValue, ran: Sequence[SizeValue]) -> str:
     if full in ran:
         return f"{name} = {full}"
     return f"{name} = {max(ran, key=lambda value: value if isinstance(value, tuple) else (value,))} of {full}"
+
+
+def _count_threads(plan: LaunchPlan) -> int:
+    return sum(prod(launch.grid) * prod(launch.block) for launch in plan.launches)
 
 
 def _branches(plan: LaunchPlan) -> tuple[object, ...]:
