@@ -18,7 +18,6 @@ from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
-from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts
@@ -75,7 +74,6 @@ class Reference:
         self._graphs: dict[str, Graph] = {}
         self._derived: dict[str, Mapping[Values, str]] = {}
         self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
-        self._costs: dict[str, Cost] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
@@ -168,13 +166,6 @@ class Reference:
     def own_sizes(self) -> Mapping[str, SizeValue]:
         """Return the file's own sizes, by name."""
         return {name: slot.value for name, slot in self._slots.items()}
-
-    def cost(self, workload: Workload) -> Cost:
-        """Return the cost of one forward, counted on fake tensors."""
-        source = self.source(workload)
-        if source not in self._costs:
-            self._costs[source] = self._ask("cost", source, reference_answers.cost)
-        return self._costs[source]
 
     def input_facts(self) -> Mapping[str, InputFacts]:
         """Return the properties that each input has under every seed, found at a small workload; by input name."""

@@ -9,7 +9,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
-from cutegen_core.records.trial import Mark, Stage
+from cutegen_core.records.trial import Mark, Stage, Status
 from tests.places import DATA
 from tests.session.clockwork import Clock, Timed, taking
 
@@ -76,3 +76,23 @@ def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator, tmp_path):
     (untimed,) = found.performance.workloads[0].untimed
     assert untimed.contender == BEST
     assert untimed.reason.startswith("cannot be built any more: REJECTED: ")
+
+
+ENDS_EARLY = RELU.replace("if (i < n)", "if (i < n && i < 4000)")
+IN_THE_PLAN = RELU.replace("if (i < n)", "if (i < n && n < 4000)")
+
+
+def test_the_benchmarks_size_is_judged_where_it_fits(evaluator):
+    right = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
+    assert right.correctness.sizes == ("judged at the sizes of own",)
+    for wrong in (ENDS_EARLY, IN_THE_PLAN):
+        found = evaluator.evaluate(Candidate(wrong, Author.PERSON, None), seed=1)
+        assert (found.status, found.message.partition(":")[0]) == (Status.INCORRECT_NUMERICAL, "workload own, here")
+
+
+def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_size(evaluator):
+    """It passes the tests within its time and would need minutes near the benchmark's size."""
+    slow = RELU.replace("if (i < n)", "for (long k = 0; n > 4000 && k < (1l << 40); ++k) __nanosleep(1);\n  if (i < n)")
+    found = replace(evaluator, run_timeout_s=1.0).evaluate(Candidate(slow, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    assert found.correctness.sizes == ("the sizes of own, or any near them, were not run here",)

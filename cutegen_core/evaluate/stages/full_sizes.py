@@ -2,86 +2,67 @@
 
 1. The reference worker lists sizes that fit a budget (`Reference.find_full_sizes`): the benchmark's own, or ladders in
    each of which one size is the benchmark's.
-2. Of each ladder runs the largest that the kernel takes at most `MOST_SECONDS` for, by its speed in earlier runs, and
-   whose launches are those of the benchmark. If it was faster than expected, a larger one follows.
+2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, and if possible
+   the benchmark's launches; if the kernel does not end in time, the
+   smallest. The choice does not depend on how busy the machine is, so that the verdict does not either.
 3. `describe_sizes` says how far that got.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import prod
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.preparing import PlannedKernel
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
-from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
 from cutegen_core.records.problem import Workload, WorkloadRole
 
-MOST_SECONDS = 1.5
-"""Wall clock of one run, as estimated."""
+MOST_THREADS = 1 << 22
+"""Threads of one run; a thread that waits for no other costs about 50 ns."""
 
-_OVERHEAD_S = 0.02
-_SHORTEST_S = 0.001
+MOST_WAITING_THREADS = 1 << 19
+"""The same where threads wait for one another: each costs about 2 µs."""
+
+_WAITS = re.compile(r"__sync|__shfl|__ballot|__any|__all|__match|__reduce|cooperative_groups|barrier|\bbar\.|cp_async")
 
 
 class ChosenRun(NamedTuple):
-    """A run that is affordable, with its workload and launch plan."""
+    """The workload of a run, and its launch plan."""
 
-    run: SizedRun
     workload: Workload
     plan: LaunchPlan
 
 
-@dataclass
-class SizedRuns:
-    """The runs for one benchmark. Ask for the next one, and tell how long each took.
+def plan_runs(
+    reference: Reference, planned: PlannedKernel, benchmark: Workload, ladder: Sequence[SizedRun]
+) -> tuple[ChosenRun, ...]:
+    """Return the affordable runs of a ladder with their plans, the largest first.
 
-    Attributes:
-        rate: seconds a unit of cost, from the latest run.
+    They are those with the benchmark's launches if there are any.
     """
-
-    reference: Reference
-    planned: PlannedKernel
-    benchmark: Workload
-    rate: float
-
-    def learn(self, run: SizedRun, seconds: float) -> None:
-        """Learn the kernel's speed from a run."""
-        self.rate = _rate(run.cost, seconds)
-
-    def choose(self, ladder: Sequence[SizedRun], largest: SizedRun | None) -> ChosenRun | None:
-        """Return the largest affordable run of a ladder, or None if there is none above `largest`.
-
-        The smallest run is always affordable, since a small kernel's time says little about its speed.
-        """
-        above = [run for run in ladder if largest is None or _units(run.cost) > _units(largest.cost)]
-        affordable = [run for run in above if self.rate * _units(run.cost) <= MOST_SECONDS]
-        if largest is None:
-            affordable = affordable or above[-1:]
-        wanted = _branches(self.planned.plans[self.benchmark.name])
-        made = [chosen for run in affordable if (chosen := self._plan(run))]
-        alike = [chosen for chosen in made if _branches(chosen.plan) == wanted]
-        return next(iter(alike or made), None)
-
-    def _plan(self, run: SizedRun) -> ChosenRun | None:
-        """Return the run with its plan, or None if the plan does not fit these sizes."""
-        told = ", ".join(f"{name} = {run.sizes[name]}" for name in run.changed)
-        name = f"{self.benchmark.name} at {told}" if told else f"{self.benchmark.name}, here"
-        workload = replace(self.benchmark, role=WorkloadRole.CORRECTNESS, sizes=run.sizes, name=name)
-        try:
-            return ChosenRun(run, workload, self.planned.plan_for(self.reference.signature(workload), name))
-        except KernelFileError:
-            return None
+    wanted = _branches(planned.plans[benchmark.name])
+    made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
+    most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
+    affordable = tuple(chosen for chosen in made if _count_threads(chosen.plan) <= most) or made[-1:]
+    return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
 
 
-def first_rate(reference: Reference, workload: Workload, seconds: float) -> float:
-    """Return seconds a unit of cost, from a workload and the seconds it took."""
-    return _rate(reference.cost(workload), seconds)
+def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run: SizedRun) -> ChosenRun | None:
+    """Return the run with its plan, or None if the plan does not fit these sizes."""
+    told = ", ".join(f"{name} = {run.sizes[name]}" for name in run.changed)
+    name = f"{benchmark.name} at {told}" if told else f"{benchmark.name}, here"
+    workload = replace(benchmark, role=WorkloadRole.CORRECTNESS, sizes=run.sizes, name=name)
+    try:
+        return ChosenRun(workload, planned.plan_for(reference.signature(workload), name))
+    except KernelFileError:
+        return None
 
 
 def describe_sizes(benchmark: Workload, own: Mapping[str, SizeValue], ran: Sequence[Workload]) -> str:
@@ -103,6 +84,10 @@ def _describe_size(name: str, full: SizeValue, ran: Sequence[SizeValue]) -> str:
     return f"{name} = {max(ran, key=lambda value: value if isinstance(value, tuple) else (value,))} of {full}"
 
 
+def _count_threads(plan: LaunchPlan) -> int:
+    return sum(prod(launch.grid) * prod(launch.block) for launch in plan.launches)
+
+
 def _branches(plan: LaunchPlan) -> tuple[object, ...]:
     """Return what of a plan depends on conditions over sizes, as far as it shows."""
     return tuple((one.line, one.kernel, one.block, one.cooperative, one.cluster, _flags(one)) for one in plan.launches)
@@ -114,11 +99,3 @@ def _flags(launch: Launch) -> tuple[bool | None, ...]:
         bool(one.value) if isinstance(one, ScalarArgument) and isinstance(one.value, bool) else None
         for one in launch.args
     )
-
-
-def _rate(cost: Cost, seconds: float) -> float:
-    return max(seconds - _OVERHEAD_S, _SHORTEST_S) / _units(cost)
-
-
-def _units(cost: Cost) -> int:
-    return max(1, cost.elements + cost.flops)

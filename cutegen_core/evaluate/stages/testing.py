@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cutegen_core.evaluate.stages.full_sizes import SizedRuns, describe_sizes, first_rate
+from cutegen_core.evaluate.stages.full_sizes import ChosenRun, describe_sizes, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
@@ -98,33 +98,32 @@ class CorrectnessStage:
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
         made = {launch.line for workload in small for launch in self.planned.plans[workload.name].launches}
         for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
-            rate = first_rate(self.reference, *self._measure_speed())
-            runs, ran = SizedRuns(self.reference, self.planned, benchmark, rate), []
-            for ladder in self.reference.find_full_sizes(benchmark):
-                largest = None
-                while chosen := runs.choose(ladder, largest):
-                    largest = chosen.run
-                    failure = self._test_once(chosen.workload, chosen.plan, scratch, execute)
-                    if failure and failure.status is Status.TIMEOUT:
-                        self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
-                        break
-                    if failure:
-                        return failure
-                    runs.learn(largest, self.verdicts[-1].seconds)
-                    ran.append(chosen.workload)
-                    made |= {launch.line for launch in chosen.plan.launches}
-            self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), ran))
-            failure = self._find_untested_launch(benchmark, made)
+            ran: list[ChosenRun] = []
+            failure = self._test_ladders(benchmark, scratch, execute, ran)
+            self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
+            made |= {launch.line for one in ran for launch in one.plan.launches}
+            failure = failure or self._find_untested_launch(benchmark, made)
             if failure:
                 return failure
         return None
 
-    def _measure_speed(self) -> tuple[Workload, float]:
-        """Return the small workload whose plain run took longest, and its seconds."""
-        plain = [verdict for verdict in self.verdicts if verdict.mode == "plain"]
-        named = {w.name: w for w in self.problem.workloads}
-        longest = max((v for v in plain if v.workload in named), key=lambda v: v.seconds)
-        return named[longest.workload], longest.seconds
+    def _test_ladders(
+        self, benchmark: Workload, scratch: Path, execute: Execute, ran: list[ChosenRun]
+    ) -> StageFailure | None:
+        """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
+        slow = False
+        for ladder in self.reference.find_full_sizes(benchmark):
+            runs = plan_runs(self.reference, self.planned, benchmark, ladder)
+            for one in runs[-1:] if slow else (*runs[:1], *runs[1:][-1:]):
+                failure = self._test_once(one.workload, one.plan, scratch, execute)
+                if failure is None:
+                    ran.append(one)
+                    break
+                if failure.status is not Status.TIMEOUT:
+                    return failure
+                self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
+                slow = True
+        return None
 
     def _test_once(
         self, workload: Workload, plan: LaunchPlan, scratch: Path, execute: Execute, *, derived: bool = False

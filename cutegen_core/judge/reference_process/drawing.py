@@ -113,8 +113,9 @@ def choose_special(
 
 
 def _lines(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view of the tensor as rows."""
-    return tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
+    """Return a view of the tensor as rows; one without elements has none."""
+    columns = max(1, tensor.shape[-1]) if tensor.dim() else 1
+    return tensor.reshape(tensor.numel() // columns, columns)
 
 
 def _cycle_places(draw: _Draw, extent: int, count: int) -> torch.Tensor:
@@ -156,7 +157,7 @@ def _wide(draw: _Draw) -> torch.Tensor:
     """Spread the magnitudes evenly over the powers of ten: each row, and each element in it."""
     low, high = draw.limit(-6.0, -3.0), draw.limit(6.0, 1.5)
     rows = _lines(draw.values()).shape[0]
-    powers = low / 2 + (high - low) / 2 * draw.uniform(rows, 1) + high / 2 * _lines(draw.uniform())
+    powers = low + (high - low) * (draw.uniform(rows, 1) + _lines(draw.uniform())) / 2
     signs = torch.where(draw.uniform() < 0.5, -1.0, 1.0)
     return signs * (10.0**powers).reshape(draw.shape)
 

@@ -9,8 +9,8 @@
 4. If no size can stay, all of them divided.
 
 Division by two keeps divisibility and most ratios.
-Each answer is followed by smaller ones of the same kind, for kernels that take longer than usual. This module needs no
-torch: the caller provides the probe.
+Each answer is followed by smaller ones, of the same kind first, for kernels that take longer than usual. This module
+needs no torch: the caller provides the probe.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ BUDGET = Cost(elements=4_200_000, flops=400_000_000)
 _SECONDS = 6.0
 _SMALLEST = 8
 _RUNGS = 4
+_MORE_RUNGS = 6
 _MOST_LADDERS = 4
 
 Sizes = Mapping[str, SizeValue]
@@ -97,11 +98,19 @@ class _Search:
         return ()
 
     def _climb(self, shrunk: Sequence[_Place], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
-        """Halve these sizes until a run fits, then go on for the smaller ones."""
+        """Halve these sizes until a run fits, then go on for the smaller ones, and at last halve all sizes."""
+        found = self._descend({place: place.value for place in shrunk}, smallest, _RUNGS)
+        if not found:
+            return ()
+        numbers = {place: _number(found[-1].sizes, place) for place in self._places}
+        return (*found, *self._descend(numbers, _SMALLEST, _MORE_RUNGS))
+
+    def _descend(self, numbers: dict[_Place, int], smallest: int, most: int) -> tuple[SizedRun, ...]:
+        """Return runs within the budget, with the largest of the numbers halved again and again."""
         found: list[SizedRun] = []
         halvings, before = 1, dict[str, SizeValue]()
-        while len(found) < _RUNGS and time.monotonic() < self._deadline:
-            sizes = self._halved(shrunk, halvings, smallest)
+        while len(found) < most and time.monotonic() < self._deadline:
+            sizes = self._halved(numbers, halvings, smallest)
             run = self._run(sizes)
             if sizes == before or run is None:
                 break
@@ -111,9 +120,9 @@ class _Search:
             halvings += 1 if found else _count_halvings(run.cost)
         return tuple(found)
 
-    def _halved(self, shrunk: Sequence[_Place], halvings: int, smallest: int) -> Sizes:
+    def _halved(self, numbers: Mapping[_Place, int], halvings: int, smallest: int) -> Sizes:
         """Halve the largest of these numbers first, one at a time."""
-        now = {place: place.value for place in shrunk}
+        now = dict(numbers)
         for _ in range(halvings):
             largest = max(now, key=lambda place: now[place])
             if now[largest] <= smallest:
@@ -137,6 +146,13 @@ class _Search:
             return None
         changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
         return SizedRun(sizes, cost, changed)
+
+
+def _number(sizes: Sizes, place: _Place) -> int:
+    value = sizes[place.name]
+    number = value[place.element] if isinstance(value, tuple) and place.element is not None else value
+    assert isinstance(number, int)
+    return number
 
 
 def _count_halvings(cost: Cost) -> int:

@@ -136,9 +136,6 @@ class ReferenceHandler:
         found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
         return Reply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
 
-    def _cost(self, request: Message) -> Reply:
-        return Reply({"cost": asdict(_TorchProbe().cost(request["source"], request["origin"]))})
-
     def _derive(self, request: Message) -> Reply:
         workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
         return Reply({"workloads": [asdict(workload) for workload in workloads]})

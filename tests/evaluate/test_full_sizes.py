@@ -1,0 +1,34 @@
+"""How far towards the benchmark's sizes a kernel was judged, in words."""
+
+import pytest
+
+from cutegen_core.evaluate.stages.full_sizes import describe_sizes
+from cutegen_core.records.problem import Workload, WorkloadRole
+
+OWN = {"rows": 4096, "dim": 16384, "shape": (3, 224), "eps": 1e-5}
+BENCHMARK = Workload("benchmark", WorkloadRole.BENCHMARK)
+
+
+def ran(**sizes):
+    return Workload("", WorkloadRole.CORRECTNESS, {**OWN, **sizes})
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([ran()], "judged at the sizes of benchmark"),
+        ([], "the sizes of benchmark, or any near them, were not run here"),
+        (
+            [ran(rows=64), ran(dim=256)],
+            "judged up to rows = 4096, dim = 16384 in turn; the sizes of benchmark together were not run here",
+        ),
+        ([ran(rows=64)], "judged up to rows = 64 of 4096; the sizes of benchmark together were not run here"),
+        (
+            [ran(rows=64, shape=(3, 32)), ran(rows=128, shape=(3, 16))],
+            "judged up to rows = 128 of 4096, shape = (3, 32) of (3, 224) in turn; the sizes of benchmark together "
+            "were not run here",
+        ),
+    ],
+)
+def test_the_verdict_says_how_far_it_got(runs, words):
+    assert describe_sizes(BENCHMARK, OWN, runs) == words
