@@ -9,6 +9,7 @@ from tests.adversarial.hostile_answers import ANSWERS
 from tests.adversarial.hostile_host import HOST_CASES
 from tests.adversarial.hostile_launch import LAUNCH_CASES
 from tests.adversarial.hostile_memory import MEMORY_CASES
+from tests.adversarial.hostile_numbers import NUMBER_CASES
 from tests.adversarial.hostile_plan import PLAN_CASES
 from tests.adversarial.hostile_races import RACE_CASES
 from tests.adversarial.hostile_source import SOURCE_CASES
@@ -21,6 +22,7 @@ HOSTILE: tuple[Case, ...] = (
     *LAUNCH_CASES,
     *HOST_CASES,
     *RACE_CASES,
+    *NUMBER_CASES,
 )
 CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *HONEST_ORDERS)
 
