@@ -17,12 +17,15 @@ import pytest
 from cutegen_core.records.trial import Status
 from tests.adversarial.bench import Bench
 from tests.adversarial.case import evidence, judged
-from tests.adversarial.corpus import CORPUS, applying, named
+from tests.adversarial.corpus import CORPUS, applying, is_thorough, named
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
 CASES = [
-    pytest.param(case.name, marks=pytest.mark.xdist_group(f"corpus {number % 2}"))
+    pytest.param(
+        case.name,
+        marks=[pytest.mark.xdist_group(f"corpus {number % 2}"), *([pytest.mark.thorough] if is_thorough(case) else [])],
+    )
     for number, case in enumerate(applying("cpu"))
 ]
 
@@ -45,8 +48,8 @@ def test_the_verdict_and_its_evidence(bench: Bench, name: str) -> None:
 
 def test_there_are_enough_kernels_of_both_kinds() -> None:
     hostile = [case for case in applying("cpu") if case.hostile]
-    assert len(hostile) >= 45
-    assert len(applying("cpu")) - len(hostile) >= 22
+    assert len(hostile) >= 230
+    assert len(applying("cpu")) - len(hostile) >= 40
 
 
 def test_every_case_has_a_name_of_its_own_and_attacks_something() -> None:
