@@ -29,8 +29,10 @@ CORPUS: tuple[Case, ...] = (*HOSTILE, *HONEST, *HONEST_ORDERS)
 BY_DEFAULT = frozenset((
     "more registers than a block has", "more threads than its launch bounds", "clusters the plan does not know",
     "asks for a limit of the host's headers", "asks through a macro of its own", "pastes a name and shows it",
-    "reads the clock under another name", "reads one byte of what another block wrote", "a __device__ counter without atomics",
-    "the last block with the fence behind the atomic", "a fence alone", "reads its own output through the read-only cache",
+    "reads the clock under another name", "reads one byte of what another block wrote",
+    "a __device__ counter without atomics",
+    "the last block with the fence behind the atomic", "a fence alone",
+    "reads its own output through the read-only cache",
     "reads past the end at larger sizes only", "__expf far from zero", "a rounding that contraction takes away",
     "last block, volatile reads", "a lock between blocks", "macros of its own",
 ))  # fmt: skip
