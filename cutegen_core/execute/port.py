@@ -17,6 +17,7 @@ from typing import Protocol
 
 from cutegen_core.execute.compiler.macro_probe import Probe
 from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.machine.device import DEFAULT_ARCH
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import TensorSpec
 from cutegen_core.records.trial import Diagnostic, ExecutorKind, Finding, Status
@@ -126,15 +127,22 @@ class Executor(Protocol):
     can_check: bool
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
+        self,
+        kernel: KernelFile,
+        params: Mapping[str, int | float],
+        wait_for_code: WaitForCode,
+        *,
+        checked: bool,
+        arch: str = DEFAULT_ARCH,
     ) -> Built:
         """Build a candidate for this executor; a failed build is a result, not an exception.
 
         Args:
             checked: whether to instrument the build to find memory errors and races.
+            arch: the architecture that the kernel may ask for (`__CUDA_ARCH__`).
         """
 
-    def write_probe(self, kernel: KernelFile) -> Probe | None:
+    def write_probe(self, kernel: KernelFile, arch: str) -> Probe | None:
         """Return what asks NVIDIA's compiler for the macros of the executor's own; None if it has no compiler."""
 
     def open(self, built: Built) -> AbstractContextManager[Execute]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.execute.emulator.installation import runtime_sources
@@ -36,13 +37,17 @@ FORBIDDEN = (
     "socket", "open", "openat", "execve", "ptrace", "kill", "unlink", "memfd", "readv-other", "io_uring", "unshare",
     "prctl", "executable-memory", "make-executable", "new-namespace",
 )  # fmt: skip
+FORBIDDEN_TO_WORKERS = (
+    "handler", "signal-stack", "signal-mask", "timer", "protect", "fork", "clone", "read", "close", "write-elsewhere",
+    "limit", "fixed-memory", "another-filter", *FORBIDDEN,
+)  # fmt: skip
 NEEDED = ("memory", "time")
 REACHABLE_WITHOUT_FILTER = ("socket", "open", "openat", "memfd", "prctl", "executable-memory", "make-executable")
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Mapping[str, str]]:
-    """What each system call answers, without the filter (True) and with it (False)."""
+def walls(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program that tries the walls."""
     folder = tmp_path_factory.mktemp("walls")
     compiler, source = host_compiler.find(), Path(__file__).parent / "walls.cpp"
     objects = []
@@ -53,9 +58,15 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Mapping[s
     program = str(folder / "walls")
     environment = host_compiler.environment(workspace.cache_dir("emulator"))  # zig's runtime is built there already
     subprocess.run([*compiler.link_runner, *objects, "-o", program], check=True, env=environment)
+    return program
+
+
+@pytest.fixture(scope="module")
+def answers(walls: str) -> Mapping[bool, Mapping[str, str]]:
+    """What each system call answers, without the filter (True) and with it (False)."""
     found = {}
     for walls_open in (True, False):
-        said = subprocess.run([program, str(int(walls_open))], capture_output=True, text=True, timeout=20, check=True)
+        said = subprocess.run([walls, str(int(walls_open))], capture_output=True, text=True, timeout=20, check=True)
         found[walls_open] = dict(line.split() for line in said.stdout.splitlines())
     return found
 
@@ -63,6 +74,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Mapping[s
 @pytest.mark.parametrize("call", FORBIDDEN)
 def test_the_runner_is_stopped_at_every_forbidden_call(answers: Mapping[bool, Mapping[str, str]], call: str) -> None:
     assert answers[False][call] == "trapped"
+
+
+def test_a_worker_is_stopped_at_more(walls: str) -> None:
+    """A kernel runs in a worker: no handlers, timers, processes or files, and no memory at a place of its choice."""
+    said = subprocess.run([walls, "0", "worker"], capture_output=True, text=True, timeout=20, check=False).stderr
+    answers = dict(line.split() for line in said.splitlines() if not line.startswith("memory"))
+    assert {call: answers.get(call) for call in FORBIDDEN_TO_WORKERS} == dict.fromkeys(FORBIDDEN_TO_WORKERS, "trapped")
+    assert "memory done" in said
+
+
+def test_the_runner_lies_at_a_random_place() -> None:
+    with open(CpuExecutor().prepare().runner, "rb") as file:
+        assert ELFFile(file).header["e_type"] == "ET_DYN"
 
 
 def test_the_runner_keeps_what_it_needs_and_never_dumps_core(answers: Mapping[bool, Mapping[str, str]]) -> None:

@@ -1,6 +1,7 @@
 // Raises the emulator runner's walls around itself and says what each forbidden system call answers afterwards.
 //
-//   walls OPEN       OPEN is 1 for a machine without a system call filter
+//   walls OPEN         OPEN is 1 for a machine without a system call filter
+//   walls 0 worker     behind the walls of a worker, which executes the kernel; answers come on the error output
 //
 // Built by test_walls.py with the runner's own sandbox.cpp.
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "runner.h"
 #include "sandbox.h"
@@ -26,28 +28,48 @@ void refuse(const char* status, const char* format, ...) {
 }
 }  // namespace runner
 
-static sigjmp_buf back;
-static void on_forbidden(int) { siglongjmp(back, 1); }
+static jmp_buf back;
+static int output = 1;
+static void on_forbidden(int) { longjmp(back, 1); }
 
 static void attempt(const char* name, long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   char line[96];
   int length;
-  if (sigsetjmp(back, 1)) length = snprintf(line, sizeof line, "%s trapped\n", name);
+  if (_setjmp(back)) length = snprintf(line, sizeof line, "%s trapped\n", name);
   else {
     long const answer = syscall(number, a, b, c, d, e, f);
     length = snprintf(line, sizeof line, "%s %s\n", name, answer >= 0 ? "done" : errno == EPERM ? "refused" : "failed");
   }
-  if (write(1, line, (size_t)length) != length) _exit(4);
+  if (write(output, line, (size_t)length) != length) _exit(4);
 }
 
-int main(int, char** words) {
+int main(int count, char** words) {
   runner::spec.timeout_ms = 1000;
   runner::spec.open_walls = atoi(words[1]) != 0;
   struct sigaction action = {};
   action.sa_handler = on_forbidden;
+  action.sa_flags = SA_NODEFER;
   sigaction(SIGSYS, &action, nullptr);
   void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   runner::shut_in();
+  if (count > 2) {
+    output = 2;
+    runner::shut_in_worker();
+    attempt("handler", SYS_rt_sigaction, SIGSEGV, 0, (long)page, 8);
+    attempt("signal-stack", SYS_sigaltstack, (long)page, 0);
+    attempt("signal-mask", SYS_rt_sigprocmask, 0, (long)page, 0, 8);
+    attempt("timer", SYS_setitimer, ITIMER_REAL, (long)page, 0);
+    attempt("protect", SYS_mprotect, (long)page, 4096, PROT_READ);
+    attempt("fork", SYS_fork);
+    attempt("clone", SYS_clone, SIGCHLD);
+    attempt("read", SYS_read, 0, (long)page, 1);
+    attempt("close", SYS_close, 0);
+    attempt("write-elsewhere", SYS_write, 1, (long)page, 1);
+    attempt("limit", SYS_prlimit64, 0, RLIMIT_FSIZE, (long)page, 0);
+    attempt("fixed-memory", SYS_mmap, (long)page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    attempt("another-filter", SYS_prctl, 22, 2, 0, 0, 0);
+    attempt("memory", SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
   const char* const none[] = {nullptr};
   attempt("socket", SYS_socket, AF_UNIX, SOCK_STREAM, 0);
   attempt("open", SYS_open, (long)"/etc/passwd", O_RDONLY);

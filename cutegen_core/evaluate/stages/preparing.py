@@ -109,9 +109,9 @@ def compile_candidate(
         MachineError: a compiler failed, not the candidate.
     """
     with ThreadPoolExecutor(3) as pool:
-        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor)
+        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device)
         builds = [
-            pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked)
+            pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked, arch=device.arch)
             for checked in (True, False)
         ]
         machine = asked.result()
@@ -141,8 +141,8 @@ def compile_candidate(
     return CompiledCandidate(machine, resources, plain, checked, hints)
 
 
-def _compile(plan: PlannedKernel, compiler: Compiler, executor: Executor) -> CompileResult:
-    probe = executor.write_probe(plan.kernel)
+def _compile(plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device) -> CompileResult:
+    probe = executor.write_probe(plan.kernel, device.arch)
     return compiler.compile(plan.kernel, plan.params, *([probe] if probe else []))
 
 
@@ -171,7 +171,13 @@ def rebuild_candidate(
     plan = plan_candidate(source, problem, reference, device)
     if isinstance(plan, StageFailure):
         return plan
-    built = executor.build(plan.kernel, plan.params, lambda: compiler.compile(plan.kernel, plan.params), checked=False)
+    built = executor.build(
+        plan.kernel,
+        plan.params,
+        lambda: compiler.compile(plan.kernel, plan.params),
+        checked=False,
+        arch=device.arch,
+    )
     if built.status is not Status.PASSED:
         return StageFailure(built.status, built.message, built.diagnostics)
     return plan, built

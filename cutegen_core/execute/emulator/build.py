@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cutegen_core.execute.emulator.architecture import write_macros
 from cutegen_core.execute.emulator.candidate_source import PLAN_FILE, SourceError, translate
 from cutegen_core.execute.emulator.compiling import LOG_BYTES, MEMORY_BYTES, run_compiler
 from cutegen_core.execute.emulator.installation import Installation
@@ -35,6 +36,7 @@ def build(
     params: Mapping[str, int | float],
     *,
     checked: bool,
+    arch: str,
     timeout_s: float,
 ) -> Built:
     """Build a candidate or return the cached build.
@@ -48,7 +50,8 @@ def build(
     started = time.monotonic()
     names = kernel.kernel_names()
     try:
-        source = translate(kernel.to_cpp(params), names, toolchain.find_include_dirs())
+        translated = translate(kernel.to_cpp(params), names, toolchain.find_include_dirs())
+        source = write_macros(arch) + translated
     except SourceError as error:
         return _make_failure(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
     folder = cache / "builds" / _key(installed, source, checked)

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cutegen_core.execute.compiler.macro_probe import Probe, write_probe
-from cutegen_core.execute.emulator import build, macro_table, run
+from cutegen_core.execute.emulator import architecture, build, macro_table, run
 from cutegen_core.execute.emulator.installation import Installation, install
 from cutegen_core.execute.port import Built, Execute, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.kernel.preprocessing import read_names
 from cutegen_core.machine import workspace
+from cutegen_core.machine.device import DEFAULT_ARCH
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.records.trial import ExecutorKind
 
@@ -61,15 +62,23 @@ class CpuExecutor:
             return self._installation
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
+        self,
+        kernel: KernelFile,
+        params: Mapping[str, int | float],
+        wait_for_code: WaitForCode,
+        *,
+        checked: bool,
+        arch: str = DEFAULT_ARCH,
     ) -> Built:
         """Compile a candidate for the emulator, instrumented if `checked`, or return the cached build."""
-        return build.build(self.prepare(), self._cache, kernel, params, checked=checked, timeout_s=self.build_timeout_s)
+        return build.build(
+            self.prepare(), self._cache, kernel, params, checked=checked, arch=arch, timeout_s=self.build_timeout_s
+        )
 
-    def write_probe(self, kernel: KernelFile) -> Probe:
+    def write_probe(self, kernel: KernelFile, arch: str) -> Probe:
         """Return what asks NVIDIA's compiler whether the file's names mean there what they mean here."""
         installed, names = self.prepare(), read_names(kernel)
-        table = macro_table.list_macros(installed, self._cache, kernel)
+        table = architecture.replace(macro_table.list_macros(installed, self._cache, kernel), arch)
         pasted = macro_table.list_pasted(installed, self._cache, kernel) if names.pastes else frozenset()
         harmless = macro_table.HARMLESS | (macro_table.ONLY_CALLED - names.tested)
         return write_probe({*names.lines, *pasted}, names.own, table, harmless)

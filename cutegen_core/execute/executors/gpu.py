@@ -29,7 +29,7 @@ from cutegen_core.execute.nvidia import nvidia_tools, sanitizer
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Progress, WaitForCode
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import workspace
-from cutegen_core.machine.device import Device, detect
+from cutegen_core.machine.device import DEFAULT_ARCH, Device, detect
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import ExecutorKind, Finding, Status
@@ -71,7 +71,13 @@ class GpuExecutor:
         self._serving = False
 
     def build(
-        self, kernel: KernelFile, params: Mapping[str, int | float], wait_for_code: WaitForCode, *, checked: bool
+        self,
+        kernel: KernelFile,
+        params: Mapping[str, int | float],
+        wait_for_code: WaitForCode,
+        *,
+        checked: bool,
+        arch: str = DEFAULT_ARCH,
     ) -> Built:
         """Wait for the compiler and store its cubin; no kernel is loaded yet."""
         started = time.monotonic()
@@ -82,7 +88,7 @@ class GpuExecutor:
         cubin, cached = self._keep(code.cubin, json.dumps(functions))
         return Built(Status.PASSED, cubin, checked, time.monotonic() - started, cached)
 
-    def write_probe(self, kernel: KernelFile) -> None:
+    def write_probe(self, kernel: KernelFile, arch: str) -> None:
         """Return None: the kernel runs as NVIDIA's compiler reads it."""
 
     @contextmanager

@@ -346,7 +346,7 @@ def test_what_a_block_can_wait_for(harness: Harness, name: str) -> None:
         assert (ran.finding.kind, ran.finding.variable, ran.finding.line) == (kind, "flag", line_of(source, MARK))
 
 
-def test_the_last_block_pattern_warns(harness: Harness) -> None:
+def test_the_last_block_pattern_warns_where_the_second_fence_is_missing(harness: Harness) -> None:
     body = (
         "__device__ unsigned finished = 0;\n"
         "__global__ void main_kernel(float const* x, float* partial, float* out) {\n"
@@ -360,7 +360,7 @@ def test_the_last_block_pattern_warns(harness: Harness) -> None:
     plan = one("main_kernel", 4, 32, "x:float32", "partial:float32", "out:float32")
     ran = harness.run(source, {"x": x}, {"partial": x, "out": x[:1]}, plan, checked=True)
     assert ran.status is Status.PASSED
-    assert (ran.finding.kind, ran.finding.line) == ("race-unproven", line_of(source, MARK))
+    assert (ran.finding.kind, ran.finding.line) == ("missing-fence", line_of(source, MARK))
     assert ran.outputs["out"][0] == 6
 
 

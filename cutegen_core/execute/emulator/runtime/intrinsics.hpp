@@ -46,6 +46,12 @@ inline double normal_quantile(double p) {
   return p < 0.5 ? x : -x;
 }
 
+// A GPU computes x * (1 / y), whose reciprocal of more than 2^126 is flushed to zero.
+inline float fast_quotient(float x, float y) {
+  if (fabsf(y) > 0x1p126f && fabsf(y) < INFINITY) return x * copysignf(0.f, y);
+  return by_ulps(x / y, 2);
+}
+
 }  // namespace emu
 
 #define EMU_UNARY(NAME, EXPRESSION) inline float NAME(float x) { return EXPRESSION; }
@@ -102,7 +108,7 @@ EMU_BINARY(__fadd_rn, x + y)
 EMU_BINARY(__fsub_rn, x - y)
 EMU_BINARY(__fmul_rn, x* y)
 EMU_BINARY(__fdiv_rn, x / y)
-EMU_BINARY(__fdividef, emu::by_ulps(x / y, 2))
+EMU_BINARY(__fdividef, emu::fast_quotient(x, y))
 EMU_BINARY(fdividef, x / y)
 EMU_BINARY(__powf, emu::by_ulps(powf(x, y), 2 + fabs(1.173 * 0.7 * y * log2f(x))))
 #undef EMU_BINARY

@@ -124,10 +124,12 @@ void write_result(const Report& found, const char* prefix) {
 
 // One worker a block where blocks must be there together; one a core where blocks are independent of `__device__`
 // variables and of what another block does; one in all in the checked run, whose bookkeeping is not shared.
+constexpr uint64_t WORTH_SHARING = 1 << 16;  // threads: below, starting a process costs more than it saves
 uint32_t worker_count(const Launch& launch) {
   if (launch.cooperative) return (uint32_t)launch.grid.count();
   if (spec.checked || spec.talks || has_device_variables()) return 1;
   uint64_t const blocks = launch.grid.count();
+  if (blocks * launch.block.count() < WORTH_SHARING) return 1;
   uint32_t const most = spec.workers < MAX_WORKERS ? spec.workers : MAX_WORKERS;
   return blocks < most ? (uint32_t)blocks : most;
 }

@@ -1,4 +1,4 @@
-// Floating point arithmetic. Approximate instructions are computed exactly and rounded, a known difference to a GPU.
+// Floating point arithmetic. Approximate instructions err as far as the PTX manual says, to the side that the run asks for.
 #include <fenv.h>
 #include <math.h>
 #include "numbers.h"
@@ -249,6 +249,7 @@ Execute decode_function(Instruction& i) {
   if (i.count != 2) return nullptr;
   i.detail[0] = flags_of(i), i.detail[1] = (int64_t)function_of(i.words[0]);
   i.detail[2] = i.has("rz") ? 1 : i.has("rm") ? 2 : i.has("rp") ? 3 : 0;
+  i.detail[3] = error_of(i);
   if (strcmp(type, "f32") == 0) return i.detail[2] ? rounded_function : apply<float>;
   if (strcmp(type, "f64") == 0) return i.detail[2] ? nullptr : apply<double>;
   if (strcmp(type, "f16") == 0) return apply<Half>;

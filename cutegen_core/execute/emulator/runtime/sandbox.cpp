@@ -25,7 +25,7 @@ constexpr uint32_t CLONE_ALLOWED = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | 0
 const int allowed[] = {
     SYS_read, SYS_write, SYS_pwrite64, SYS_exit, SYS_exit_group, SYS_munmap, SYS_brk, SYS_madvise, SYS_futex,
     SYS_clock_gettime, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_setitimer,
-    SYS_fork, SYS_wait4, SYS_getpid, SYS_gettid, SYS_set_robust_list, SYS_rseq, SYS_close, SYS_setrlimit, SYS_prlimit64, SYS_prctl,
+    SYS_fork, SYS_wait4, SYS_getpid, SYS_gettid, SYS_set_robust_list, SYS_rseq, SYS_close, SYS_setrlimit, SYS_prlimit64,
 };
 
 // While a kernel runs: output of printf, memory of the interpreter and the checker, waiting for other blocks, ending.
@@ -48,6 +48,14 @@ struct Program {
     answer(SECCOMP_RET_ALLOW);
     answer(SECCOMP_RET_TRAP);
   }
+  // Allows `call` with this value of one of its arguments only.
+  void allow_only(int call, uint32_t argument, uint32_t value) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+    load(argument);
+    add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+    answer(SECCOMP_RET_ALLOW);
+    answer(SECCOMP_RET_TRAP);
+  }
 };
 
 template <size_t N>
@@ -66,6 +74,7 @@ Program begin(const int (&calls)[N]) {
 
 Program filter() {
   Program program = begin(allowed);
+  program.allow_only(SYS_prctl, ARGUMENT0, PR_SET_SECCOMP);  // for the stricter filter of workers
   program.allow_without(SYS_mmap, ARGUMENT2, PROT_EXEC);
   program.allow_without(SYS_mprotect, ARGUMENT2, PROT_EXEC);
   program.allow_without(SYS_clone, ARGUMENT0, ~CLONE_ALLOWED);
@@ -75,12 +84,7 @@ Program filter() {
 
 Program worker_filter() {
   Program program = begin(allowed_in_worker);
-  // write: to the log only.
-  program.add(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 4);
-  program.load(ARGUMENT0);
-  program.add(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, 1);
-  program.answer(SECCOMP_RET_ALLOW);
-  program.answer(SECCOMP_RET_TRAP);
+  program.allow_only(SYS_write, ARGUMENT0, 2);  // the log
   // mmap: fresh memory at a place that the system chooses, never executable.
   program.add(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6);
   program.load(ARGUMENT2);
