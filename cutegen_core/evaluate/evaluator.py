@@ -51,7 +51,8 @@ class Evaluator:
     Attributes:
         keep: stores a blob and returns its key (cubin and SASS).
         timer: measures speed; None if nothing can be timed.
-        run_timeout_s: wall-clock limit of one run of the candidate on one workload.
+        run_timeout_s: limit of one run of the candidate on one workload: processor time on the emulator, wall-clock
+            time on a GPU.
     """
 
     problem: Problem

@@ -60,7 +60,7 @@ class Execution:
         poison: initial byte of outputs and of scratch that is not zeroed (0xFF makes every float NaN).
         order: order in which ready threads and blocks are scheduled: "forward", "reverse" or "random".
         seed: seed of the random order.
-        timeout_s: wall-clock limit of the whole run.
+        timeout_s: limit of the whole run: processor time on the emulator, wall-clock time on a GPU.
         edge: -1 or 1: approximate instructions err downward or upward, as far as documented; 0: not at all (emulator).
     """
 

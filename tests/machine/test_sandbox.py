@@ -124,10 +124,28 @@ def test_time_limit_ends_the_whole_group(level, tmp_path):
             os.write(1, str(os.getpid()).encode() + b"\\n")
         time.sleep(60)
     """
-    done = run_python(code, tmp_path, timeout_s=1, processes=True)
+    done = run_python(code, tmp_path, timeout_s=0.1, processes=True)
     assert done.limit == "time"
     assert done.seconds < 3
     assert _ends(int(done.output))
+
+
+def test_waiting_is_not_counted_as_work(level, tmp_path):
+    """A busy machine makes a tool wait, too: only its processor time says that it works too long."""
+    done = run_python("import time; time.sleep(1.0); print('done')", tmp_path, timeout_s=0.5)
+    assert (done.limit, done.output) == ("", "done\n")
+
+
+def test_a_tool_stopped_for_its_time_gets_another_try(level, tmp_path):
+    code = """
+        import pathlib
+        tried = pathlib.Path("tried")
+        again = tried.exists()
+        tried.touch()
+        while not again: pass
+        print("done")
+    """
+    assert run_python(code, tmp_path, cpu_seconds=1).output == "done\n"
 
 
 def test_processor_time_memory_output_and_file_limits(level, tmp_path):

@@ -53,6 +53,7 @@ class CompileLimits:
     """The limits of compiling one candidate.
 
     Attributes:
+        seconds: processor time.
         memory_bytes: resident memory in addition to the server's own.
         log_bytes: size to which the compiler's log is cut.
     """
@@ -109,7 +110,7 @@ class Server:
             self._run_fork(program, names, limits, writing, temporary)
         os.close(writing)
         try:
-            answer, limit = _read_answer(reading, pid, started + limits.seconds, base_bytes + limits.memory_bytes)
+            answer, limit = _read_answer(reading, pid, limits, base_bytes + limits.memory_bytes)
         finally:
             os.close(reading)
             sandbox.kill_group(pid)
@@ -179,13 +180,14 @@ def _describe_failure(limit: str, exit_code: int) -> Message:
     return {"limit": limit, "exit_code": exit_code}
 
 
-def _read_answer(fd: int, pid: int, deadline: float, memory_bytes: int) -> tuple[bytes, str]:
+def _read_answer(fd: int, pid: int, limits: CompileLimits, memory_bytes: int) -> tuple[bytes, str]:
     """Return the fork's answer and the limit that it exceeded ("", "time", "memory" or "output")."""
     answer = bytearray()
+    deadline = time.monotonic() + limits.seconds * sandbox.PATIENCE
     with selectors.DefaultSelector() as selector:
         selector.register(fd, selectors.EVENT_READ)
         while True:
-            if time.monotonic() > deadline:
+            if _processor_seconds(pid) > limits.seconds or time.monotonic() > deadline:
                 return b"", "time"
             if _resident_bytes(pid) > memory_bytes:
                 return b"", "memory"
@@ -207,6 +209,12 @@ def _close_all_but(kept: int) -> None:
                 os.close(fd)
             except OSError:
                 continue  # the descriptor of the listing itself
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a child that was not waited for."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident_bytes(pid: int) -> int:

@@ -42,7 +42,7 @@ def build(
     """Build a candidate or return the cached build.
 
     Args:
-        timeout_s: wall-clock limit of the compiler, and again of the linker.
+        timeout_s: limit of the processor time of the compiler, and again of the linker.
 
     Raises:
         MachineError: the compiler cannot be run in its sandbox.

@@ -32,7 +32,7 @@ class CpuExecutor:
     Args:
         cache: folder for builds; None means the workspace's.
         progress: called when something takes long, such as the first build of the emulator itself.
-        build_timeout_s: wall-clock limit of compiling a candidate.
+        build_timeout_s: limit of the processor time of compiling a candidate.
     """
 
     kind = ExecutorKind.CPU

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cutegen_core.records.trial import Status
+from tests.crowd import crowded
 from tests.execute.emulator.emulated import Harness, kernel, line_of, one
 
 MARK = "// HERE"
@@ -277,6 +278,23 @@ def test_an_endless_loop_times_out_with_its_line(harness: Harness, checked: bool
     assert abs(ran.finding.line - line_of(source, MARK)) <= 1
     assert "endless loop" in ran.executed.message
     assert ran.executed.seconds < 3
+
+
+def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
+    """The limit counts processor time: what takes long because others use the processor has not timed out."""
+    body = (
+        "__global__ void main_kernel(float* out, unsigned n) {\n  unsigned i = 1;\n"
+        "  for (unsigned k = 0; k < n; ++k) i = i * 2654435761u | 1u;\n  out[0] = i;\n}\n"
+    )
+    source, zero = kernel("main_kernel", body), np.zeros(1, np.float32)
+    harness.build(source)
+    alone = harness.run(source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000))
+    with crowded():
+        ran = harness.run(
+            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 200_000_000), timeout_s=1.5
+        )
+    assert (alone.status, ran.status) == (Status.PASSED, Status.PASSED), ran.executed.message
+    assert ran.executed.seconds > 1.5
 
 
 def test_blocks_that_wait_for_one_another_are_unsupported(harness: Harness) -> None:

@@ -82,12 +82,13 @@ void on_fault(int number, siginfo_t* info, void* context) {
   explain_fault((uintptr_t)info->si_addr, machine->gregs[REG_ERR] & WRITE_FAULT);
 }
 
-void on_alarm(int, siginfo_t*, void* context) {
+void on_alarm(int number, siginfo_t*, void* context) {
   auto* const machine = &((ucontext_t*)context)->uc_mcontext;
   at_frames((uintptr_t)machine->gregs[REG_RIP], (uintptr_t)machine->gregs[REG_RBP]);
   fail("TIMEOUT", "timeout", "",
-       "still running after %u ms: an endless loop, a wait for another block (blocks run one after another here), or a "
-       "workload too large for the emulator", spec.timeout_ms);
+       "still running after %u ms%s: an endless loop, a wait for another block (blocks run one after another here), or "
+       "a workload too large for the emulator", spec.timeout_ms,
+       number == SIGPROF ? " of processor time" : ", and after ten times that on the clock");
 }
 
 // Installed by the sandbox below as the answer to a forbidden system call.
@@ -167,7 +168,7 @@ void install_signal_handlers() {
   alternate.ss_size = sizeof signal_stack;
   sigaltstack(&alternate, nullptr);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) handle(number, on_fault);
-  handle(SIGALRM, on_alarm);
+  for (int number : {SIGPROF, SIGALRM}) handle(number, on_alarm);
   handle(SIGSYS, on_forbidden);
 }
 
