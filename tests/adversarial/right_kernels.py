@@ -12,13 +12,13 @@ from pathlib import Path
 
 from benchmarks.crosscheck.corpus import KERNELS, WRITTEN
 from cutegen_core.problems import library
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, WorkloadRole
 
 STRAIGHTFORWARD = Path(__file__).parent / "mistakes" / "kernels"
-_BUILT_IN_PROBLEM = {"swish": "swish"}
-"""Files of `tests/data/kernels` that the cross-check leaves out, for built-in problems."""
-_WHERE_BLOCKS_WAIT = ("grand_total_cluster",)
-"""What the emulator answers UNSUPPORTED to."""
+_FOR_BUILT_IN_PROBLEMS = ("swish",)
+"""Files of `tests/data/kernels` that the cross-check leaves out, named as their problems."""
+_UNSUPPORTED = ("grand_total_cluster",)
+"""The emulator has no clusters, and says so."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,18 @@ def _key(problem: str) -> str:
 def _kernels() -> Iterator[RightKernel]:
     for name, entry in WRITTEN.items():
         text = (KERNELS / f"{name}.cu").read_text()
-        yield RightKernel(name, text, _key(entry.problem or name), name not in _WHERE_BLOCKS_WAIT)
-    for name, problem in _BUILT_IN_PROBLEM.items():
-        yield RightKernel(name, (KERNELS / f"{name}.cu").read_text(), _key(problem))
+        yield RightKernel(name, text, _key(entry.problem or name), name not in _UNSUPPORTED)
+    for name in _FOR_BUILT_IN_PROBLEMS:
+        yield RightKernel(name, (KERNELS / f"{name}.cu").read_text(), _key(name))
     for path in sorted(STRAIGHTFORWARD.glob("*.cu")):
         yield RightKernel(path.stem, path.read_text(), _key(path.stem))
 
 
 def _problem(name: str) -> Problem:
-    """The problem with the workloads that the emulator is asked about, and the benchmark."""
+    """The problem with what the emulator is asked about, and the benchmark."""
     own = [folder / f"{name}.py" for folder in (KERNELS, STRAIGHTFORWARD) if (folder / f"{name}.py").exists()]
     found = library.read_problem(own[0]) if own else library.load(name)
-    return replace(found, workloads=tuple(_workloads(found)))
-
-
-def _workloads(problem: Problem) -> Iterator[Workload]:
-    return (w for w in problem.workloads if w.role is not WorkloadRole.CORRECTNESS)
+    return replace(found, workloads=found.with_role(WorkloadRole.EMULATOR, WorkloadRole.BENCHMARK))
 
 
 RIGHT_KERNELS: Mapping[str, RightKernel] = {kernel.name: kernel for kernel in _kernels()}
