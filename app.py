@@ -7,6 +7,7 @@ drawing to `pages/components/shared/frame.py`, so that a deep link on a cold ser
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import socket
 import threading
@@ -19,6 +20,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from cutegen_core.machine import workspace
+from cutegen_core.records.errors import CutegenError
 from pages.components.access import access
 from pages.components.access.access_middleware import OriginMiddleware
 from pages.components.shared import quick_clicks
@@ -43,7 +45,8 @@ def _keep_engine(stop: threading.Event) -> None:
     # Imported here: the page is served while the engine's modules load.
     from cutegen_core import engine
 
-    engine.ensure_running()
+    with contextlib.suppress(OSError, CutegenError):  # the keeper tries again, and logs it
+        engine.ensure_running()
     for module in NEEDED_SOON:
         importlib.import_module(module)
     engine.keep_running(stop)

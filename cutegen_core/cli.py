@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from cutegen_core import __version__, commands
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.event import AnsweredBy
@@ -20,8 +23,17 @@ from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
 from cutegen_core.wiring import EXECUTORS
 
+_LONGEST_MESSAGE, _LONGEST_NAME, _LONGEST_NUMBER = 500, 200, 20
+
 _Command = Callable[[argparse.Namespace], int]
 _AddCommand = Callable[[str, _Command, str], argparse.ArgumentParser]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments without repeating their control characters, or thousands of letters."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(show_hidden(message[:_LONGEST_MESSAGE]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,16 +42,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: _Command = arguments.command
     try:
         return command(arguments)
-    except CutegenError as error:
-        if getattr(arguments, "json", False):
-            print(json.dumps({"error": str(error)}))
-        print(f"cutegen: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         return 2
+    except CutegenError as error:
+        return _fail(arguments, str(error))
+    except sqlite3.Error as error:
+        return _fail(arguments, f"the store failed: {error}. Check the disk and the workspace, and try again.")
+    except OSError as error:
+        where = f"{str(error.filename)[:_LONGEST_NAME]}: " if error.filename else ""
+        return _fail(arguments, f"{where}{error.strerror or error}")
     except KeyboardInterrupt:
         print("interrupted; `cutegen sessions` shows the state of a session", file=sys.stderr)
         return 2
+
+
+def _fail(arguments: argparse.Namespace, what: str) -> int:
+    """Say what went wrong, as JSON too where that was asked for."""
+    if getattr(arguments, "json", False):
+        print(json.dumps({"error": what}))
+    print(f"cutegen: {show_hidden(what)}", file=sys.stderr)
+    return 2
 
 
 def command_names() -> tuple[str, ...]:
@@ -50,7 +72,7 @@ def command_names() -> tuple[str, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
+    parser = _Parser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -69,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_machine_and_problems(command: _AddCommand) -> None:
     app = command("app", commands.serve, "serve the workbench and open a browser")
-    app.add_argument("--port", type=int, default=8501, help="port to serve on (default: %(default)s)")
+    app.add_argument("--port", type=_port, default=8501, help="port to serve on (default: %(default)s)")
     app.add_argument("--no-browser", action="store_true", help="open no browser")
     examination = command("doctor", commands.show_doctor, "check this machine and show how to fix what is missing")
     examination.add_argument(
@@ -87,7 +109,7 @@ def _add_kernels(command: _AddCommand) -> None:
     check = command("check", commands.check, "run one kernel file through the stages")
     check.add_argument("file", type=Path, help="kernel file (.cu)")
     _add_problem(check)
-    check.add_argument("--seed", type=int, metavar="N", help="seed of the inputs (default: a fresh one)")
+    check.add_argument("--seed", type=_seed, metavar="N", help="seed of the inputs (default: a fresh one)")
     run = command("run", commands.run, "refine a kernel for a problem")
     _add_problem(run)
     run.add_argument(
@@ -102,8 +124,13 @@ def _add_kernels(command: _AddCommand) -> None:
         "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
     )
     run.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
-    run.add_argument("--budget-tokens", type=int, metavar="N", help="token limit for prompts and replies together")
-    run.add_argument("--max-steps", type=int, default=40, metavar="N", help="step limit (default: %(default)s)")
+    run.add_argument(
+        "--budget-tokens",
+        type=_tokens,
+        metavar="N",
+        help="token limit for prompts and replies together",
+    )
+    run.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
     run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
     replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
@@ -130,6 +157,26 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     )
     _add_executor(parser)
     _add_arch(parser, "the GPU's, or sm_90a without one")
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    """Return the reader of a whole number in this range."""
+
+    def read(text: str) -> int:
+        digits = text.strip()
+        if (
+            len(digits) > _LONGEST_NUMBER
+            or not (digits.isascii() and digits.isdecimal())
+            or not low <= int(digits) <= high
+        ):
+            raise argparse.ArgumentTypeError(f"{text[:_LONGEST_NUMBER]!r} is no whole number from {low} to {high}")
+        return int(digits)
+
+    return read
+
+
+_port, _seed = _whole(1, 65535), _whole(0, 2**62 - 1)
+_tokens, _steps = _whole(1, 10**12), _whole(1, 10**6)
 
 
 def _answerer(text: str) -> AnsweredBy:

@@ -16,18 +16,20 @@ import contextlib
 import fcntl
 import logging
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from cutegen_core.machine import workspace
-from cutegen_core.records.errors import CutegenError, LeaseError
+from cutegen_core.records.errors import CutegenError, LeaseError, StoreError, StoreGoneError
 from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.session import studies
 from cutegen_core.session.loop import Session
@@ -41,6 +43,8 @@ POLL_S = 0.05
 IDLE_EXIT_S = 60.0
 SESSIONS_AT_ONCE = 2
 _STORE_PAUSE_S = 1.0
+_BUILD_LEFT_S = 3600.0
+"""A build takes a minute at most; the command line builds beside the engine."""
 _LONGEST_STORE_PAUSE_S = 30.0
 
 _log = logging.getLogger(__name__)
@@ -58,11 +62,16 @@ class _Trouble(NamedTuple):
 
 
 class Engine:
-    """Run the sessions of a store until nothing runs and no client is left."""
+    """Run the sessions of a store until nothing runs and no client is left.
 
-    def __init__(self, store: Store, tools: Tools) -> None:
+    Args:
+        may_serve: whether this process still is the workspace's engine.
+    """
+
+    def __init__(self, store: Store, tools: Tools, may_serve: Callable[[], bool] = lambda: True) -> None:
         self._store = store
         self._tools = tools
+        self._may_serve = may_serve
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
@@ -76,11 +85,17 @@ class Engine:
         trouble = ""
         while time.monotonic() - last_use < IDLE_EXIT_S:
             try:
+                if not self._may_serve():
+                    _log.error("the lock of %s was deleted; leaving, so that no two engines serve it", self._store.path)
+                    break
                 if not self._store.is_current():
                     _log.error("a newer workbench has migrated the store %s; its own engine goes on", self._store.path)
                     break
                 self._dispatch()
                 trouble = ""
+            except StoreGoneError as error:
+                _log.error("%s", error)
+                break
             except Exception as error:  # noqa: BLE001 - thread boundary: the store may work again at the next poll
                 if str(error) != trouble:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
@@ -180,7 +195,8 @@ class Engine:
             self._store.set_live(ENGINE_LINE, f"not ready: {error}")
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("warming up")
-            self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
+            with contextlib.suppress(sqlite3.Error, StoreError):
+                self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
 
 
 def _has_work(state: State) -> bool:
@@ -226,10 +242,43 @@ def ensure_running() -> None:
 
 
 def keep_running(stop: threading.Event, every_s: float = 2.0) -> None:
-    """Keep an engine alive until `stop` is set: start a killed one again. Run it in a thread."""
+    """Keep an engine alive until `stop` is set: start a killed one again. Run it in a thread.
+
+    A disk that is full, fails or cannot be written is logged once, and tried again.
+    """
+    trouble = ""
     while not stop.is_set():
-        ensure_running()
+        try:
+            ensure_running()
+            trouble = ""
+        except (OSError, CutegenError) as error:
+            if str(error) != trouble:
+                _log.error("the engine cannot be looked after: %s; trying again", error)
+            trouble = str(error)
         stop.wait(every_s)
+
+
+def _clear_temporary() -> None:
+    """Keep temporary files where the next engine finds them, and remove those of killed engines.
+
+    Only the engine that holds the lock may do this.
+    """
+    folder = workspace.home() / "tmp"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    tempfile.tempdir = str(folder)
+    old = time.time() - _BUILD_LEFT_S
+    for scratch in (workspace.home() / "cache").rglob("build-*"):
+        if scratch.is_dir() and scratch.stat().st_mtime < old:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _is_in_place(lock: IO[str]) -> bool:
+    """Return whether the lock's file is still the workspace's: after a deletion another engine can lock a new one."""
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), (workspace.home() / "engine.lock").stat())
+    except FileNotFoundError:
+        return False
 
 
 def _client_age_s() -> float:
@@ -237,6 +286,8 @@ def _client_age_s() -> float:
         return time.time() - _client_file().stat().st_mtime
     except FileNotFoundError:
         return IDLE_EXIT_S
+    except (OSError, CutegenError):  # the disk fails: that says nothing about clients
+        return 0.0
 
 
 def _client_file() -> Path:
@@ -272,10 +323,11 @@ def main() -> int:
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
+        _clear_temporary()
         store = Store()
         tools = Tools(store)
         try:
-            Engine(store, tools).serve()
+            Engine(store, tools, lambda: _is_in_place(handle)).serve()
         finally:
             tools.close()
             store.close()

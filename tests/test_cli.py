@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -116,6 +117,55 @@ def test_wrong_usage_ends_with_2_and_says_what_to_do(said, arguments, words):
     assert words in err
 
 
+NUMBERS = [
+    "9" * 5000,
+    "9" * 30,
+    "-1",
+    "inf",
+    "nan",
+    "1.5",
+    "1e3",
+    "0x10",
+    "",
+    "half",
+    "\u0663\u0664",
+    "99999999999999999999",
+]
+STRANGE = ["x" * 5000, "~nobody-of-that-name/x.py", "/dev/null/x", "\udcff\x1b[31m", "*", "%s"]
+NUMBERED = (("app", "--port"), ("check", RELU, "--problem", "relu", "--seed"),
+            ("run", "--problem", "relu", "--max-steps"), ("run", "--problem", "relu", "--budget-tokens"))  # fmt: skip
+NAMED = (("show",), ("replay",), ("import",), ("export", "-o", "x.cu"), ("run", "--problem"), ("problems", "--path"),
+         ("problems", "--lint"), ("check", "--problem", "relu"), ("check", RELU, "--problem"),
+         ("run", "--problem", "relu", "--arch"), ("check", RELU, "--problem", "relu", "--executor"),
+         ("run", "--problem", "relu", "--strategy"), ("run", "--problem", "relu", "--proposer"),
+         ("run", "--problem", "relu", "--proposer", "llm", "--model", "m", "--base-url"))  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", NUMBERED, ids=lambda arguments: f"{arguments[0]} {arguments[-1]}")
+def test_a_hopeless_number_ends_with_2_in_a_short_line(arguments, capfd):
+    for number in NUMBERS:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*map(str, arguments), number])
+        assert ended.value.code == 2, number
+        said = capfd.readouterr().err.splitlines()[-1]
+        assert "is no whole number from" in said or "expected one argument" in said
+        assert len(said) < 200
+
+
+@pytest.mark.parametrize("arguments", NAMED, ids=lambda arguments: f"{arguments[0]} {arguments[-1]}")
+def test_a_hopeless_name_ends_with_2_and_no_traceback(arguments, capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in STRANGE:
+        try:
+            code = cli.main([*map(str, arguments), "--json", name])
+        except SystemExit as ended:
+            code = ended.code
+        said = capfd.readouterr().err
+        assert code == 2, (name, said[-500:])
+        assert "Traceback" not in said
+        assert "\x1b" not in said
+
+
 def test_wrong_usage_is_the_exit_code_of_the_process():
     assert "no session" in answer("show", "zzzz", code=2)["error"]
 
@@ -155,6 +205,67 @@ def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_ho
     assert len({step.candidate for step in steps if step.candidate}) == sum(
         step.candidate is not None for step in steps
     )
+
+
+TABLES = ("events", "blobs", "inbox", "live", "drafts", "trials", "sessions")
+
+
+@pytest.fixture
+def stocked(tmp_path, monkeypatch):
+    """A workspace with an imported session."""
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    recording = next((ROOT / "assets").rglob("*.jsonl*"))
+    assert cli.main(["import", str(recording)]) == 0
+    (session,) = Store().sessions()
+    return tmp_path / "store.db", session
+
+
+def asked(session, capfd):
+    """What every command that reads a session says: exit code, and the error."""
+    for command in (["show", session], ["sessions"], ["export", session, "-o", "x.cu"]):
+        capfd.readouterr()
+        code = cli.main([*command, "--json"])
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        yield command[0], code, json.loads(out), err
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_row_or_a_table_that_is_missing_is_said_clearly(stocked, table, capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    path, session = stocked
+    db = sqlite3.connect(path)
+    for change in (f"DELETE FROM {table}", f"DROP TABLE {table}"):
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute(change)
+        db.commit()
+        for command, code, document, err in asked(session, capfd):
+            assert code == (2 if "error" in document else 0), (change, command, err)
+            if code:
+                assert len(document["error"]) > 20
+    db.close()
+
+
+@pytest.mark.parametrize("damage", ["no database", "empty", "cut", "a folder"])
+def test_a_damaged_store_is_said_clearly(stocked, damage, capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    path, session = stocked
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    data = path.read_bytes()
+    for beside in path.parent.glob("store.db*"):
+        beside.unlink()
+    if damage == "a folder":
+        path.mkdir()
+    else:
+        path.write_bytes({"no database": b"x" * 9000, "empty": b"", "cut": data[: len(data) // 3]}[damage])
+    for command, code, document, err in asked(session, capfd):
+        if command == "sessions" and damage == "empty":
+            assert (code, document) == (0, [])
+            continue
+        assert code == 2, (command, err)
+        assert "store" in document["error"] or "no session" in document["error"]
 
 
 def test_one_engine_per_workspace():

@@ -1,7 +1,11 @@
 """The engine when a session, a decision or the store fails: the others go on, and what failed says so."""
 
+import errno
 import logging
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -11,9 +15,11 @@ import pytest
 
 from cutegen_core import engine
 from cutegen_core.engine import Engine
+from cutegen_core.machine import workspace
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
+from cutegen_core.records.errors import StoreGoneError
 from cutegen_core.records.event import (
     AnsweredBy,
     Decided,
@@ -33,6 +39,7 @@ from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
+from tests.session.real_sessions import wait_until
 
 
 class Cold(Tools):
@@ -344,3 +351,81 @@ def test_an_engine_leaves_when_a_newer_version_has_migrated_the_store(store, mon
         raw(store, "PRAGMA user_version = 1000")
     assert "a newer workbench has migrated the store" in caplog.text
     assert len(caplog.records) == 1
+
+
+# ---- the disk
+
+
+def failing(error):
+    def fail(*_args, **_more):
+        raise OSError(error, os.strerror(error))
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE])
+def test_the_keeper_of_the_engine_outlives_an_error_of_the_disk(store, monkeypatch, caplog, error):
+    started = []
+    monkeypatch.setattr(engine.subprocess, "Popen", lambda *_, **__: started.append(1))
+    stop = threading.Event()
+    with monkeypatch.context() as broken:
+        broken.setattr(engine.os, "open", failing(error))
+        keeper = threading.Thread(target=engine.keep_running, args=(stop, 0.02))
+        keeper.start()
+        time.sleep(0.3)
+        assert keeper.is_alive()
+        assert started == []
+    wait_until(lambda: started)
+    stop.set()
+    keeper.join(5)
+    said = [record.getMessage() for record in caplog.records]
+    assert sum(os.strerror(error) in line for line in said) == 1, "logged once"
+
+
+def test_a_store_that_was_deleted_is_said_and_the_engine_leaves(store, monkeypatch, caplog):
+    with serving(store, monkeypatch):
+        store.path.unlink()
+    assert "was deleted or replaced while the workbench ran" in caplog.text
+    for use in (store.sessions, lambda: store.put("x"), store.version, lambda: store.events("x")):
+        with pytest.raises(StoreGoneError, match="Put it back, or go on with an empty one"):
+            use()
+
+
+def test_a_store_that_was_replaced_is_not_written(store, tmp_path):
+    other = Store(tmp_path / "other.db")
+    other.close()
+    (tmp_path / "other.db").replace(store.path)
+    with pytest.raises(StoreGoneError):
+        store.put("x")
+    assert Store(store.path).sessions() == ()
+
+
+def run_engine():
+    return subprocess.Popen([sys.executable, "-m", "cutegen_core.engine"], stderr=subprocess.PIPE, text=True)
+
+
+def test_an_engine_whose_lock_was_deleted_leaves_to_the_next_one(store):
+    engine.touch_client()
+    lock = workspace.home() / "engine.lock"
+    with run_engine() as first:
+        wait_until(lambda: lock.exists() and lock.read_text() == str(first.pid))
+        lock.unlink()
+        said = first.communicate(timeout=30)[1]
+    assert "the lock of" in said
+    assert "leaving, so that no two engines serve it" in said
+
+
+def test_what_a_killed_engine_left_is_swept(store):
+    home = workspace.home()
+    (home / "tmp" / "cutegen-run-1").mkdir(parents=True)
+    (home / "tmp" / "cutegen-run-1" / "spec").write_text("left")
+    old, new = (home / "cache" / "emulator" / "builds" / f"build-{age}" for age in ("old", "new"))
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    engine.touch_client()
+    with run_engine() as started:
+        wait_until(lambda: not (home / "tmp" / "cutegen-run-1").exists() and not old.exists())
+        started.terminate()
+        started.communicate(timeout=30)
+    assert new.exists()

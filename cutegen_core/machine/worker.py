@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.records.errors import MachineError, WorkerLimitError
 
 Message = dict[str, Any]
@@ -158,7 +159,11 @@ class Worker:
 
 
 def serve(handle: Callable[[Message], Message]) -> None:
-    """Answer requests until the parent closes the pipe (child side). `handle` turns its own errors into answers."""
+    """Answer requests until the parent closes the pipe (child side). `handle` turns its own errors into answers.
+
+    If the parent ends in the middle of a request, this process ends at once.
+    """
+    exit_when_closed(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))
     request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(",")[:2])
     for fd in (request_fd, answer_fd):
         os.set_inheritable(fd, False)
@@ -168,11 +173,6 @@ def serve(handle: Callable[[Message], Message]) -> None:
             answer = {"nonce": asked["nonce"], "answer": handle(asked["request"])}
             answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
-
-
-def request_descriptor() -> int:
-    """Return the descriptor of the requests, whose writer closes when the parent ends (child side, before `serve`)."""
-    return int(os.environ["CUTEGEN_PIPES"].split(",")[0])
 
 
 def inherited_descriptors() -> socket.socket:

@@ -13,7 +13,10 @@ from cutegen_core.records.errors import StoreError, UsageError
 def home() -> Path:
     """Return the workspace folder, created on first use; StoreError if that fails."""
     configured = os.environ.get("CUTEGEN_HOME")
-    path = Path(configured).expanduser() if configured else Path.home() / ".local" / "share" / "cutegen"
+    try:
+        path = Path(configured).expanduser() if configured else Path.home() / ".local" / "share" / "cutegen"
+    except RuntimeError as error:  # the home of an unknown user
+        raise StoreError(f"cannot find the workspace: {error} Set CUTEGEN_HOME to a folder you may write.") from error
     return _create_folder(path.absolute())
 
 

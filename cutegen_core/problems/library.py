@@ -25,6 +25,7 @@ from cutegen_core.records.problem import Problem
 
 BUILT_IN = "built-in"
 _CATALOGUE = Path(__file__).parent / "catalogue"
+_LONGEST_SHOWN = 100
 
 
 @cache
@@ -139,13 +140,27 @@ def load(name_or_path: str) -> Problem:
     named = {problem.name: problem for problem in catalogue()}
     if name_or_path in named:
         return named[name_or_path]
-    path = saved.find(name_or_path) or Path(name_or_path).expanduser()
+    path = saved.find(name_or_path) or _place_of(name_or_path)
     if not path.is_file():
         raise UsageError(
             f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a saved one nor a file."
         )
     with Loader() as loader:
         return loader.load(path)
+
+
+def _place_of(text: str) -> Path:
+    """Return the path that a text names, whether something is there or not.
+
+    Raises:
+        UsageError: nothing can be there.
+    """
+    try:
+        path = Path(text).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, the home of an unknown user, a null character
+        raise UsageError(f"{show_hidden(text[:_LONGEST_SHOWN])!r} cannot be a file or folder: {error}") from error
+    return path
 
 
 def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
@@ -173,7 +188,7 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
 def find(name_or_path: str) -> FolderListing:
     """Return one problem by name, or the files of a path; an entry that cannot be loaded gives the reason."""
     named = [entry for entry in list_known().entries if entry.name == name_or_path]
-    return FolderListing((named[0],)) if named else load_path(Path(name_or_path).expanduser())
+    return FolderListing((named[0],)) if named else load_path(_place_of(name_or_path))
 
 
 def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:

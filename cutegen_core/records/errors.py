@@ -51,6 +51,10 @@ class StoreError(CutegenError):
     """The workspace cannot be read or written."""
 
 
+class StoreGoneError(StoreError):
+    """The store's file was deleted or replaced while it was open."""
+
+
 class StaleDecisionError(CutegenError):
     """The thing decided on has changed since the page showed it."""
 

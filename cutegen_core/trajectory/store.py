@@ -6,6 +6,7 @@ an append that does not continue the number its writer knows is refused, so two 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -21,7 +22,7 @@ from cutegen_core.machine import workspace
 from cutegen_core.records import as_json, older
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision
-from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, UsageError
+from cutegen_core.records.errors import LOOKS_ON, AccessError, LeaseError, StoreError, StoreGoneError, UsageError
 from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory import migrations
@@ -122,6 +123,7 @@ class Store:
         self._lock = threading.RLock()
         try:
             self._db = _open(self.path)
+            self._file = self.path.stat()
         except (sqlite3.Error, OSError) as error:
             advice = "Check that you may write it, move the file away, or set CUTEGEN_HOME."
             raise StoreError(f"cannot open the store {self.path}: {error}. {advice}") from error
@@ -217,7 +219,10 @@ class Store:
         """Return the bytes under that key; StoreError if there are none."""
         rows = self._query("SELECT data FROM blobs WHERE key = ?", (key,))
         if not rows:
-            raise StoreError(f"blob {key[:12]} is not in the store {self.path}")
+            raise StoreError(
+                f"blob {key[:12]} is not in the store {self.path}: a row was removed, or the file was damaged. Restore "
+                "a copy of the file, or import a recording of the session."
+            )
         return bytes(rows[0][0])
 
     def text(self, key: str) -> str:
@@ -324,6 +329,7 @@ class Store:
         if self._read_only:
             raise AccessError(LOOKS_ON)
         with self._lock:
+            self._check_in_place()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 if not self.is_current():
@@ -337,4 +343,17 @@ class Store:
 
     def _query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
+            self._check_in_place()
             return self._db.execute(sql, values).fetchall()
+
+    def _check_in_place(self) -> None:
+        """Raise StoreGoneError if the file is another one: what is written to a deleted file is lost."""
+        try:
+            if os.path.samestat(self.path.stat(), self._file):
+                return
+        except FileNotFoundError:
+            pass
+        raise StoreGoneError(
+            f"the store {self.path} was deleted or replaced while the workbench ran. Put it back, or go on with an "
+            "empty one: open the page or type the command again."
+        )

@@ -1,6 +1,8 @@
 """Results of others become sessions to look at: nothing is lost, what is missing is named, nothing can be run."""
 
+import gzip
 import json
+import tracemalloc
 
 import pytest
 
@@ -12,7 +14,7 @@ from cutegen_core.records.trial import Status
 from cutegen_core.session import decisions
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import export
-from cutegen_core.share.imports import import_path
+from cutegen_core.share.imports import import_path, reading
 from cutegen_core.trajectory.store import Store
 
 REF = 'import torch.nn as nn\n\nclass Model(nn.Module):\n    """Row sums."""\n'
@@ -267,6 +269,50 @@ def test_what_cannot_be_imported_is_refused_with_the_reason(store, tmp_path, nam
     with pytest.raises((UsageError, StoreError), match=error):
         import_path(store, tmp_path / name)
     assert store.sessions() == ()
+
+
+NUMBERS = ["Infinity", "-Infinity", "NaN", "1e999", "9" * 4000, "9" * 5000, "true", "1.5", '"1"', "null"]
+
+
+@pytest.mark.parametrize("field", ["seq", "at", "events"])
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:9])
+def test_a_number_that_cannot_be_one_is_refused_with_its_line(store, tmp_path, field, number):
+    given = {"seq": "1", "at": "0", "events": "1"} | {field: number}
+    if field == "at" and number == "1.5":
+        given["seq"] = "2"
+    event = '{"kind": "state_changed", "status": "STOPPED", "reason": ""}'
+    (tmp_path / "a.jsonl").write_text(
+        f'{{"cutegen": "recording", "version": 1, "events": {given["events"]}}}\n'
+        f'{{"seq": {given["seq"]}, "at": {given["at"]}, "event": {event}}}\n'
+    )
+    with pytest.raises(StoreError):
+        import_path(store, tmp_path / "a.jsonl")
+    assert store.sessions() == ()
+
+
+BOMBS = {"one line": b"[" + b" " * (6 << 20), "many lines": (b" " * 1023 + b"\n") * (6 << 10)}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_ends_at_the_limit_of_decoded_bytes(store, tmp_path, monkeypatch, bomb, packed):
+    monkeypatch.setattr(reading, "LONGEST_LINE", 4 << 20)
+    monkeypatch.setattr(reading, "MAX_BYTES", 5 << 20)
+    data = b'{"cutegen": "recording", "version": 1, "events": 0}\n' + BOMBS[bomb]
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(gzip.compress(data) if packed else data)
+    tracemalloc.start()
+    with pytest.raises(StoreError, match="which no recording has"):
+        import_path(store, file)
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
+
+
+def test_a_file_of_results_has_a_limit(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LONGEST_LINE", 1 << 20)
+    (tmp_path / "a.json").write_bytes(b'[{"src": ""}' + b" " * (1 << 20) + b"]")
+    with pytest.raises(UsageError, match="more than 1 MiB, which no file of results has"):
+        import_path(store, tmp_path / "a.json")
 
 
 def test_a_path_that_is_not_there_and_an_empty_folder_are_refused(store, tmp_path):

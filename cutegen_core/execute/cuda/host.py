@@ -23,8 +23,7 @@ from cutegen_core.execute.cuda.layout import Shared
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.runner_process import RunnerAnswer, RunnerProcess
-from cutegen_core.execute.cuda.wire import exit_when_closed
-from cutegen_core.machine.worker import Message, request_descriptor, serve
+from cutegen_core.machine.worker import Message, serve
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Finding, Status
 
@@ -180,6 +179,5 @@ class _Tensors:
 
 
 if __name__ == "__main__":
-    exit_when_closed(request_descriptor())  # if the engine dies, no hanging kernel may stay
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)

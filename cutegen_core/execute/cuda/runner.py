@@ -29,7 +29,8 @@ from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.shared_memory import SharedMemory
-from cutegen_core.execute.cuda.wire import Channel, Message, exit_when_closed
+from cutegen_core.execute.cuda.wire import Channel, Message
+from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.machine.sandbox import confine
 from cutegen_core.records.errors import MachineError
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import array
 import json
 import os
-import select
 import socket
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -92,18 +90,6 @@ class Channel:
         self._bytes += data
         if not data or len(self._bytes) > _LARGEST_BYTES:
             raise EOFError("the other side has closed the channel")
-
-
-def exit_when_closed(fd: int) -> None:
-    """Start a thread that ends this process as soon as the other end of a pipe or socket is closed."""
-    watch = select.poll()
-    watch.register(fd, select.POLLRDHUP)  # poll always reports POLLHUP and POLLERR
-
-    def wait() -> None:
-        watch.poll()
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def make_pair() -> tuple[Channel, socket.socket]:

@@ -4,7 +4,7 @@
    zygote runs no file's code and forks a process for each file, so that none finds anything of another in its memory.
 2. `FileProcess` sends requests and receives answers as bytes that prove nothing: each must repeat the request's nonce,
    and their size is limited. One file has a process at a time; it is killed when another file is loaded.
-3. If the supervisor ends, the zygote kills the file's process and ends; if the engine ends, the supervisor does.
+3. If the supervisor ends, as it does with the engine, the zygote kills the file's process and ends.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ class FileProcess:
 
     Args:
         serve_file: runs in that process with its end of the channel, and never returns.
-        engine: descriptor of the engine's requests; when its writer closes, this process ends.
     """
 
-    def __init__(self, serve_file: Callable[[socket.socket], None], engine: int) -> None:
-        self._engine = engine
+    def __init__(self, serve_file: Callable[[socket.socket], None]) -> None:
         self._control, theirs = socket.socketpair()
         if os.fork() == 0:
             _run_zygote(theirs, serve_file)
@@ -147,14 +145,9 @@ class FileProcess:
         return data
 
     def _await(self, channel: socket.socket, event: int, deadline: float) -> None:
-        """Wait until the channel is ready; end this process if the engine has ended."""
         poll = select.poll()
         poll.register(channel, event)
-        poll.register(self._engine, 0)  # reports only that the other end was closed
-        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if any(fd == self._engine for fd, _ in ready):
-            raise SystemExit(0)
-        if not ready:
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise TimeoutError
 
 

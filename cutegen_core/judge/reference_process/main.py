@@ -20,7 +20,7 @@ from cutegen_core import PACKAGE
 from cutegen_core.machine.sandbox import landlock, syscall_filter
 from cutegen_core.machine.sandbox.confine import apply
 from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
-from cutegen_core.machine.worker import request_descriptor, serve
+from cutegen_core.machine.worker import serve
 
 _CPU_SECONDS = 24 * 3600
 _FILE_BYTES = 64 << 30
@@ -46,7 +46,7 @@ def main() -> None:
         shut_in_file(level)
         worker.serve_file(channel)
 
-    serve(Supervisor(FileProcess(serve_file, request_descriptor())).handle)
+    serve(Supervisor(FileProcess(serve_file)).handle)
 
 
 def shut_in(scratch: Path, memory_bytes: int) -> SandboxLevel:

@@ -39,7 +39,7 @@ def translate_error(error: Exception, settings: ModelSettings, key: Key | None) 
         return Failure(ModelErrorKind.SERVER, message, again=True, billed=True, words=words)
     if isinstance(error, UnreadableAnswerError):
         return make_bad_answer(settings, str(error))
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
+    if isinstance(error, ValueError | RecursionError):
         return make_bad_answer(settings, "a piece of its stream is not JSON")
     raise error
 

@@ -29,12 +29,12 @@ from cutegen_core.propose.tokens import TokenUsage, estimate_tokens
 
 REPLY_CHARACTERS_MAX = 4 << 20
 CUT = "cut"
+_MOST_TOKENS = 1 << 40
 _AFTER_FINISH_S = 5.0
 _THINKING = ("reasoning_content", "reasoning")
 _READ_ERRORS = (
     openai.APIError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
+    ValueError,  # not JSON, not UTF-8, or a number of thousands of digits
     RecursionError,
     UnreadableAnswerError,
     httpx2.RequestError,
@@ -276,6 +276,8 @@ def _token_numbers(usage: object) -> tuple[int, int] | None:
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(prompt) is not int or type(completion) is not int or min(prompt, completion) < 0 or not prompt + completion:
+        return None
+    if prompt + completion > _MOST_TOKENS:
         return None
     return prompt, completion
 

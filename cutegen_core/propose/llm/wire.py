@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+import zlib
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,6 +27,9 @@ logging.getLogger("httpcore2").setLevel(logging.INFO)
 
 _HEADERS = ("content-type", "content-length", "transfer-encoding", "accept", "connection")
 _SILENT_BYTES_MAX = 8 << 20
+_PIECE_BYTES = 1 << 16
+_GZIP_OR_ZLIB = 32
+"""Added to zlib's window bits: the header says which of the two it is."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -64,7 +68,7 @@ class Wire(httpx2.AsyncBaseTransport):
         )
         response = await self._inner.handle_async_request(guarded)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _CountedStream(response.stream, self)
+        response.stream = _CountedStream(response.stream, self, _unpacker(response.headers))
         return response
 
     def note_event(self) -> None:
@@ -79,18 +83,41 @@ class Wire(httpx2.AsyncBaseTransport):
 
 
 class _CountedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
-        self._inner, self._wire = inner, wire
+    """The body, unpacked here: a compressed one could hold a thousand times the bytes that arrive."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire, unpacker: zlib._Decompress | None) -> None:
+        self._inner, self._wire, self._unpacker = inner, wire, unpacker
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
-            self._wire.bytes_since_event += len(chunk)
-            if self._wire.bytes_since_event > _SILENT_BYTES_MAX:
-                raise UnreadableAnswerError("it sends data without end")
-            yield chunk
+            for piece in (chunk,) if self._unpacker is None else self._unpacked(chunk):
+                self._wire.bytes_since_event += len(piece)
+                if self._wire.bytes_since_event > _SILENT_BYTES_MAX:
+                    raise UnreadableAnswerError("it sends data without end")
+                yield piece
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    def _unpacked(self, chunk: bytes) -> Iterator[bytes]:
+        assert self._unpacker is not None
+        while chunk:
+            try:
+                yield self._unpacker.decompress(chunk, _PIECE_BYTES)
+            except zlib.error:
+                raise UnreadableAnswerError("its compressed answer cannot be unpacked") from None
+            chunk = self._unpacker.unconsumed_tail
+
+
+def _unpacker(headers: httpx2.Headers) -> zlib._Decompress | None:
+    """Return what unpacks a body that is compressed although that was not asked for; the header is taken away."""
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("", "identity"):
+        return None
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise UnreadableAnswerError(f"its answer is compressed ({coding[:20]!r}), which was not asked for")
+    del headers["content-encoding"]
+    return zlib.decompressobj(zlib.MAX_WBITS | _GZIP_OR_ZLIB)
 
 
 def make_client(settings: ModelSettings, wire: Wire) -> openai.AsyncOpenAI:

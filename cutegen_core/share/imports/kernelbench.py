@@ -19,6 +19,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.share.imports.building import Imported, ImportedStep, build_session
+from cutegen_core.share.imports.reading import read_whole
 from cutegen_core.trajectory.store import Store
 
 _KERNEL = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py")
@@ -83,7 +84,7 @@ def _results(folder: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
     if not path.is_file():
         return {}
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}. Move it away to import without verdicts.") from error
     if not isinstance(data, dict):
@@ -99,7 +100,7 @@ def _results(folder: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
 
 
 def _step(path: Path | None, result: Mapping[str, Any] | None, sample: int) -> ImportedStep:
-    source = path.read_bytes().decode("utf-8", "replace") if path else ""
+    source = read_whole(path).decode("utf-8", "replace") if path else ""
     notes = [] if path else ["the kernel's file is not in the folder"]
     status, message = _verdict(result, notes)
     runtime = result.get("runtime") if result else None

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
-import io
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +23,12 @@ from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import Event, Recorded, SessionCreated, SessionState, StateChanged
 from cutegen_core.share.exports.recording import FORMAT_VERSION
 from cutegen_core.share.imports.building import READ_ONLY, Imported
+from cutegen_core.share.imports.reading import read_lines
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.transitions import fold
 
-MAX_BYTES = 1 << 30
+_LATEST = 253402300799.0
+"""The end of the year 9999: later times have no date."""
 _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
 _GOING_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REVIEW)
 
@@ -73,12 +72,7 @@ def _store(store: Store, path: Path, blobs: dict[str, bytes], events: list[Recor
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        data = _unpacked(data, path.name)
-    if len(data) > MAX_BYTES:
-        raise StoreError(f"{path.name} has {len(data) / 1e9:.1f} GB; a recording may have {MAX_BYTES / 1e9:.1f}")
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             try:
                 value = json.loads(line)
@@ -87,14 +81,6 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
             if not isinstance(value, dict):
                 raise StoreError(f"{path.name}, line {number} is not a JSON object")
             yield number, value
-
-
-def _unpacked(data: bytes, name: str) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-            return packed.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise StoreError(f"{name} cannot be unpacked: {error}") from error
 
 
 def _blob(line: dict[str, Any], where: str) -> tuple[str, bytes]:
@@ -109,7 +95,9 @@ def _blob(line: dict[str, Any], where: str) -> tuple[str, bytes]:
 
 def _event(line: dict[str, Any], where: str) -> Recorded:
     try:
-        event = as_json.load(_EVENT, older.event(json.dumps(line["event"])))
-        return Recorded(int(line["seq"]), float(line["at"]), event)
+        seq, at = line["seq"], line["at"]
+        if type(seq) is not int or type(at) not in (int, float) or not 0 <= at <= _LATEST:
+            raise ValueError("its number or its time cannot be one")
+        return Recorded(seq, float(at), as_json.load(_EVENT, older.event(json.dumps(line["event"]))))
     except (KeyError, TypeError, ValueError, StoreError) as error:
         raise StoreError(f"{where}: not an event: {error}") from error

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.share.imports.reading import read_whole
+
 OWN_FIELDS = ("src", "prev_src", "history", "error_type", "time", "depth")
 """What makes an object a node: any one of these."""
 
@@ -60,7 +62,7 @@ def read(path: Path) -> tuple[list[UpstreamNode], int]:
 def _nodes_of(file: Path, root: Path) -> Iterator[UpstreamNode]:
     place = str(file.relative_to(root)) if root.is_dir() else file.name
     folder = file.parent.name
-    text = file.read_bytes().decode("utf-8", "replace")
+    text = read_whole(file).decode("utf-8", "replace")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -35,6 +35,11 @@ def store() -> Store:
     return _store(str(workspace.home()), access.role() is not access.AccessRole.OWNER)
 
 
+def forget_store() -> None:
+    """Open the store again for the next page: its file was deleted or replaced."""
+    _store.clear()
+
+
 @st.cache_resource(show_spinner=False)
 def _store(home: str, read_only: bool) -> Store:
     return Store(Path(home) / "store.db", read_only=read_only)

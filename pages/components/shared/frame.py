@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.errors import CutegenError, StoreGoneError
 from pages.components import ASSETS
 from pages.components.access import login
 from pages.components.session import answers
@@ -24,5 +24,7 @@ try:
     answers.take_up(data.store)
     page.run()
 except (CutegenError, OSError, sqlite3.Error) as error:
+    if isinstance(error, StoreGoneError):
+        data.forget_store()
     note("error", str(error))
     st.page_link(places.start(), label="Back to the start page")

@@ -174,7 +174,7 @@ def test_silence_and_a_closed_channel_are_told_apart(channels):
 
 
 def test_a_process_ends_with_the_other_end_even_in_the_middle_of_something():
-    code = "import time; from cutegen_core.execute.cuda.wire import exit_when_closed; exit_when_closed(0); "
+    code = "import time; from cutegen_core.machine.parent import exit_when_closed; exit_when_closed(0); "
     code += "print('up', flush=True); time.sleep(60)"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"

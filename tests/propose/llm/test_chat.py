@@ -1,6 +1,7 @@
 """Every fault of a model's server has its outcome, Stop is fast, and the key goes into one header only."""
 
 import copy
+import gzip
 import logging
 import pickle
 import socket
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+import zlib
 
 import pytest
 
@@ -168,6 +170,10 @@ def test_what_may_have_been_billed_is_repeated_only_once_and_charged():
     assert error.charged.usage.prompt_tokens > 2 * estimate_tokens("You write kernels. Write one.")
 
 
+def packed(body, kind="text/event-stream", coding="gzip"):
+    return play.Answer((body,), headers=(("Content-Type", kind), ("Content-Encoding", coding)))
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
@@ -187,6 +193,12 @@ def test_what_may_have_been_billed_is_repeated_only_once_and_charged():
         (play.Answer((b"data: 5\n\n",)), ModelErrorKind.BAD_ANSWER, "not an object"),
         (play.Answer((b"data: " + b"[" * 200_000 + b"\n\n",)), ModelErrorKind.BAD_ANSWER, "not JSON"),
         (play.Answer((b": still working\n\n" * 600_000,)), ModelErrorKind.BAD_ANSWER, "without end"),
+        (packed(gzip.compress(b": still working\n\n" * 600_000)), ModelErrorKind.BAD_ANSWER, "without end"),
+        (packed(zlib.compress(b"x" * (64 << 20))), ModelErrorKind.BAD_ANSWER, "without end"),
+        (packed(gzip.compress(b" " * (64 << 20)), "application/json"), ModelErrorKind.BAD_ANSWER, "without end"),
+        (packed(b"not packed"), ModelErrorKind.BAD_ANSWER, "cannot be unpacked"),
+        (packed(b"x", coding="br"), ModelErrorKind.BAD_ANSWER, "compressed ('br'), which was not asked for"),
+        (play.Answer((b'data: {"usage": ' + b"9" * 5000 + b"}\n\n",)), ModelErrorKind.BAD_ANSWER, "not JSON"),
         (play.empty(), ModelErrorKind.EMPTY, "empty answer"),
         (play.reply(" \n"), ModelErrorKind.EMPTY, "empty answer"),
         (play.Answer((play.delta({"reasoning": "hm"}), play.delta({}, "length"))), ModelErrorKind.EMPTY, "Raise max"),
@@ -202,6 +214,20 @@ def test_a_lasting_fault_ends_the_call(answer, kind, words):
         error = fail(server, kind, retries=0)
         assert words in str(error)
         assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_a_compressed_answer_is_unpacked(pack):
+    with ModelServer(packed(pack(b"".join(play.reply(TEXT).steps)))) as server:
+        assert ask(server)[0].text == TEXT
+
+
+def test_a_count_of_tokens_that_cannot_be_is_an_estimate():
+    many = b'data: {"usage": {"prompt_tokens": ' + b"9" * 4000 + b', "completion_tokens": 1}}\n\n'
+    with ModelServer(play.Answer((many, *play.no_usage(TEXT).steps))) as server:
+        reply, _ = ask(server)
+    assert reply.estimated
+    assert reply.text == TEXT
 
 
 @pytest.mark.parametrize(
