@@ -1,4 +1,4 @@
-"""Choose other numbers for the sizes of a file: smaller together, one by one, or such that four does not divide them."""
+"""Choose other numbers for the sizes of a file: smaller ones together, one by one, or off what divides them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Style = Callable[[Sequence[Group], int], Targets]
 
 
 def shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, SizePlace]]:
-    """Yield every number that may shrink, with its place; numbers up to eight are kernel sizes, strides and the like."""
+    """Yield every number that may shrink, with its place; up to eight they are kernel sizes and the like."""
     one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
     for slot in one_per_place.values():
         if isinstance(slot.value, tuple):
