@@ -92,7 +92,7 @@ def test_the_benchmarks_size_is_judged_where_it_fits(evaluator):
 
 def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_size(evaluator):
     """It passes the tests within its time and would need minutes near the benchmark's size."""
-    slow = RELU.replace("if (i < n)", "for (long k = 0; n > 4000 && k < (1l << 40); ++k) __nanosleep(1);\n  if (i < n)")
+    slow = RELU.replace("if (i < n)", "for (volatile long k = 0; n > 4000 && k < (1l << 40); ++k) {}\n  if (i < n)")
     found = replace(evaluator, run_timeout_s=1.0).evaluate(Candidate(slow, Author.PERSON, None), seed=1)
     assert found.passed, found.message
     assert found.correctness.sizes == ("the sizes of own, or any near them, were not run here",)

@@ -92,6 +92,13 @@ def test_a_launch_that_does_not_fit_shows_the_compiled_parameters(store: Store) 
     assert "SASS" not in feedback.evidence(trial, KERNEL)
 
 
+def test_the_proof_says_up_to_which_sizes(store: Store) -> None:
+    trial = passed(store, "a" * 64)
+    assert trial.correctness
+    far = replace(trial, correctness=replace(trial.correctness, sizes=("judged up to rows = 64 of 4096",)))
+    assert told(far, Topic.PROOF)[-1] == "Judged up to rows = 64 of 4096"
+
+
 def test_a_kernel_that_passed_says_how_it_was_proven_and_what_it_costs(store: Store) -> None:
     trial = replace(passed(store, "a" * 64), marks=tuple(Mark))
     proof = told(trial, Topic.PROOF)

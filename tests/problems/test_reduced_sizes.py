@@ -35,7 +35,7 @@ def test_divisibility_is_kept_in_one_test_and_broken_in_another(name, loader, tm
     path.write_text(TIED if name == "tied" else GOOD[name])
     problem = loader.load(path)
     slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
-    large = [n for n, slot in slots.items() if isinstance(slot.value, int) and slot.value > 512 and not slot.derived]
+    large = [n for n, slot in slots.items() if isinstance(slot.value, int) and slot.value > 8 and not slot.derived]
     small = problem.with_role(WorkloadRole.EMULATOR)
     sizes = [{n: w.sizes.get(n, slots[n].value) for n in large} for w in small]
     assert any(all(value % 4 == 0 for value in one.values()) for one in sizes), sizes

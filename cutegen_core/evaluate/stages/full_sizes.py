@@ -27,7 +27,7 @@ from cutegen_core.records.problem import Workload, WorkloadRole
 MOST_THREADS = 1 << 22
 """Threads of one run; a thread that waits for no other costs about 50 ns."""
 
-MOST_WAITING_THREADS = 1 << 19
+MOST_WAITING_THREADS = 1 << 18
 """The same where threads wait for one another: each costs about 2 µs."""
 
 _WAITS = re.compile(r"__sync|__shfl|__ballot|__any|__all|__match|__reduce|cooperative_groups|barrier|\bbar\.|cp_async")

@@ -15,15 +15,26 @@ Names of sizes do not matter. This module needs no torch: the caller provides th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
-from math import gcd
 from typing import Protocol
 
 from cutegen_core.judge import problem_source
-from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.judge.reference_process.shrinking import (
+    Group,
+    SizePlace,
+    Style,
+    Targets,
+    divided_alike,
+    halved,
+    odd_targets,
+    ragged,
+    shrinkable,
+    steps,
+    tiled,
+)
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
@@ -58,27 +69,10 @@ class SourceProbe(Protocol):
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
 
-_KEEP = 8
 _SECONDS = 25.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
-_SINGLE = (31, 61, 127, 17, 7, 3, 1)
 _TILES = (32, 16, 8, 4)
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
-
-
-_SizePlace = tuple[str, int | None]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Numbers that shrink together: (slot, position in a tuple or None) each."""
-
-    value: int
-    places: tuple[_SizePlace, ...]
-
-
-_Targets = Mapping[_Group, int]
-_Style = Callable[[Sequence[_Group], int], _Targets]
 
 
 def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]:
@@ -107,7 +101,7 @@ class _Search:
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._variants(base)
         found += self._adversarial(base)
-        middle = self._joint(_ragged, CORRECTNESS)
+        middle = self._joint(ragged, CORRECTNESS)
         if middle and middle not in [w.sizes for w in found]:
             found.append(Workload("medium", WorkloadRole.CORRECTNESS, middle))
         if isinstance(own, Cost):
@@ -122,7 +116,7 @@ class _Search:
             return error
 
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
-        for style in (_ragged, _halved, _divided_alike):
+        for style in (ragged, halved, divided_alike):
             joint = self._joint(style, EMULATOR)
             if joint is not None:
                 return joint
@@ -147,10 +141,10 @@ class _Search:
     def _even(self) -> Mapping[str, SizeValue] | None:
         """Shrink all numbers, but keep the largest power of two that divides each, up to the largest tile that fits."""
         for tile in _TILES:
-            found = self._joint(partial(_tiled, tile=tile), EMULATOR)
+            found = self._joint(partial(tiled, tile=tile), EMULATOR)
             if found:
                 return found
-        return self._joint(_halved, EMULATOR)
+        return self._joint(halved, EMULATOR)
 
     def _is_even(self, sizes: Mapping[str, SizeValue]) -> bool:
         """Return whether no number that four divides in the file has lost that."""
@@ -159,25 +153,25 @@ class _Search:
 
     def _odd(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
         """Take every number that four divides off its divisibility, as far as the file accepts it."""
-        targets: dict[_Group, int] = {}
+        targets: dict[Group, int] = {}
         now = self._numbers(base)
         for group in (*self._even_groups(shared=True), *self._even_groups(shared=False)):
             if any(place in done.places for done in targets for place in group.places):
                 continue
-            for target in _odd_targets(now[group.places[0]], set(now.values())):
+            for target in odd_targets(now[group.places[0]], set(now.values())):
                 tried = {**targets, group: target}
                 if self._fits_more({**base, **self._sizes(tried, base)}):
                     targets = tried
                     break
         return {**base, **self._sizes(targets, base)} if targets else None
 
-    def _even_groups(self, *, shared: bool) -> list[_Group]:
+    def _even_groups(self, *, shared: bool) -> list[Group]:
         return [group for group in self._groups(shared=shared) if group.value % _TILES[-1] == 0]
 
-    def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[_SizePlace, int]:
+    def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[SizePlace, int]:
         """Return every shrinkable number as these sizes have it."""
-        found: dict[_SizePlace, int] = {}
-        for _, (name, position) in _shrinkable(self._slots):
+        found: dict[SizePlace, int] = {}
+        for _, (name, position) in shrinkable(self._slots):
             value = sizes.get(name, self._slots[name].value)
             number = value[position] if isinstance(value, tuple) and position is not None else value
             assert isinstance(number, int)
@@ -197,7 +191,7 @@ class _Search:
             if self._runs(base, values)
         ]
 
-    def _joint(self, style: _Style, budget: Cost) -> Mapping[str, SizeValue] | None:
+    def _joint(self, style: Style, budget: Cost) -> Mapping[str, SizeValue] | None:
         """Shrink all numbers at once, under a falling cap."""
         for groups in (self._groups(shared=False), self._groups(shared=True)):
             for cap in _CAPS:
@@ -209,8 +203,8 @@ class _Search:
     def _descent(self, budget: Cost) -> Mapping[str, SizeValue] | None:
         """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""
         groups = self._groups(shared=True)
-        targets: dict[_Group, int] = {}
-        for step in _steps(groups):
+        targets: dict[Group, int] = {}
+        for step in steps(groups):
             tried = {**targets, **(step(targets) if callable(step) else step)}
             if tried == targets or not self._cheaper(tried, targets):
                 continue
@@ -220,7 +214,7 @@ class _Search:
         return None
 
     def _ones(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
-        targets: dict[_Group, int] = {}
+        targets: dict[Group, int] = {}
         start = dict(base)
         for group in self._groups(shared=True):
             tried = {**targets, group: 1}
@@ -228,14 +222,14 @@ class _Search:
                 targets = tried
         return {**start, **self._sizes(targets)} if targets else None
 
-    def _cheaper(self, targets: _Targets, than: _Targets) -> bool:
+    def _cheaper(self, targets: Targets, than: Targets) -> bool:
         try:
             new, old = self._cost(self._sizes(targets)), self._cost(self._sizes(than))
         except ProblemError:
             return False
         return new.elements + new.flops < old.elements + old.flops
 
-    def _fits(self, targets: _Targets, budget: Cost) -> bool:
+    def _fits(self, targets: Targets, budget: Cost) -> bool:
         sizes = self._sizes(targets)
         try:
             return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
@@ -267,17 +261,17 @@ class _Search:
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:
         return problem_source.with_sizes(self._source, self._slots, sizes)
 
-    def _groups(self, *, shared: bool) -> list[_Group]:
+    def _groups(self, *, shared: bool) -> list[Group]:
         """Return the groups, largest number first; if `shared`, equal numbers in several places form one group."""
-        places = list(_shrinkable(self._slots))
+        places = list(shrinkable(self._slots))
         if not shared:
-            return sorted((_Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
-        by_value: dict[int, list[_SizePlace]] = {}
+            return sorted((Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
+        by_value: dict[int, list[SizePlace]] = {}
         for value, place in places:
             by_value.setdefault(value, []).append(place)
-        return [_Group(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
+        return [Group(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
 
-    def _sizes(self, targets: _Targets, start: Mapping[str, SizeValue] | None = None) -> dict[str, SizeValue]:
+    def _sizes(self, targets: Targets, start: Mapping[str, SizeValue] | None = None) -> dict[str, SizeValue]:
         """Return the sizes with these targets; other elements of a shape stay as in `start`, or as in the file."""
         sizes: dict[str, SizeValue] = {}
         for group, target in targets.items():
@@ -299,77 +293,3 @@ class _Search:
             f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes inside the model cannot be changed from outside: "
             f"give the file a WORKLOADS, or take its sizes from module-level names."
         )
-
-
-def _shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, _SizePlace]]:
-    one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
-    for slot in one_per_place.values():
-        if isinstance(slot.value, tuple):
-            yield from ((v, (slot.name, i)) for i, v in enumerate(slot.value) if v > _KEEP)
-        elif isinstance(slot.value, int) and slot.value > _KEEP:
-            yield slot.value, (slot.name, None)
-
-
-def _ragged(groups: Sequence[_Group], cap: int) -> _Targets:
-    """Assign distinct primes from the cap down, the largest prime to the largest number."""
-    primes = [p for p in range(cap, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1))] or [1]
-    return {g: min(g.value, primes[min(rank, len(primes) - 1)]) for rank, g in enumerate(groups)}
-
-
-def _halved(groups: Sequence[_Group], cap: int) -> _Targets:
-    """Halve each number down to the cap, rounded up to a power of two; odd factors and most ratios survive."""
-    limit = 1 << (cap - 1).bit_length()
-    return {g: _halve(g.value, limit) for g in groups}
-
-
-def _tiled(groups: Sequence[_Group], cap: int, tile: int) -> _Targets:
-    """Halve each number down to the cap, but not below what divides it, up to the tile."""
-    limit = 1 << (cap - 1).bit_length()
-    return {g: _halve(g.value, max(limit, gcd(g.value, tile))) // tile * tile or g.value for g in groups}
-
-
-def _odd_targets(number: int, others: set[int]) -> Iterator[int]:
-    """Yield numbers close to this one that four does not divide, then multiples of the numbers that divide it."""
-    yield from (n for n in (number - 1, number + 1) if n > 1)
-    for step in sorted(others, reverse=True):
-        if 1 < step < number and number % step == 0:
-            yield from (step * times for times in (number // step - 1, number // step + 1) if times)
-
-
-def _divided_alike(groups: Sequence[_Group], cap: int) -> _Targets:
-    """Divide all by one power of two, as far as each is divisible; relations between sizes survive."""
-    factor = 1 << max(0, groups[0].value // cap).bit_length() if groups else 1
-    targets = {}
-    for group in groups:
-        own = factor
-        while group.value % own:
-            own //= 2
-        targets[group] = group.value // own
-    return targets
-
-
-def _halve(value: int, limit: int) -> int:
-    while value > limit and value % 2 == 0:
-        value //= 2
-    return min(value, limit)
-
-
-_Step = Mapping[_Group, int] | Callable[[_Targets], _Targets]
-
-
-def _steps(groups: Sequence[_Group]) -> Iterator[_Step]:
-    for ladder in (_SINGLE[:3], _SINGLE[3:5], _SINGLE[5:]):
-        for group in groups:
-            for target in ladder:
-                yield from ({group: t} for t in (target, _halve(group.value, target + 1)) if t < group.value)
-    for factor in (16, 4, 2):
-        for pair in combinations(groups, 2):
-            yield _divided(pair, factor)
-
-
-def _divided(pair: Sequence[_Group], factor: int) -> Callable[[_Targets], _Targets]:
-    def step(targets: _Targets) -> _Targets:
-        now = {g: targets.get(g, g.value) for g in pair}
-        return {g: v // factor for g, v in now.items()} if all(v % factor == 0 for v in now.values()) else {}
-
-    return step
