@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from cutegen_core.kernel.kernel_file import KernelFile
@@ -66,11 +67,9 @@ def _points_to_const(parameter: str) -> bool:
 
 def _split(text: str) -> list[str]:
     """Split a parameter list at its top-level commas."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += {"<": 1, "(": 1, "[": 1, ">": -1, ")": -1, "]": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
+    cuts, depth = [-1], 0
+    for match in re.finditer(r"[<>()\[\],]", text):
+        depth += (match[0] in "<([") - (match[0] in ">)]")
+        if match[0] == "," and depth == 0:
+            cuts.append(match.start())
+    return [text[low + 1 : high] for low, high in pairwise([*cuts, len(text)])]
