@@ -6,11 +6,12 @@ The compiler may then load through the read-only cache, which is not told of wri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from cutegen_core.kernel.kernel_file import KernelFile
-from cutegen_core.kernel.screening import blank_comments
+from cutegen_core.kernel.preprocessing import blank_code
 from cutegen_core.records.launch import LaunchPlan, TensorArgument
 from cutegen_core.records.trial import Diagnostic
 
@@ -30,13 +31,17 @@ Promises = Mapping[str, tuple[Promise, ...]]
 
 def find_restricted(kernel: KernelFile) -> Promises:
     """Read the parameters of every kernel that the plan launches."""
-    code = blank_comments(kernel.body)
-    found = {}
-    for launch in kernel.launches:
-        definition = re.search(rf"__global__[^;{{}}]*?\b{launch.function}\s*\(([^{{}};]*)\)\s*\{{", code)
-        parameters = _split(definition[1]) if definition else []
-        found[launch.kernel] = tuple(Promise(bool(_RESTRICT.search(p)), not _points_to_const(p)) for p in parameters)
-    return found
+    heads = [head for head in re.split(r"[;{}]", blank_code(kernel)) if "__global__" in head]
+    return {launch.kernel: _read_parameters(launch.function, heads) for launch in kernel.launches}
+
+
+def _read_parameters(function: str, heads: Iterable[str]) -> tuple[Promise, ...]:
+    for head in heads:
+        start = re.search(rf"\b{function}\s*\(", head)
+        if start:
+            parameters = _split(head[start.end() : head.rfind(")")])
+            return tuple(Promise(bool(_RESTRICT.search(p)), not _points_to_const(p)) for p in parameters)
+    return ()
 
 
 def check_restricted(plan: LaunchPlan, promises: Promises) -> tuple[Diagnostic, ...]:
@@ -62,11 +67,9 @@ def _points_to_const(parameter: str) -> bool:
 
 def _split(text: str) -> list[str]:
     """Split a parameter list at its top-level commas."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += {"<": 1, "(": 1, "[": 1, ">": -1, ")": -1, "]": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
+    cuts, depth = [-1], 0
+    for match in re.finditer(r"[<>()\[\],]", text):
+        depth += (match[0] in "<([") - (match[0] in ">)]")
+        if match[0] == "," and depth == 0:
+            cuts.append(match.start())
+    return [text[low + 1 : high] for low, high in pairwise([*cuts, len(text)])]

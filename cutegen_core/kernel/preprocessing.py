@@ -12,13 +12,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.records.trial import Diagnostic
 
 _SPLICE = re.compile(r"\\\r?\n")
 _TOKEN = re.compile(
-    r'(?:u8|[uUL])?R"(?P<tag>[^()\\\s"]{0,16})\(.*?\)(?P=tag)"'
+    r'(?:u8|[uUL])?R"(?P<tag>[^()\\\s"]{0,16})\(.*?(?:\)(?P=tag)"|\Z)'
     r"|//[^\n]*|/\*.*?(?:\*/|\Z)"
     r"|(?:u8|[uUL])?\"(?:[^\"\\\n]|\\.)*\"|(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
     r"|\.?[0-9](?:[eEpP][+-]|'[0-9a-zA-Z_]|[0-9a-zA-Z_.])*"
@@ -92,7 +93,12 @@ def read_names(kernel: KernelFile) -> Names:
             lines.setdefault(name, code.line(at))
             if at < condition_end:
                 tested.add(name)
-    return Names(lines, frozenset(own), frozenset(tested), PASTING in code.blanked)
+    return Names(lines, frozenset(own), frozenset(tested), PASTING in code.text and PASTING in code.blanked)
+
+
+def blank_code(kernel: KernelFile) -> str:
+    """Return the code without comments, strings and numbers, its spliced lines joined."""
+    return _Code(kernel).blanked
 
 
 def check_preprocessing(kernel: KernelFile) -> tuple[Diagnostic, ...]:
@@ -144,8 +150,12 @@ class _Code:
             self._splices.append(match.start() - removed)
             removed += len(match[0])
         self.text = _SPLICE.sub("", kernel.body)
-        self.blanked = _TOKEN.sub(_blank, self.text)
         self._breaks = [match.start() for match in re.finditer("\n", self.text)]
+
+    @cached_property
+    def blanked(self) -> str:
+        """The text without comments, strings and numbers, as long as before."""
+        return _TOKEN.sub(_blank, self.text)
 
     def line(self, position: int) -> int:
         return self._first + bisect_left(self._breaks, position) + bisect_left(self._splices, position)
