@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.evaluate.mutation.edit import MutantKind
+from cutegen_core.evaluate.mutation.edit import MutantKind as Kind
 from cutegen_core.evaluate.mutation.mutants import find_mutants
 from cutegen_core.kernel.kernel_file import parse
 from tests.places import DATA, KERNELS
@@ -52,44 +52,44 @@ def changes(statements, kind, before=""):
 
 
 CASES = {
-    "a bound": ("if (i < n) f(i);", MutantKind.COMPARISON, "if (i <= n) f(i);"),
-    "an operator": ("int i = a * b;", MutantKind.ARITHMETIC, "int i = a + b;"),
-    "an operand": ("float d = expf(v - largest);", MutantKind.ARITHMETIC, "float d = expf(v);"),
-    "a logical operator": ("if (i > 0 && i < n) f(i);", MutantKind.LOGIC, "if (i > 0 || i < n) f(i);"),
-    "a shift": ("int i = j >> 2;", MutantKind.LOGIC, "int i = j << 2;"),
-    "a condition": ("if (i < n) return;", MutantKind.CONDITION, "if (false) return;"),
-    "a choice": ("x = i < n ? a : b;", MutantKind.CONDITION, "x = i < n || true ? a : b;"),
-    "an integer": ("int i = 16;", MutantKind.CONSTANT, "int i = 8;"),
-    "a mask": ("f(0xffffffffu);", MutantKind.CONSTANT, "f(0x7fffffffu);"),
-    "a float": ("float a = 0.5f;", MutantKind.CONSTANT, "float a = -0.5f;"),
-    "a static integer": ("auto s = make_shape(_64{}, n);", MutantKind.CONSTANT, "auto s = make_shape(cute::Int<32>{}, n);"),
-    "an epsilon": ("float a = b + 1e-5f;", MutantKind.EPSILON, "float a = b + 0.0f;"),
-    "a named epsilon": ("float a = b + eps;", MutantKind.EPSILON, "float a = b + (eps * 1000.0f);"),
-    "a start": ("float most = -INFINITY;", MutantKind.INITIAL, "float most = 0;"),
-    "an axis": ("int i = threadIdx.x;", MutantKind.INDEX, "int i = threadIdx.y;"),
-    "an element": ("f(x[i]);", MutantKind.INDEX, "f(x[(i) + 1]);"),
-    "an extent": ("__shared__ float tile[256];", MutantKind.INDEX, "__shared__ float tile[(256) - 1];"),
-    "a loop's start": ("for (int i = a; i < n; ++i) f(i);", MutantKind.INDEX, "for (int i = a + 1; i < n; ++i) f(i);"),
-    "coordinates": ("auto c = make_coord(row, column);", MutantKind.ORDER, "auto c = make_coord(column, row);"),
-    "a type": ("long i = n;", MutantKind.DTYPE, "int i = n;"),
+    "a bound": ("if (i < n) f(i);", Kind.COMPARISON, "if (i <= n) f(i);"),
+    "an operator": ("int i = a * b;", Kind.ARITHMETIC, "int i = a + b;"),
+    "an operand": ("float d = expf(v - largest);", Kind.ARITHMETIC, "float d = expf(v);"),
+    "a logical operator": ("if (i > 0 && i < n) f(i);", Kind.LOGIC, "if (i > 0 || i < n) f(i);"),
+    "a shift": ("int i = j >> 2;", Kind.LOGIC, "int i = j << 2;"),
+    "a condition": ("if (i < n) return;", Kind.CONDITION, "if (false) return;"),
+    "a choice": ("x = i < n ? a : b;", Kind.CONDITION, "x = i < n || true ? a : b;"),
+    "an integer": ("int i = 16;", Kind.CONSTANT, "int i = 8;"),
+    "a mask": ("f(0xffffffffu);", Kind.CONSTANT, "f(0x7fffffffu);"),
+    "a float": ("float a = 0.5f;", Kind.CONSTANT, "float a = -0.5f;"),
+    "a static integer": ("auto s = make_shape(_64{}, n);", Kind.CONSTANT, "auto s = make_shape(cute::Int<32>{}, n);"),
+    "an epsilon": ("float a = b + 1e-5f;", Kind.EPSILON, "float a = b + 0.0f;"),
+    "a named epsilon": ("float a = b + eps;", Kind.EPSILON, "float a = b + (eps * 1000.0f);"),
+    "a start": ("float most = -INFINITY;", Kind.INITIAL, "float most = 0;"),
+    "an axis": ("int i = threadIdx.x;", Kind.INDEX, "int i = threadIdx.y;"),
+    "an element": ("f(x[i]);", Kind.INDEX, "f(x[(i) + 1]);"),
+    "an extent": ("__shared__ float tile[256];", Kind.INDEX, "__shared__ float tile[(256) - 1];"),
+    "a loop's start": ("for (int i = a; i < n; ++i) f(i);", Kind.INDEX, "for (int i = a + 1; i < n; ++i) f(i);"),
+    "coordinates": ("auto c = make_coord(row, column);", Kind.ORDER, "auto c = make_coord(column, row);"),
+    "a type": ("long i = n;", Kind.DTYPE, "int i = n;"),
     "an accumulator": (
-        "float sum = 0; sum += a * b;", MutantKind.PRECISION, "float sum = 0; sum += float(cute::half_t(a * b));",
+        "float sum = 0; sum += a * b;", Kind.PRECISION, "float sum = 0; sum += float(cute::half_t(a * b));",
     ),
     "a bound of small sizes": (
-        "for (int i = 0; i < n; ++i) f(i);", MutantKind.CAP, "for (int i = 0; i < ((n) < 4096 ? (n) : 4096); ++i) f(i);",
+        "for (int i = 0; i < n; ++i) f(i);", Kind.CAP, "for (int i = 0; i < ((n) < 4096 ? (n) : 4096); ++i) f(i);",
     ),
-    "a barrier": ("__syncthreads();", MutantKind.BARRIER, "((void)0);"),
-    "a weaker barrier": ("__syncthreads();", MutantKind.BARRIER, "__syncwarp();"),
-    "a group's barrier": ("grid.sync();", MutantKind.BARRIER, "((void)0);"),
-    "a wait": ("cp_async_wait<0>();", MutantKind.WAIT, "cp_async_wait<1>();"),
-    "a fence of copies": ("cp_async_fence();", MutantKind.WAIT, "((void)0);"),
+    "a barrier": ("__syncthreads();", Kind.BARRIER, "((void)0);"),
+    "a weaker barrier": ("__syncthreads();", Kind.BARRIER, "__syncwarp();"),
+    "a group's barrier": ("grid.sync();", Kind.BARRIER, "((void)0);"),
+    "a wait": ("cp_async_wait<0>();", Kind.WAIT, "cp_async_wait<1>();"),
+    "a fence of copies": ("cp_async_fence();", Kind.WAIT, "((void)0);"),
     "a shuffle": (
-        "v += __shfl_down_sync(m, v, 16);", MutantKind.REDUCTION, "v += __shfl_up_sync(m, v, 16);",
+        "v += __shfl_down_sync(m, v, 16);", Kind.REDUCTION, "v += __shfl_up_sync(m, v, 16);",
     ),
-    "a sum": ("sum += v;", MutantKind.REDUCTION, "sum = v;"),
-    "a function": ("f(expf(a));", MutantKind.FUNCTION, "f(exp2f(a));"),
-    "a rounded quotient": ("int k = ceil_div(n, 4);", MutantKind.FUNCTION, "int k = ((n) / (4));"),
-    "a statement": ("out(i) = v;", MutantKind.STATEMENT, "((void)0);"),
+    "a sum": ("sum += v;", Kind.REDUCTION, "sum = v;"),
+    "a function": ("f(expf(a));", Kind.FUNCTION, "f(exp2f(a));"),
+    "a rounded quotient": ("int k = ceil_div(n, 4);", Kind.FUNCTION, "int k = ((n) / (4));"),
+    "a statement": ("out(i) = v;", Kind.STATEMENT, "((void)0);"),
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ PLANS = {
 
 @pytest.mark.parametrize("case", PLANS)
 def test_a_defect_of_the_plan_is_made(case):
-    assert any(PLANS[case] in mutant.text for mutant in find_mutants(kernel("")) if mutant.kind is MutantKind.LAUNCH)
+    assert any(PLANS[case] in mutant.text for mutant in find_mutants(kernel("")) if mutant.kind is Kind.LAUNCH)
 
 
 def test_launches_are_left_out_and_exchanged():
@@ -140,7 +140,7 @@ def test_what_computes_nothing_is_left_alone(case):
 
 def test_what_no_kernel_reaches_is_left_alone():
     helper = "__device__ float {}(float a) {{ return a + 12.5f; }}\n"
-    dead, live = (changes("f(used(x[0]));", MutantKind.CONSTANT, helper.format(name)) for name in ("unused", "used"))
+    dead, live = (changes("f(used(x[0]));", Kind.CONSTANT, helper.format(name)) for name in ("unused", "used"))
     assert (any("-12.5" in line for line in dead), any("-12.5" in line for line in live)) == (False, True)
 
 

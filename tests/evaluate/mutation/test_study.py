@@ -3,7 +3,7 @@
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.evaluate.mutation.edit import MutantKind
+from cutegen_core.evaluate.mutation.edit import MutantKind as Kind
 from cutegen_core.evaluate.mutation.mutants import find_mutants
 from cutegen_core.evaluate.mutation.oracle import Oracle, widen
 from cutegen_core.evaluate.mutation.study import MutantOutcome, study
@@ -39,7 +39,7 @@ def studied(shared):
     chosen = [
         m for m in find_mutants(RELU)
         if (m.kind, m.before, m.after) in {
-            (MutantKind.COMPARISON, "<", "<="), (MutantKind.COMPARISON, ">", ">="), (MutantKind.CONDITION, "", "|| true"),
+            (Kind.COMPARISON, "<", "<="), (Kind.COMPARISON, ">", ">="), (Kind.CONDITION, "", "|| true"),
         }
     ]  # fmt: skip
     table = study(evaluator, oracle.find_difference, RELU, chosen, 1, SilentWatch())
