@@ -31,7 +31,7 @@ from benchmarks.crosscheck.corpus import Case
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.mutation.mutants import Mutant, find_mutants
 from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
-from cutegen_core.evaluate.mutation.study import Outcome, try_mutant, try_original
+from cutegen_core.evaluate.mutation.study import MutantOutcome, try_mutant, try_original
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -52,7 +52,7 @@ LIMITS = CompileLimits(seconds=45.0)
 """Shorter than a session's: the rule is the same, the waiting for endless mutants shorter."""
 REASONS = Path(__file__).parent / "mutation_reasons.json"
 _LONGEST = 200
-_DIFFERENT = (Outcome.CAUGHT, Outcome.SURVIVED)
+_DIFFERENT = (MutantOutcome.CAUGHT, MutantOutcome.SURVIVED)
 
 
 class Planned(NamedTuple):
@@ -159,7 +159,7 @@ class Rows:
         with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
-    def count(self, *outcomes: Outcome) -> int:
+    def count(self, *outcomes: MutantOutcome) -> int:
         return sum(row["outcome"] in outcomes for row in self.by_key.values())
 
 
@@ -217,22 +217,22 @@ def summary(rows: Sequence[Row], left_out: Mapping[str, str]) -> Mapping[str, An
         "different": caught + survived,
         "caught": caught,
         "score": round(caught / max(1, caught + survived), 4),
-        "others": {o: sum(r["outcome"] == o for r in rows) for o in Outcome if o not in _DIFFERENT},
+        "others": {o: sum(r["outcome"] == o for r in rows) for o in MutantOutcome if o not in _DIFFERENT},
         "kinds": {kind: _counts(r for r in rows if r["kind"] == kind) for kind in sorted({r["kind"] for r in rows})},
-        "caught_as": dict(Counter(r["status"] for r in rows if r["outcome"] == Outcome.CAUGHT).most_common()),
+        "caught_as": dict(Counter(r["status"] for r in rows if r["outcome"] == MutantOutcome.CAUGHT).most_common()),
         "kernels": len({r["kernel"] for r in rows}),
         "left_out": left_out,
         "survivors": [
             {name: r[name] for name in ("kernel", "name", "before", "after", "proof")}
             | {"reason": reasons.get(f"{r['kernel']}:{r['name']}", "")}
-            for r in rows if r["outcome"] == Outcome.SURVIVED
+            for r in rows if r["outcome"] == MutantOutcome.SURVIVED
         ],
     }  # fmt: skip
 
 
 def _counts(rows: Iterable[Row]) -> Mapping[str, int]:
     outcomes = Counter(row["outcome"] for row in rows)
-    return {"different": sum(outcomes[o] for o in _DIFFERENT), "caught": outcomes[Outcome.CAUGHT]}
+    return {"different": sum(outcomes[o] for o in _DIFFERENT), "caught": outcomes[MutantOutcome.CAUGHT]}
 
 
 def show(found: Mapping[str, Any]) -> None:
@@ -284,7 +284,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=86_400.0, help="begin no further mutant after this time")
     parser.add_argument("--only", nargs="*", default=[], help="kernels whose name contains one of these")
     parser.add_argument("--shard", default="0/1", help="1/4: every fourth from the second on, in a file of its own")
-    outcomes = {"survivors": Outcome.SURVIVED, "not-proved": Outcome.NOT_PROVED}
+    outcomes = {"survivors": MutantOutcome.SURVIVED, "not-proved": MutantOutcome.NOT_PROVED}
     parser.add_argument("--again", choices=(*outcomes, ""), default="", help="try only these again, with today's judge")
     asked = parser.parse_args()
     asked.again = outcomes.get(asked.again, "")

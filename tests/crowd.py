@@ -14,7 +14,9 @@ def crowded(others: int = 7) -> Iterator[None]:
     """Give this process a small part of one processor inside the block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
-    spinning = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(others)]
+    # a session each: the scheduler divides the processor among sessions first
+    command = [sys.executable, "-S", "-c", "while True: pass"]
+    spinning = [subprocess.Popen(command, start_new_session=True) for _ in range(others)]
     try:
         yield
     finally:

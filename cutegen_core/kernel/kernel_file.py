@@ -50,6 +50,8 @@ PROGRAM_NAME = "candidate.cu"
 _HIDING = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
 )
+# The bounds keep a file of nothing but `__global__` from being searched once for each of them.
+_KERNEL = re.compile(r"__global__[^;{}]{0,500}?\b(\w{1,200})\s{0,50}\((?!\s{0,50}\()[^;{}()]{0,2000}\)\s{0,50}\{")
 _OPENING = re.compile(r"\A\s*/\*[ \t]*cutegen\b")
 
 
@@ -269,7 +271,7 @@ def _check_kernels_exist(kernel: KernelFile) -> None:
         raise KernelFileError("there is no code below the plan", kernel.body_line)
     for index, launch in enumerate(kernel.launches):
         if not re.search(rf"\b{launch.function}\b", kernel.body):
-            defined = re.findall(r"__global__[^;{}]*?\b(\w+)\s*\((?!\s*\()[^;{}()]*\)\s*\{", kernel.body)
+            defined = _KERNEL.findall(kernel.body)
             line = kernel.contents.lines.get(("launch", index, "kernel"), launch.line)
             hint = suggest_name(launch.function, defined)
             raise KernelFileError(f"the plan launches '{launch.function}', which the code does not define{hint}", line)

@@ -120,7 +120,8 @@ def test_a_missing_argument_is_answered_as_the_page_says(compiled):
 
 def test_the_limits_are_those_of_the_code():
     limits = compile_server.CompileLimits()
-    compiling = f"| {limits.seconds:g} s, {limits.memory_bytes >> 30} GiB, {limits.log_bytes >> 20} MiB of messages"
+    memory = f"{limits.memory_bytes >> 30} GiB, {limits.log_bytes >> 20} MiB of messages"
+    compiling = f"| {limits.seconds:g} s of processor time, {memory}"
     for said in (
         f"UTF-8, {MAX_BYTES >> 20} MiB", f"| {MAX_THREADS}; ", f"`smem_max` of the device: {HOPPER.smem_max} bytes",
         compiling, f"At most {MAX_SCRATCH_BYTES >> 30} GiB each", f"at most {MAX_TEXT} characters",

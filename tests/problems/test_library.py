@@ -291,7 +291,7 @@ def test_files_that_are_no_text_or_too_large_are_refused(tmp_path):
     with pytest.raises(ProblemError, match="not UTF-8"):
         load(str(path))
     path.write_text("#" * (2 << 20))
-    with pytest.raises(ProblemError, match="larger than 1 MiB"):
+    with pytest.raises(ProblemError, match="larger than 256 KiB"):
         load(str(path))
 
 

@@ -29,7 +29,7 @@ LONGEST_WORDS = 200
 """Of an expression that is changed as a whole; a longer one is no defect that a person makes."""
 
 
-class Word(NamedTuple):
+class Lexeme(NamedTuple):
     """A token or an operator; `start` and `end` are places in the file's text."""
 
     kind: TokenKind
@@ -38,7 +38,7 @@ class Word(NamedTuple):
     end: int
 
 
-class Code:
+class LiveCode:
     """The words of a kernel file's live code, with what belongs together.
 
     Attributes:
@@ -52,7 +52,7 @@ class Code:
         offset = len(kernel.text) - len(kernel.body)
         everything = list(_join_operators(_drop_directives(kernel.body, offset)))
         live = list(_drop_dead(everything, {launch.function for launch in kernel.launches}))
-        self.words: Sequence[Word] = list(_drop_assertions(live))
+        self.words: Sequence[Lexeme] = list(_drop_assertions(live))
         self._closing = _match_brackets(self.words)
         self.angles = _match_angles(self.words, self._closing)
 
@@ -129,7 +129,7 @@ class Code:
         return self.closing(index) + 1 if self.at(index) in _OPENING else index + 1
 
 
-def _drop_directives(body: str, offset: int) -> Iterator[Word]:
+def _drop_directives(body: str, offset: int) -> Iterator[Lexeme]:
     """Yield the tokens that are neither blank nor in a preprocessor line, nor in the part that `#if 0` leaves out."""
     directive: list[str] = []
     fresh, skipped, place = True, 0, offset
@@ -146,7 +146,7 @@ def _drop_directives(body: str, offset: int) -> Iterator[Word]:
         else:
             fresh = False
             if not skipped:
-                yield Word(token.kind, token.text, place - len(token.text), place)
+                yield Lexeme(token.kind, token.text, place - len(token.text), place)
 
 
 def _ends_line(blank: str) -> bool:
@@ -163,11 +163,11 @@ def _follow(skipped: int, words: list[str]) -> int:
     return skipped + name.startswith("if") - (name == "endif")
 
 
-def _join_operators(words: Iterable[Word]) -> Iterator[Word]:
-    kept: Word | None = None
+def _join_operators(words: Iterable[Lexeme]) -> Iterator[Lexeme]:
+    kept: Lexeme | None = None
     for word in words:
         if kept and word.start == kept.end and kept.text + word.text in _OPERATORS:
-            yield Word(TokenKind.SYMBOL, kept.text + word.text, kept.start, word.end)
+            yield Lexeme(TokenKind.SYMBOL, kept.text + word.text, kept.start, word.end)
             kept = None
             continue
         if kept:
@@ -177,7 +177,7 @@ def _join_operators(words: Iterable[Word]) -> Iterator[Word]:
         yield kept
 
 
-def _drop_dead(words: Sequence[Word], launched: set[str]) -> Iterator[Word]:
+def _drop_dead(words: Sequence[Lexeme], launched: set[str]) -> Iterator[Lexeme]:
     """Yield the words of the definitions that the launched kernels reach by name."""
     chunks = list(_definitions(words))
     named = [set(_defined(chunk)) for chunk in chunks]
@@ -192,9 +192,9 @@ def _drop_dead(words: Sequence[Word], launched: set[str]) -> Iterator[Word]:
         yield from chunks[k]
 
 
-def _definitions(words: Sequence[Word]) -> Iterator[list[Word]]:
+def _definitions(words: Sequence[Lexeme]) -> Iterator[list[Lexeme]]:
     """Split at the semicolons and closing braces outside all brackets."""
-    chunk: list[Word] = []
+    chunk: list[Lexeme] = []
     depth = 0
     for word in words:
         chunk.append(word)
@@ -206,7 +206,7 @@ def _definitions(words: Sequence[Word]) -> Iterator[list[Word]]:
         yield chunk
 
 
-def _defined(chunk: Sequence[Word]) -> Iterator[str]:
+def _defined(chunk: Sequence[Lexeme]) -> Iterator[str]:
     """Yield the names that a definition could be called by: before a bracket, `=` or the end, outside brackets."""
     if chunk[0].text in ("namespace", "extern") or [w.text for w in chunk[:2]] == ["using", "namespace"]:
         return
@@ -218,7 +218,7 @@ def _defined(chunk: Sequence[Word]) -> Iterator[str]:
         depth += (word.text in _OPENING) - (word.text in _OPENING.values())
 
 
-def _drop_assertions(words: Sequence[Word]) -> Iterator[Word]:
+def _drop_assertions(words: Sequence[Lexeme]) -> Iterator[Lexeme]:
     """Leave out `static_assert(...)`, which says nothing about what is computed."""
     closing = _match_brackets(words)
     index = 0
@@ -230,7 +230,7 @@ def _drop_assertions(words: Sequence[Word]) -> Iterator[Word]:
             index += 1
 
 
-def _match_brackets(words: Sequence[Word]) -> dict[int, int]:
+def _match_brackets(words: Sequence[Lexeme]) -> dict[int, int]:
     found: dict[int, int] = {}
     open_at: list[int] = []
     for index, word in enumerate(words):
@@ -241,7 +241,7 @@ def _match_brackets(words: Sequence[Word]) -> dict[int, int]:
     return found
 
 
-def _match_angles(words: Sequence[Word], closing: dict[int, int]) -> dict[int, int]:
+def _match_angles(words: Sequence[Lexeme], closing: dict[int, int]) -> dict[int, int]:
     """Return the partner of each angle bracket of a template: behind a name, and closed before the expression ends."""
     found: dict[int, int] = {}
     for index, word in enumerate(words):
@@ -250,7 +250,7 @@ def _match_angles(words: Sequence[Word], closing: dict[int, int]) -> dict[int, i
     return found
 
 
-def _close_angle(words: Sequence[Word], index: int, closing: dict[int, int]) -> dict[int, int]:
+def _close_angle(words: Sequence[Lexeme], index: int, closing: dict[int, int]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     open_at = [index]
     position = index + 1

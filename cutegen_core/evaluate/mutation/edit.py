@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class MutantKind(StrEnum):
     """What a mutant changes."""
 
     COMPARISON = "comparison"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 class Edit(NamedTuple):
     """Replace the text from `start` to `end` by `after`."""
 
-    kind: Kind
+    kind: MutantKind
     start: int
     end: int
     after: str

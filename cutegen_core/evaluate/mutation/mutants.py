@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
-from cutegen_core.evaluate.mutation.code import Code
-from cutegen_core.evaluate.mutation.edit import Edit, Kind
+from cutegen_core.evaluate.mutation.code import LiveCode
+from cutegen_core.evaluate.mutation.edit import Edit, MutantKind
 from cutegen_core.evaluate.mutation.operators import OPERATOR_EDITS
 from cutegen_core.evaluate.mutation.plan_edits import find_plan_edits
 from cutegen_core.evaluate.mutation.statements import STATEMENT_EDITS
@@ -40,7 +40,7 @@ class Mutant:
     original: str = field(repr=False)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MutantKind:
         return self.edit.kind
 
     @property
@@ -68,9 +68,9 @@ def find_mutants(text: str) -> tuple[Mutant, ...]:
     kernel = parse(text)
     if len(kernel.text) > MOST_CHARACTERS:
         raise KernelFileError(f"a file of at most {MOST_CHARACTERS >> 10} KiB is mutated", 1)
-    code = Code(kernel)
+    code = LiveCode(kernel)
     # of two edits with the same result, the one that says more stays: a wait's number is a constant, too
-    finders: tuple[Callable[[Code], Iterator[Edit]], ...] = (*STATEMENT_EDITS, *OPERATOR_EDITS)
+    finders: tuple[Callable[[LiveCode], Iterator[Edit]], ...] = (*STATEMENT_EDITS, *OPERATOR_EDITS)
     edits: dict[tuple[int, int, str], Edit] = {}
     for edit in chain(find_plan_edits(kernel), *(find(code) for find in finders)):
         shortest = edit.shorten(kernel.text)
@@ -78,7 +78,7 @@ def find_mutants(text: str) -> tuple[Mutant, ...]:
             edits.setdefault((shortest.start, shortest.end, shortest.after), edit)
     plan_end = len(kernel.text) - len(kernel.body)
     line_of = line_finder(kernel.text)
-    numbers: Counter[tuple[Kind, int]] = Counter()
+    numbers: Counter[tuple[MutantKind, int]] = Counter()
     found = []
     for edit in sorted(edits.values(), key=lambda e: (e.start, e.kind, e.end, e.after)):
         if edit.start < plan_end and not _is_kernel_file(edit.apply(kernel.text)):

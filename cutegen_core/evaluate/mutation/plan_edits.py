@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from cutegen_core.evaluate.mutation.edit import Edit, Kind
+from cutegen_core.evaluate.mutation.edit import Edit, MutantKind
 from cutegen_core.kernel.kernel_file import KernelFile
 
 _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(\w+)[ \t]*\]\]?", re.MULTILINE)
@@ -57,7 +57,7 @@ def _mutate_field(section: str, field: re.Match[str]) -> Iterator[Edit]:
     elif name in _WORD_FIELDS:
         for match in re.finditer(r"\w+", value):
             if match[0] in _WORDS:
-                yield Edit(Kind.LAUNCH, start + match.start(), start + match.end(), _WORDS[match[0]])
+                yield Edit(MutantKind.LAUNCH, start + match.start(), start + match.end(), _WORDS[match[0]])
     elif section == "let" or name in _WRAPPED or name == "when":
         for entry in _ENTRY.finditer(value):
             yield from _mutate_entry(name if section != "let" else "let", start + entry.start(), entry[0])
@@ -66,17 +66,17 @@ def _mutate_field(section: str, field: re.Match[str]) -> Iterator[Edit]:
 def _mutate_entry(name: str, start: int, entry: str) -> Iterator[Edit]:
     text, end = entry.strip('"'), start + len(entry)
     for form in _WRAPPED.get(name, ()):
-        yield Edit(Kind.LAUNCH, start, end, f'"{form.format(text)}"')
+        yield Edit(MutantKind.LAUNCH, start, end, f'"{form.format(text)}"')
     for pattern, after in _IN_EXPRESSIONS:
         for match in pattern.finditer(text):
             changed = text[: match.start()] + match.expand(after) + text[match.end() :]
-            yield Edit(Kind.LAUNCH, start, end, f'"{changed}"')
+            yield Edit(MutantKind.LAUNCH, start, end, f'"{changed}"')
 
 
 def _swap_neighbours(start: int, value: str) -> Iterator[Edit]:
     for left, right in pairwise(_ENTRY.finditer(value)):
         between = value[left.end() : right.start()]
-        yield Edit(Kind.LAUNCH, start + left.start(), start + right.end(), f"{right[0]}{between}{left[0]}")
+        yield Edit(MutantKind.LAUNCH, start + left.start(), start + right.end(), f"{right[0]}{between}{left[0]}")
 
 
 def _mutate_launches(plan: str, headers: list[re.Match[str]]) -> Iterator[Edit]:
@@ -86,7 +86,7 @@ def _mutate_launches(plan: str, headers: list[re.Match[str]]) -> Iterator[Edit]:
     if len(launches) < 2:
         return
     for start, end in launches:
-        yield Edit(Kind.LAUNCH, start, end, "")
+        yield Edit(MutantKind.LAUNCH, start, end, "")
     for (start, end), (other, stop) in pairwise(launches):
         if end == other:
-            yield Edit(Kind.LAUNCH, start, stop, f"{plan[other:stop].rstrip()}\n\n{plan[start:end].rstrip()}\n\n")
+            yield Edit(MutantKind.LAUNCH, start, stop, f"{plan[other:stop].rstrip()}\n\n{plan[start:end].rstrip()}\n\n")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cutegen_core.evaluate.mutation.edit import Kind
+from cutegen_core.evaluate.mutation.edit import MutantKind
 from cutegen_core.evaluate.mutation.mutants import Mutant
 from cutegen_core.evaluate.mutation.oracle import RAN_WRONG, Proof
 from cutegen_core.evaluate.port import CandidateEvaluator
@@ -28,7 +28,7 @@ FindDifference = Callable[[str], Proof | None]
 """Function that returns a proof that a mutant differs from the original, or None (`oracle.Oracle.find_difference`)."""
 
 
-class Outcome(StrEnum):
+class MutantOutcome(StrEnum):
     """What became of a mutant."""
 
     CAUGHT = "caught"
@@ -58,7 +58,7 @@ class MutantRow:
     line: int
     before: str
     after: str
-    outcome: Outcome
+    outcome: MutantOutcome
     status: Status
     stage: str = ""
     workload: str = ""
@@ -73,13 +73,13 @@ class MutationTable:
 
     rows: tuple[MutantRow, ...]
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: MutantOutcome) -> int:
         return sum(row.outcome is outcome for row in self.rows)
 
     @property
     def score(self) -> float | None:
         """Share of the mutants proved different that were caught; None if there are none."""
-        caught, survived = self.count(Outcome.CAUGHT), self.count(Outcome.SURVIVED)
+        caught, survived = self.count(MutantOutcome.CAUGHT), self.count(MutantOutcome.SURVIVED)
         return caught / (caught + survived) if caught + survived else None
 
 
@@ -135,16 +135,16 @@ def try_mutant(
     )  # fmt: skip
 
 
-def _outcome(trial: Trial, proof: Proof | None) -> Outcome:
+def _outcome(trial: Trial, proof: Proof | None) -> MutantOutcome:
     if trial.passed:
-        return Outcome.SURVIVED if proof else Outcome.NOT_PROVED
+        return MutantOutcome.SURVIVED if proof else MutantOutcome.NOT_PROVED
     if trial.status in RAN_WRONG:
-        return Outcome.CAUGHT
-    return Outcome.UNDECIDED if trial.status is Status.UNSUPPORTED else Outcome.REFUSED
+        return MutantOutcome.CAUGHT
+    return MutantOutcome.UNDECIDED if trial.status is Status.UNSUPPORTED else MutantOutcome.REFUSED
 
 
 def _is_same_program(trial: Trial, baseline: Trial, mutant: Mutant) -> bool:
     """Tell whether only the text differs: the plan and the machine code are the original's."""
-    if mutant.kind is Kind.LAUNCH or trial.resources is None or baseline.resources is None:
+    if mutant.kind is MutantKind.LAUNCH or trial.resources is None or baseline.resources is None:
         return False
     return bool(trial.resources.sass) and trial.resources.sass == baseline.resources.sass

@@ -191,7 +191,7 @@ def _message(status: Status | None, said: object) -> str:
 
 def _idea(node: UpstreamNode, source: str) -> str:
     """Return what upstream says of the step: its depth, and the kernel's first name."""
-    kernel = re.search(r"__global__\s+[\w\s()*&:<>,]*?\b(\w+)\s*\(", source)
+    kernel = re.search(r"__global__\s[\w\s()*&:<>,]{0,500}?\b(\w{1,200})\s{0,50}\(", source)
     return f"{_depth_words(node)}: {kernel[1]}" if kernel else _depth_words(node)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.evaluate.mutation.edit import Kind
+from cutegen_core.evaluate.mutation.edit import MutantKind as Kind
 from cutegen_core.evaluate.mutation.mutants import find_mutants
 from cutegen_core.kernel.kernel_file import parse
 from tests.places import DATA, KERNELS

@@ -3,10 +3,10 @@
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.evaluate.mutation.edit import Kind
+from cutegen_core.evaluate.mutation.edit import MutantKind as Kind
 from cutegen_core.evaluate.mutation.mutants import find_mutants
 from cutegen_core.evaluate.mutation.oracle import Oracle, widen
-from cutegen_core.evaluate.mutation.study import Outcome, study
+from cutegen_core.evaluate.mutation.study import MutantOutcome, study
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import content_key
@@ -48,24 +48,24 @@ def studied(shared):
 
 def test_what_the_judge_sees_is_caught(studied):
     row = next(row for row in studied[1].rows if row.after == "<=")
-    assert (row.outcome, row.status, row.workload) == (Outcome.CAUGHT, "MEMORY_ERROR", "small (checked)")
+    assert (row.outcome, row.status, row.workload) == (MutantOutcome.CAUGHT, "MEMORY_ERROR", "small (checked)")
 
 
 def test_what_only_other_values_show_has_survived(studied):
     """The judge's inputs are all positive, so that the identity passes."""
     row = next(row for row in studied[1].rows if row.after == "|| true")
-    assert (row.outcome, row.status) == (Outcome.SURVIVED, "PASSED")
+    assert (row.outcome, row.status) == (MutantOutcome.SURVIVED, "PASSED")
     assert "INCORRECT_NUMERICAL" in row.proof
 
 
 def test_what_computes_the_same_does_not_count(studied):
     row = next(row for row in studied[1].rows if row.after == ">=")
-    assert (row.outcome, row.proof) == (Outcome.NOT_PROVED, "")
+    assert (row.outcome, row.proof) == (MutantOutcome.NOT_PROVED, "")
 
 
 def test_the_score_is_the_share_of_the_different_ones(studied):
     table = studied[1]
-    caught, survived = table.count(Outcome.CAUGHT), table.count(Outcome.SURVIVED)
+    caught, survived = table.count(MutantOutcome.CAUGHT), table.count(MutantOutcome.SURVIVED)
     assert survived >= 1
     assert table.score == caught / (caught + survived)
 
