@@ -17,7 +17,7 @@ from tests.adversarial.mistakes import EDITS, MISTAKES
 from tests.adversarial.right_kernels import RIGHT_KERNELS
 from tests.shared_tools import SharedTools
 
-ONE_IN = 20
+ONE_IN = 40
 CASES = [
     pytest.param(
         case.name,

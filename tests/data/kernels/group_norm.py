@@ -6,6 +6,7 @@ import torch.nn as nn
 TITLE = "Group normalisation over 4 groups with weight and bias per channel"
 WORKLOADS = {
     "ragged": {"role": "emulator", "N": 3, "C": 12, "L": 43},
+    "streaming": {"role": "emulator", "N": 1, "C": 4, "L": 59001},
 }
 
 
