@@ -105,11 +105,17 @@ def derived(answer: Message) -> Mapping[Values, str]:
 def ladders(answer: Message, slots: Mapping[str, SizeSlot]) -> tuple[tuple[SizedRun, ...], ...]:
     """Read runs near a benchmark's sizes; they may only set sizes that the file has."""
     found = tuple(
-        tuple(SizedRun(_sizes(one["sizes"], slots), cost(one), tuple(map(_name, one["changed"]))) for one in ladder)
+        tuple(SizedRun(_sizes(one["sizes"], slots), cost(one), _changed(one, slots)) for one in ladder)
         for ladder in answer["ladders"]
     )
     _require(len(found) <= _MOST_RUNS and all(len(ladder) <= _MOST_RUNS for ladder in found), "too many runs")
     return found
+
+
+def _changed(data: Message, slots: Mapping[str, SizeSlot]) -> tuple[str, ...]:
+    names = tuple(data["changed"])
+    _require(set(names) <= set(slots), "a changed size that the file does not have")
+    return names
 
 
 def cost(answer: Message) -> Cost:

@@ -236,7 +236,8 @@ def test_the_file_is_the_switch_and_is_read_again(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("owners = [", "is not valid TOML"), ('owner = ["x"]', "unknown setting 'owner'"),
+    [("owners = [", "is not valid TOML"), ("claim = " + "9" * 5000, "is not valid TOML"),
+     ("owners = " + "[" * 9999, "is not valid TOML"), ('owner = ["x"]', "unknown setting 'owner'"),
      ('owners = "x"', "a list of strings"), ("owners = [1]", "a list of strings"),
      ("claim = 1", "claim must be a string")],
 )  # fmt: skip

@@ -290,6 +290,19 @@ def test_a_number_that_cannot_be_one_is_refused_with_its_line(store, tmp_path, f
     assert store.sessions() == ()
 
 
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "9" * 4000, "true", '"1"', "-1"])
+def test_a_time_that_cannot_be_one_costs_only_itself(store, tmp_path, number):
+    (tmp_path / "²3.json").write_text(f'{{"src": "x", "error_type": "PASS", "time": {{"mean": {number}}}, "depth": 1}}')
+    imported = import_path(store, tmp_path)
+    assert views.session_view(store, imported.session).steps[0].candidate
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "level_1_problem_1_sample_0_kernel.py").write_text("x")
+    result = f'{{"compiled": true, "correctness": true, "runtime": {number}}}'
+    (run / "eval_results.json").write_text(f'{{"1": {result}, "\u00b2": {result}, "{"9" * 5000}": {result}}}')
+    assert import_path(store, run).steps == 1
+
+
 BOMBS = {"one line": b"[" + b" " * (6 << 20), "many lines": (b" " * 1023 + b"\n") * (6 << 10)}
 
 

@@ -134,7 +134,7 @@ def read(file: Path | None = None) -> Models:
     text = _text_of(file)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise UsageError(f"{file}: {error}") from error
     return _Reader(file, text).models(document)
 

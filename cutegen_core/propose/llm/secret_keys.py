@@ -184,7 +184,7 @@ def _secrets_in(text: str, file: Path) -> Mapping[str, str]:
     """Return origin -> key."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also a number of thousands of digits
         raise _not_valid(file) from None
     secrets = {}
     for where, table in document.items():

@@ -92,11 +92,11 @@ def _values(text: str, kernel: KernelFile) -> dict[str, int]:
     values = {
         name: int(match[1])
         for name in defaults
-        if (match := re.search(rf"\b{name}\b\s*(?:=|:|to|of)?\s*(\d+)\b", text, re.IGNORECASE))
+        if (match := re.search(rf"\b{name}\b\s*(?:=|:|to|of)?\s*(\d{{1,9}})\b", text, re.IGNORECASE))
     }
-    if match := re.search(r"\b(\d+)\s+threads\b", text):
+    if match := re.search(r"\b(\d{1,9})\s+threads\b", text):
         values |= _threads(int(match[1]), defaults)
-    if match := re.search(r"\b(\d+)\s+(?:items|vectors|elements)\b", text):
+    if match := re.search(r"\b(\d{1,9})\s+(?:items|vectors|elements)\b", text):
         values |= {name: int(match[1]) for name in defaults if name.startswith("ITEMS")}
     for pattern, names, direction in _SIZES:
         if re.search(pattern, text.lower()) and not values:

@@ -8,7 +8,6 @@ sample_id, compiled, correctness, metadata, runtime (ms, -1 when it was not time
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,11 +18,12 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.share.imports.building import Imported, ImportedStep, build_session
-from cutegen_core.share.imports.reading import read_whole
+from cutegen_core.share.imports.reading import LONGEST_MS, read_whole
 from cutegen_core.trajectory.store import Store
 
 _KERNEL = re.compile(r"level_(\d+)_problem_(\d+)_sample_(\d+)_kernel\.py")
 _RESULTS = "eval_results.json"
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_MESSAGE = 2000
 _ERRORS = ("compilation_error", "runtime_error", "correctness_issue", "cuda_error", "other_error", "error")
 
@@ -93,7 +93,7 @@ def _results(folder: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
     for problem, entry in data.items():
         entries = entry if isinstance(entry, list) else [entry]
         for position, result in enumerate(entries):
-            if isinstance(result, dict) and str(problem).isdigit():
+            if isinstance(result, dict) and _NUMBER.fullmatch(str(problem)):
                 sample = result.get("sample_id", position)
                 found[int(problem), sample if isinstance(sample, int) else position] = result
     return found
@@ -104,7 +104,7 @@ def _step(path: Path | None, result: Mapping[str, Any] | None, sample: int) -> I
     notes = [] if path else ["the kernel's file is not in the folder"]
     status, message = _verdict(result, notes)
     runtime = result.get("runtime") if result else None
-    timed = isinstance(runtime, int | float) and math.isfinite(runtime) and runtime > 0
+    timed = isinstance(runtime, int | float) and 0 < runtime <= LONGEST_MS
     return ImportedStep(
         source=source,
         idea=f"sample {sample}",

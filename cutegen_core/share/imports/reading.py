@@ -13,6 +13,8 @@ from cutegen_core.records.errors import StoreError, UsageError
 MAX_BYTES = 512 << 20
 LONGEST_LINE = 64 << 20
 """A line is one event or one text, which is held in memory several times."""
+LONGEST_MS = 1e12
+"""A time; a longer one, or a whole number that no float holds, is none."""
 _GZIP = b"\x1f\x8b"
 
 

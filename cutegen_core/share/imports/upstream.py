@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import calendar
 import json
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.share.imports.building import Imported, ImportedStep, build_session
+from cutegen_core.share.imports.reading import LONGEST_MS
 from cutegen_core.share.imports.upstream_nodes import OWN_FIELDS, UpstreamNode, in_order, read
 from cutegen_core.trajectory.store import Store
 
@@ -173,7 +173,7 @@ def _verdict(word: object, notes: list[str]) -> Status | None:
 def _latency(times: object, notes: list[str]) -> float | None:
     """Return the mean GPU time in ms."""
     mean = times.get("mean") if isinstance(times, dict) else times
-    if isinstance(mean, int | float) and not isinstance(mean, bool) and math.isfinite(mean) and mean > 0:
+    if isinstance(mean, int | float) and not isinstance(mean, bool) and 0 < mean <= LONGEST_MS:
         return float(mean)
     if times not in (None, {}):
         notes.append("time holds no mean")

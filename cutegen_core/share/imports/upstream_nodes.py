@@ -78,7 +78,7 @@ def _nodes_of(file: Path, root: Path) -> Iterator[UpstreamNode]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def in_order(nodes: Sequence[UpstreamNode]) -> list[UpstreamNode]:

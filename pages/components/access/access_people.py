@@ -80,7 +80,7 @@ def people() -> People | None:
 def _read(path: Path, _changed_ns: int) -> People:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also not UTF-8, or a number of thousands of digits
         raise UsageError(f"{path} is not valid TOML: {error}") from error
     unknown = [name for name in found if name not in _KEYS]
     if unknown:
