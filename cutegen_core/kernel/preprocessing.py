@@ -56,7 +56,7 @@ _ADJACENT = re.compile(r'"\s*"')
 
 
 @dataclass(frozen=True)
-class Names:
+class Identifiers:
     """The identifiers of a kernel file.
 
     Attributes:
@@ -72,7 +72,7 @@ class Names:
     pastes: bool
 
 
-def read_names(kernel: KernelFile) -> Names:
+def read_names(kernel: KernelFile) -> Identifiers:
     """List the identifiers of the code, of the plan's kernel names and of its parameters."""
     code = _Code(kernel)
     lines = {name: launch.line for launch in kernel.launches for name in re.findall(r"[^\W\d]\w*", launch.kernel)}
@@ -93,7 +93,7 @@ def read_names(kernel: KernelFile) -> Names:
             lines.setdefault(name, code.line(at))
             if at < condition_end:
                 tested.add(name)
-    return Names(lines, frozenset(own), frozenset(tested), PASTING in code.text and PASTING in code.blanked)
+    return Identifiers(lines, frozenset(own), frozenset(tested), PASTING in code.text and PASTING in code.blanked)
 
 
 def blank_code(kernel: KernelFile) -> str:
