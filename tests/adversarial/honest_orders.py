@@ -97,16 +97,16 @@ def _last_blocks() -> tuple[Case, ...]:
 def _within() -> tuple[Case, ...]:
     return (
         _case("bytes of a shared word", "each thread its own byte", "relu",
-              relu("__shared__ unsigned char signs[128];\n  signs[threadIdx.x] = i < n && x[i] > 0;\n"
+              relu("__shared__ unsigned char signs[128];\n  signs[threadIdx.x] = i < n && x[i] < 0;\n"
                    "  __syncthreads();\n"
-                   "  if (i < n) out[i] = signs[threadIdx.x] ? x[i] : 0.0f;")),
+                   "  if (i < n) out[i] = signs[threadIdx.x] ? 0.0f : x[i];")),
         _case("bytes of the output", "each thread its own four", "relu",
-              relu("if (i < n) {\n    float v = fmaxf(x[i], 0.0f);\n    unsigned char const* from = "
+              relu("if (i < n) {\n    float v = x[i] < 0.0f ? 0.0f : x[i];\n    unsigned char const* from = "
                    "reinterpret_cast<unsigned char const*>(&v);\n"
                    "    unsigned char* to = reinterpret_cast<unsigned char*>(out + i);\n"
                    "    for (int b = 0; b < 4; ++b) to[b] = from[b];\n  }")),
         _case("a table of constants", "read by every thread of every block", "relu",
-              relu("if (i < n) out[i] = x[i] > table[threadIdx.x % 4] ? x[i] : table[1];",
+              relu("if (i < n) out[i] = x[i] < table[threadIdx.x % 4] ? table[1] : x[i];",
                    "__device__ const float table[4] = {0, 0, 0, 0};\n__constant__ float more[2] = {1, 2};")),
         _case("Kahan's sum", "the compensation must survive contraction", "mean",
               rows("__shared__ float sums[128];\n  float sum = 0, lost = 0;\n"
@@ -134,16 +134,16 @@ def _macros() -> tuple[Case, ...]:
                    "#define INFINITY 1e38f\n#endif")),
         _case("a macro that pastes", "functions by type", "relu",
               relu("if (i < n) out[i] = positive_float(x[i]);",
-                   "#define POSITIVE(T) __device__ T positive_##T(T v) { return v > T(0) ? v : T(0); }\n"
+                   "#define POSITIVE(T) __device__ T positive_##T(T v) { return v < T(0) ? T(0) : v; }\n"
                    "POSITIVE(float)\nPOSITIVE(double)")),
         _case("a condition on the architecture", "newer devices have more", "relu",
               relu(f"#if __CUDA_ARCH__ >= 800\n  {RELU}\n#else\n  if (i < n) out[i] = 0.0f;\n#endif")),
         _case("limits of the language", "FLT_MAX, INT_MAX, INFINITY, CUTE_UNROLL, assert", "relu",
               relu("assert(n < INT_MAX);\n  float v = -FLT_MAX;\n  CUTE_UNROLL\n"
-                   "  for (int k = 0; k < 2; ++k) if (i < n) v = fmaxf(v, x[i]);\n"
-                   "  if (i < n) out[i] = v > -INFINITY && v > 0 ? v : 0.0f;")),
+                   "  for (int k = 0; k < 2; ++k) if (i < n) v = x[i] < v ? v : x[i];\n"
+                   "  if (i < n) out[i] = v == -INFINITY || v < 0 ? 0.0f : v;")),
         _case("headers of its own choice", "constants and pipelines of CUDA", "relu",
-              relu("if (i < n) out[i] = x[i] > CUDART_ZERO_F ? x[i] : CUDART_ZERO_F;",
+              relu("if (i < n) out[i] = x[i] < CUDART_ZERO_F ? CUDART_ZERO_F : x[i];",
                    "#include <math_constants.h>\n#include <cooperative_groups.h>\n#include <cuda_pipeline.h>\n"
                    "#include <mma.h>",
                    plan=ELEMENTS)),

@@ -32,7 +32,7 @@ def _reductions() -> tuple[Case, ...]:
         _case("one thread a row", "added up in sequence, rounding after rounding", "mean",
               rows("if (t == 0) { float sum = 0; for (int c = 0; c < cols; ++c) sum += row[c];\n"
                    "    out[blockIdx.x] = sum / cols; }")),
-        _case("Kahan's sum", "what a rounding loses is added to the next element", "mean",
+        _case("Kahan's sum of rows", "what a rounding loses is added to the next element", "mean",
               rows("if (t > 0) return;\n  float sum = 0, lost = 0;\n"
                    "  for (int c = 0; c < cols; ++c) {\n"
                    "    float const v = row[c] - lost, next = sum + v;\n"
@@ -41,7 +41,7 @@ def _reductions() -> tuple[Case, ...]:
         _case("largest that keeps NaN", "a comparison that NaN wins", "rowmax",
               rows("if (t > 0) return;\n  float top = -INFINITY;\n"
                    "  for (int c = 0; c < cols; ++c) top = pick(top, row[c]);\n  out[blockIdx.x] = top;", PICK)),
-        _case("Welford's variance", "mean and variance in one pass, without cancellation", "layernorm",
+        _case("Welford's variance of rows", "mean and variance in one pass, without cancellation", "layernorm",
               rows("""__shared__ float mean, scale;
   if (t == 0) {
     float m = 0, s = 0;

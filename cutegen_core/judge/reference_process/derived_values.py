@@ -41,6 +41,9 @@ _FLOATING = (
     Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
     Values.DOMINANT_ACROSS, Values.CANCELLING, Values.SORTED, Values.SPARSE, Values.SLICE, Values.NAN, Values.INFINITE,
 )  # fmt: skip
+_OF_ONE_SIGN = (
+    Values.CONSTANT, Values.NEAR_CONSTANT, Values.SLICE, Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE,
+)  # fmt: skip
 _TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, *SPECIAL_VALUES)
 """Values of which an output of whole numbers, such as argmax, is not defined: several elements are equal."""
 
@@ -202,14 +205,13 @@ def _draw_whole(given: torch.Tensor, structure: Structure, values: Values, gener
 def _round_inputs(live: Live, values: Values) -> dict[str, torch.Tensor]:
     """Return float64 inputs, each moved outwards by at most one rounding of the declared precision.
 
-    Sums of equal numbers are rounded to the same side again and again, so that there the roundings of sums in float32
-    add up.
+    Sums of numbers of one sign grow with every element, so that there the roundings of sums in float32 add up.
     """
     generator = torch.Generator().manual_seed(1)
     moved = {}
     for name, tensor in live.tensors.items():
         if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
-            again = max(tensor.shape, default=1) ** 0.5 if values is Values.CONSTANT else 0.0
+            again = max(tensor.shape, default=1) ** 0.5 if values in _OF_ONE_SIGN else 0.0
             most = torch.finfo(tensor.dtype).eps + again * min(_SUM_EPS, torch.finfo(tensor.dtype).eps)
             step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most
             moved[name] = tensor.double() * (1 + step)
@@ -254,6 +256,8 @@ def _list_others(
         undefined = torch.isnan(exact)
         limits = (torch.where(torch.isfinite(first), first, exact), torch.full_like(exact, torch.inf))
         made = [torch.where(undefined, limit, exact) for limit in (*limits, -limits[1])]
+        # Compensated sums and scaled squares subtract infinity from infinity: any arithmetic on it may end in NaN.
+        made.append(torch.where(torch.isinf(exact), torch.nan, exact))
     else:
         depends = torch.stack([another != first for another in finite[1:]]).any(dim=0)
         swallowed = depends & torch.isfinite(exact)

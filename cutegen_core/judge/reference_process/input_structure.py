@@ -98,6 +98,8 @@ def _extend_ranges(found: Mapping[str, Structure], live: Live) -> Mapping[str, S
         is_index = not (one.kept or one.repeats or one.distinct or one.ordered) and one.high > 1
         from_zero = 0 <= one.low * _BEYOND <= one.high * (_BEYOND - 1)
         if is_index and from_zero and beyond is not None and one.high < beyond <= one.high * _BEYOND:
+            if beyond >= torch.iinfo(live.tensors[name].dtype).max:
+                continue
             last = torch.full_like(live.tensors[name], beyond)
             if _accepts(live, name, last) and not _accepts(live, name, last + 1):
                 extended[name] = Structure(low=0, high=beyond)
