@@ -26,7 +26,7 @@ from cutegen_core.judge.reference_process.drawing import (
     put_special,
 )
 from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
-from cutegen_core.judge.reference_process.input_structure import Structure, find_structure
+from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
@@ -147,7 +147,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
 
 
 @functools.lru_cache(maxsize=32)
-def _structure(source: str, origin: str) -> Mapping[str, Structure]:
+def _structure(source: str, origin: str) -> Mapping[str, InputStructure]:
     return find_structure(source, origin)
 
 
@@ -158,7 +158,7 @@ def _given_scales(source: str, origin: str) -> tuple[float, ...]:
     return tuple(correctness.measure(to_array(t), to_array(t)).scale for t in given)
 
 
-def _kinds(live: Live, structure: Mapping[str, Structure]) -> Iterator[Values]:
+def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Values]:
     free = [live.tensors[name] for name, one in structure.items() if not one.kept and not one.repeats]
     floats = [t for t in free if t.is_floating_point()]
     across = any(sum(extent > 1 for extent in t.shape) > 1 for t in floats)
@@ -168,12 +168,12 @@ def _kinds(live: Live, structure: Mapping[str, Structure]) -> Iterator[Values]:
         yield from WHOLE_VALUES
 
 
-def _keep_zeros(tensor: torch.Tensor, given: torch.Tensor, structure: Structure) -> torch.Tensor:
+def _keep_zeros(tensor: torch.Tensor, given: torch.Tensor, structure: InputStructure) -> torch.Tensor:
     return torch.where(given == 0, given, tensor) if structure.zeros else tensor
 
 
 def _draw_special(
-    given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator
+    given: torch.Tensor, structure: InputStructure, values: Values, generator: torch.Generator
 ) -> tuple[torch.Tensor, ...]:
     """Return the input with special elements, and stand-ins with finite numbers in their place.
 
@@ -188,7 +188,9 @@ def _draw_special(
     return put_special(given, places, signs, values), *(torch.where(places, number, given) for number in finite)
 
 
-def _draw_whole(given: torch.Tensor, structure: Structure, values: Values, generator: torch.Generator) -> torch.Tensor:
+def _draw_whole(
+    given: torch.Tensor, structure: InputStructure, values: Values, generator: torch.Generator
+) -> torch.Tensor:
     """Return other whole numbers that are ordered, bounded or distinct like the given ones."""
     flat = given.reshape(-1)
     if structure.distinct:

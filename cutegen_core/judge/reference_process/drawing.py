@@ -24,7 +24,7 @@ _NARROW = torch.float16
 
 
 @dataclass(frozen=True)
-class _Draw:
+class _AdversarialDraw:
     """One input, and the generator that its new values come from."""
 
     given: torch.Tensor
@@ -57,7 +57,7 @@ def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Gene
     """Return one floating input with the shape, dtype and device of `tensor`."""
     if values is Values.LARGE_MEAN:  # in the tensor's own dtype
         return tensor + torch.tensor(_LARGE_MEAN, dtype=tensor.dtype, device=tensor.device)
-    return _KINDS[values](_Draw(tensor, generator)).to(tensor)
+    return _KINDS[values](_AdversarialDraw(tensor, generator)).to(tensor)
 
 
 def put_special(tensor: torch.Tensor, places: torch.Tensor, signs: torch.Tensor, values: Values) -> torch.Tensor:
@@ -99,7 +99,7 @@ def choose_special(
 
     One row of several is minus infinity as a whole, as where everything is masked.
     """
-    draw = _Draw(tensor, generator)
+    draw = _AdversarialDraw(tensor, generator)
     lines = _lines(torch.zeros(tensor.shape, device=generator.device))
     signs = _lines(torch.where(draw.uniform() < 0.5, -1.0, 1.0))
     rows, columns = lines.shape
@@ -118,18 +118,18 @@ def _lines(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(tensor.numel() // columns, columns)
 
 
-def _cycle_places(draw: _Draw, extent: int, count: int) -> torch.Tensor:
+def _cycle_places(draw: _AdversarialDraw, extent: int, count: int) -> torch.Tensor:
     """Return a place for each of so many lines: the last, the first, then random ones, and so on."""
     places = draw.below(max(extent, 1), count)
     places[0::3], places[1::3] = extent - 1, 0
     return places
 
 
-def _large_scale(draw: _Draw) -> torch.Tensor:
+def _large_scale(draw: _AdversarialDraw) -> torch.Tensor:
     return draw.normal() * draw.limit(_LARGE_SCALE, 60.0)
 
 
-def _one_hot(draw: _Draw) -> torch.Tensor:
+def _one_hot(draw: _AdversarialDraw) -> torch.Tensor:
     hot = _lines(torch.zeros(draw.shape, device=draw.generator.device))
     if hot.numel():
         rows, columns = hot.shape
@@ -137,23 +137,23 @@ def _one_hot(draw: _Draw) -> torch.Tensor:
     return hot.reshape(draw.shape)
 
 
-def _sparse(draw: _Draw) -> torch.Tensor:
+def _sparse(draw: _AdversarialDraw) -> torch.Tensor:
     return torch.where(draw.uniform() < 0.05, draw.values(), 0.0)
 
 
-def _denormal(draw: _Draw) -> torch.Tensor:
+def _denormal(draw: _AdversarialDraw) -> torch.Tensor:
     return draw.normal() * (torch.finfo(draw.given.dtype).tiny * _SMALL_FRACTION)
 
 
-def _negative_mean(draw: _Draw) -> torch.Tensor:
+def _negative_mean(draw: _AdversarialDraw) -> torch.Tensor:
     return draw.values() - _LARGE_MEAN
 
 
-def _all_negative(draw: _Draw) -> torch.Tensor:
+def _all_negative(draw: _AdversarialDraw) -> torch.Tensor:
     return -(draw.values().abs() + 1.0) * draw.limit(200.0, 20.0)
 
 
-def _wide(draw: _Draw) -> torch.Tensor:
+def _wide(draw: _AdversarialDraw) -> torch.Tensor:
     """Spread the magnitudes evenly over the powers of ten: each row, and each element in it."""
     low, high = draw.limit(-6.0, -3.0), draw.limit(6.0, 1.5)
     rows = _lines(draw.values()).shape[0]
@@ -162,22 +162,22 @@ def _wide(draw: _Draw) -> torch.Tensor:
     return signs * (10.0**powers).reshape(draw.shape)
 
 
-def _huge(draw: _Draw) -> torch.Tensor:
+def _huge(draw: _AdversarialDraw) -> torch.Tensor:
     return draw.normal() * draw.limit(1e15, 100.0)
 
 
-def _tiny(draw: _Draw) -> torch.Tensor:
+def _tiny(draw: _AdversarialDraw) -> torch.Tensor:
     """Scale each row by a power of ten of its own, down to where squares are still normal numbers."""
     powers = draw.limit(-12.0, -3.0) * draw.uniform(_lines(draw.values()).shape[0], 1)
     return (_lines(draw.normal()) * 10.0**powers).reshape(draw.shape)
 
 
-def _signed_zeros(draw: _Draw) -> torch.Tensor:
+def _signed_zeros(draw: _AdversarialDraw) -> torch.Tensor:
     which = draw.uniform()
     return torch.where(which < 0.25, 0.0, torch.where(which < 0.5, -0.0, draw.values()))
 
 
-def _constant(draw: _Draw) -> torch.Tensor:
+def _constant(draw: _AdversarialDraw) -> torch.Tensor:
     """Make every row one value; every third row is zeros."""
     rows = _lines(draw.values()).shape[0]
     level = torch.randn(rows, 1, generator=draw.generator, device=draw.generator.device) * 4.0
@@ -185,7 +185,7 @@ def _constant(draw: _Draw) -> torch.Tensor:
     return level.expand(_lines(draw.values()).shape).reshape(draw.shape)
 
 
-def _near_constant(draw: _Draw) -> torch.Tensor:
+def _near_constant(draw: _AdversarialDraw) -> torch.Tensor:
     """Make every row one value with a ripple; in every second row the ripple is smaller than usual epsilons."""
     rows = _lines(draw.values()).shape[0]
     level = torch.randn(rows, 1, generator=draw.generator, device=draw.generator.device) * 4.0
@@ -194,7 +194,7 @@ def _near_constant(draw: _Draw) -> torch.Tensor:
     return (level + _lines(draw.normal()) * ripple).reshape(draw.shape)
 
 
-def _dominant(draw: _Draw) -> torch.Tensor:
+def _dominant(draw: _AdversarialDraw) -> torch.Tensor:
     """Give every row one element far larger than all others: at its end, its start, or anywhere."""
     lines = _lines(draw.values()).clone()
     if lines.numel():
@@ -205,14 +205,18 @@ def _dominant(draw: _Draw) -> torch.Tensor:
     return lines.reshape(draw.shape)
 
 
-def _dominant_across(draw: _Draw) -> torch.Tensor:
+def _dominant_across(draw: _AdversarialDraw) -> torch.Tensor:
     """Do the same along the first dimension that has more than one element."""
     axis = next((k for k, extent in enumerate(draw.shape) if extent > 1), 0)
     turned = draw.values().movedim(axis, -1) if draw.shape else draw.values()
-    return _dominant(_Draw(turned.to(draw.given.dtype), draw.generator)).movedim(-1, axis) if draw.shape else turned
+    return (
+        _dominant(_AdversarialDraw(turned.to(draw.given.dtype), draw.generator)).movedim(-1, axis)
+        if draw.shape
+        else turned
+    )
 
 
-def _cancelling(draw: _Draw) -> torch.Tensor:
+def _cancelling(draw: _AdversarialDraw) -> torch.Tensor:
     """Pair large elements of opposite sign at random places of each row, so that small ones decide the sum."""
     lines = _lines(draw.values()).clone()
     rows, columns = lines.shape
@@ -225,14 +229,14 @@ def _cancelling(draw: _Draw) -> torch.Tensor:
     return lines.reshape(draw.shape)
 
 
-def _sorted(draw: _Draw) -> torch.Tensor:
+def _sorted(draw: _AdversarialDraw) -> torch.Tensor:
     """Sort every row: upwards in the first, downwards in the next."""
     lines = _lines(draw.values()).sort(dim=-1)[0].clone()
     lines[1::2] = lines[1::2].flip(-1)
     return lines.reshape(draw.shape)
 
 
-def _slice(draw: _Draw) -> torch.Tensor:
+def _slice(draw: _AdversarialDraw) -> torch.Tensor:
     """Put the signal into one slice of every dimension; the slice has the same place in all inputs.
 
     A part of a sum that is dropped or added twice shows whatever the size, since the rest is small.
@@ -249,7 +253,7 @@ def _slice(draw: _Draw) -> torch.Tensor:
     return torch.where(signal > 0, large, draw.values() * _NEAR)
 
 
-_KINDS: Mapping[Values, Callable[[_Draw], torch.Tensor]] = {
+_KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {
     Values.LARGE_SCALE: _large_scale,
     Values.ONE_HOT: _one_hot,
     Values.SPARSE: _sparse,

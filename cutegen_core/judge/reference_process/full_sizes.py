@@ -52,7 +52,7 @@ class SizedRun:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _FullSizePlace:
     """One whole number of the benchmark's sizes."""
 
     name: str
@@ -62,10 +62,10 @@ class _Place:
 
 def find_full_sizes(source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> tuple[tuple[SizedRun, ...], ...]:
     """Return ladders of runs, each from the largest to the smallest; one ladder of one run if the benchmark fits."""
-    return _Search(source, origin, benchmark, probe).ladders()
+    return _FullSizeSearch(source, origin, benchmark, probe).ladders()
 
 
-class _Search:
+class _FullSizeSearch:
     def __init__(self, source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> None:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
@@ -87,7 +87,7 @@ class _Search:
         largest = self._climb(self._places)
         return (largest,) if largest else ()
 
-    def _ladder(self, kept: _Place) -> tuple[SizedRun, ...]:
+    def _ladder(self, kept: _FullSizePlace) -> tuple[SizedRun, ...]:
         """Return runs in which one size is the benchmark's."""
         others = tuple(place for place in self._places if place is not kept)
         without_one = (tuple(o for o in others if o is not left) for left in others)
@@ -97,7 +97,7 @@ class _Search:
                 return found
         return ()
 
-    def _climb(self, shrunk: Sequence[_Place], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
+    def _climb(self, shrunk: Sequence[_FullSizePlace], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
         """Halve these sizes until a run fits, then go on for the smaller ones, and at last halve all sizes."""
         found = self._descend({place: place.value for place in shrunk}, smallest, _RUNGS)
         if not found:
@@ -105,7 +105,7 @@ class _Search:
         numbers = {place: _number(found[-1].sizes, place) for place in self._places}
         return (*found, *self._descend(numbers, _SMALLEST, _MORE_RUNGS))
 
-    def _descend(self, numbers: dict[_Place, int], smallest: int, most: int) -> tuple[SizedRun, ...]:
+    def _descend(self, numbers: dict[_FullSizePlace, int], smallest: int, most: int) -> tuple[SizedRun, ...]:
         """Return runs within the budget, with the largest of the numbers halved again and again."""
         found: list[SizedRun] = []
         halvings, before = 1, dict[str, SizeValue]()
@@ -120,7 +120,7 @@ class _Search:
             halvings += 1 if found else _count_halvings(run.cost)
         return tuple(found)
 
-    def _halved(self, numbers: Mapping[_Place, int], halvings: int, smallest: int) -> Sizes:
+    def _halved(self, numbers: Mapping[_FullSizePlace, int], halvings: int, smallest: int) -> Sizes:
         """Halve the largest of these numbers first, one at a time."""
         now = dict(numbers)
         for _ in range(halvings):
@@ -148,7 +148,7 @@ class _Search:
         return SizedRun(sizes, cost, changed)
 
 
-def _number(sizes: Sizes, place: _Place) -> int:
+def _number(sizes: Sizes, place: _FullSizePlace) -> int:
     value = sizes[place.name]
     number = value[place.element] if isinstance(value, tuple) and place.element is not None else value
     assert isinstance(number, int)
@@ -161,14 +161,14 @@ def _count_halvings(cost: Cost) -> int:
     return max(1, int(log2(beyond) / 3))
 
 
-def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_Place]:
+def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_FullSizePlace]:
     """Yield every number above `_SMALLEST` once, the largest first."""
     one_per_span = {slot.span: slot for slot in slots.values() if not slot.derived or slot.name in benchmark}
     found = []
     for slot in one_per_span.values():
         value = benchmark.get(slot.name, slot.value)
         if isinstance(value, tuple):
-            found += [_Place(slot.name, k, v) for k, v in enumerate(value) if v > _SMALLEST]
+            found += [_FullSizePlace(slot.name, k, v) for k, v in enumerate(value) if v > _SMALLEST]
         elif isinstance(value, int) and value > _SMALLEST:
-            found.append(_Place(slot.name, None, value))
+            found.append(_FullSizePlace(slot.name, None, value))
     yield from sorted(found, key=lambda place: -place.value)

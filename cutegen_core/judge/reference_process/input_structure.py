@@ -22,7 +22,7 @@ _BEYOND = 1.25
 
 
 @dataclass(frozen=True)
-class Structure:
+class InputStructure:
     """Structure of one input.
 
     Attributes:
@@ -45,48 +45,48 @@ class Structure:
     distinct: bool = False
 
 
-def find_structure(source: str, origin: str) -> Mapping[str, Structure]:
+def find_structure(source: str, origin: str) -> Mapping[str, InputStructure]:
     """Return the structure of every input, by name.
 
     Raises:
         ProblemError: the file's code raised.
     """
     first, second = instantiate(source, origin, 0), instantiate(source, origin, 1)
-    found: dict[str, Structure] = {}
+    found: dict[str, InputStructure] = {}
     for name, tensor in first.tensors.items():
         other = second.tensors.get(name)
         if first.roles[name] is not TensorRole.INPUT:
             continue
         if other is None or other.shape != tensor.shape:
-            found[name] = Structure(kept=True)
+            found[name] = InputStructure(kept=True)
             continue
         same = [n for n in found if _equal(tensor, first.tensors[n]) and _equal(other, second.tensors[n])]
         structure = _of_floats(tensor, other) if tensor.is_floating_point() else _of_wholes(tensor, other)
-        found[name] = Structure(repeats=same[0]) if same else structure
+        found[name] = InputStructure(repeats=same[0]) if same else structure
     return _extend_ranges(found, first)
 
 
-def _of_floats(first: torch.Tensor, second: torch.Tensor) -> Structure:
+def _of_floats(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
     finite = bool(torch.isfinite(first).all() and torch.isfinite(second).all())
     if not finite or _is_fixed(first, second) or _is_symmetric(first):
-        return Structure(kept=True)
+        return InputStructure(kept=True)
     if first.numel() > _MANY and _count_distinct(first) <= _FEW:
-        return Structure(kept=True)
-    return Structure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
+        return InputStructure(kept=True)
+    return InputStructure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
 
 
-def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> Structure:
+def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
     if _is_fixed(first, second):
-        return Structure(kept=True)
+        return InputStructure(kept=True)
     a, b = first.long().reshape(-1), second.long().reshape(-1)
     ordered = a.numel() > 2 and all(bool((t.diff() >= 0).all()) for t in (a, b))
     bounded = ordered and bool(a[0] == b[0]) and bool(a[-1] == b[-1])
     distinct = a.numel() > _FEW and all(_count_distinct(t) == t.numel() for t in (a, b))
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
-    return Structure(low=low, high=high, ordered=ordered, bounded=bounded, distinct=distinct and not bounded)
+    return InputStructure(low=low, high=high, ordered=ordered, bounded=bounded, distinct=distinct and not bounded)
 
 
-def _extend_ranges(found: Mapping[str, Structure], live: Live) -> Mapping[str, Structure]:
+def _extend_ranges(found: Mapping[str, InputStructure], live: Live) -> Mapping[str, InputStructure]:
     """Extend the range of indices to the size that they index, where the reference accepts its last element.
 
     A few drawn indices seldom hold the last one.
@@ -102,7 +102,7 @@ def _extend_ranges(found: Mapping[str, Structure], live: Live) -> Mapping[str, S
                 continue
             last = torch.full_like(live.tensors[name], beyond)
             if _accepts(live, name, last) and not _accepts(live, name, last + 1):
-                extended[name] = Structure(low=0, high=beyond)
+                extended[name] = InputStructure(low=0, high=beyond)
     return extended
 
 

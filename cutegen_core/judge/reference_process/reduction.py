@@ -23,7 +23,7 @@ from typing import Protocol
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_process.shrinking import (
-    Group,
+    SizeGroup,
     SizePlace,
     Style,
     Targets,
@@ -153,7 +153,7 @@ class _Search:
 
     def _odd(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
         """Take every number that four divides off its divisibility, as far as the file accepts it."""
-        targets: dict[Group, int] = {}
+        targets: dict[SizeGroup, int] = {}
         now = self._numbers(base)
         for group in (*self._even_groups(shared=True), *self._even_groups(shared=False)):
             if any(place in done.places for done in targets for place in group.places):
@@ -165,7 +165,7 @@ class _Search:
                     break
         return {**base, **self._sizes(targets, base)} if targets else None
 
-    def _even_groups(self, *, shared: bool) -> list[Group]:
+    def _even_groups(self, *, shared: bool) -> list[SizeGroup]:
         return [group for group in self._groups(shared=shared) if group.value % _TILES[-1] == 0]
 
     def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[SizePlace, int]:
@@ -203,7 +203,7 @@ class _Search:
     def _descent(self, budget: Cost) -> Mapping[str, SizeValue] | None:
         """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""
         groups = self._groups(shared=True)
-        targets: dict[Group, int] = {}
+        targets: dict[SizeGroup, int] = {}
         for step in steps(groups):
             tried = {**targets, **(step(targets) if callable(step) else step)}
             if tried == targets or not self._cheaper(tried, targets):
@@ -214,7 +214,7 @@ class _Search:
         return None
 
     def _ones(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
-        targets: dict[Group, int] = {}
+        targets: dict[SizeGroup, int] = {}
         start = dict(base)
         for group in self._groups(shared=True):
             tried = {**targets, group: 1}
@@ -261,15 +261,15 @@ class _Search:
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:
         return problem_source.with_sizes(self._source, self._slots, sizes)
 
-    def _groups(self, *, shared: bool) -> list[Group]:
+    def _groups(self, *, shared: bool) -> list[SizeGroup]:
         """Return the groups, largest number first; if `shared`, equal numbers in several places form one group."""
         places = list(shrinkable(self._slots))
         if not shared:
-            return sorted((Group(v, (p,)) for v, p in places), key=lambda g: -g.value)
+            return sorted((SizeGroup(v, (p,)) for v, p in places), key=lambda g: -g.value)
         by_value: dict[int, list[SizePlace]] = {}
         for value, place in places:
             by_value.setdefault(value, []).append(place)
-        return [Group(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
+        return [SizeGroup(value, tuple(by_value[value])) for value in sorted(by_value, reverse=True)]
 
     def _sizes(self, targets: Targets, start: Mapping[str, SizeValue] | None = None) -> dict[str, SizeValue]:
         """Return the sizes with these targets; other elements of a shape stay as in `start`, or as in the file."""

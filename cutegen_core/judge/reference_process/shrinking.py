@@ -16,15 +16,15 @@ SizePlace = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
-class Group:
+class SizeGroup:
     """Numbers that shrink together: (slot, position in a tuple or None) each."""
 
     value: int
     places: tuple[SizePlace, ...]
 
 
-Targets = Mapping[Group, int]
-Style = Callable[[Sequence[Group], int], Targets]
+Targets = Mapping[SizeGroup, int]
+Style = Callable[[Sequence[SizeGroup], int], Targets]
 
 
 def shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, SizePlace]]:
@@ -37,19 +37,19 @@ def shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, SizePlace]]
             yield slot.value, (slot.name, None)
 
 
-def ragged(groups: Sequence[Group], cap: int) -> Targets:
+def ragged(groups: Sequence[SizeGroup], cap: int) -> Targets:
     """Assign distinct primes from the cap down, the largest prime to the largest number."""
     primes = [p for p in range(cap, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1))] or [1]
     return {g: min(g.value, primes[min(rank, len(primes) - 1)]) for rank, g in enumerate(groups)}
 
 
-def halved(groups: Sequence[Group], cap: int) -> Targets:
+def halved(groups: Sequence[SizeGroup], cap: int) -> Targets:
     """Halve each number down to the cap, rounded up to a power of two; odd factors and most ratios survive."""
     limit = 1 << (cap - 1).bit_length()
     return {g: _halve(g.value, limit) for g in groups}
 
 
-def tiled(groups: Sequence[Group], cap: int, tile: int) -> Targets:
+def tiled(groups: Sequence[SizeGroup], cap: int, tile: int) -> Targets:
     """Halve each number down to the cap, but not below what divides it, up to the tile."""
     limit = 1 << (cap - 1).bit_length()
     return {g: _halve(g.value, max(limit, gcd(g.value, tile))) // tile * tile or g.value for g in groups}
@@ -63,7 +63,7 @@ def odd_targets(number: int, others: set[int]) -> Iterator[int]:
             yield from (step * times for times in (number // step - 1, number // step + 1) if times)
 
 
-def divided_alike(groups: Sequence[Group], cap: int) -> Targets:
+def divided_alike(groups: Sequence[SizeGroup], cap: int) -> Targets:
     """Divide all by one power of two, as far as each is divisible; relations between sizes survive."""
     factor = 1 << max(0, groups[0].value // cap).bit_length() if groups else 1
     targets = {}
@@ -81,10 +81,10 @@ def _halve(value: int, limit: int) -> int:
     return min(value, limit)
 
 
-Step = Mapping[Group, int] | Callable[[Targets], Targets]
+Step = Mapping[SizeGroup, int] | Callable[[Targets], Targets]
 
 
-def steps(groups: Sequence[Group]) -> Iterator[Step]:
+def steps(groups: Sequence[SizeGroup]) -> Iterator[Step]:
     """Yield steps that shrink one number each, then pairs by the same factor."""
     for ladder in (_SINGLE[:3], _SINGLE[3:5], _SINGLE[5:]):
         for group in groups:
@@ -95,7 +95,7 @@ def steps(groups: Sequence[Group]) -> Iterator[Step]:
             yield _divided(pair, factor)
 
 
-def _divided(pair: Sequence[Group], factor: int) -> Callable[[Targets], Targets]:
+def _divided(pair: Sequence[SizeGroup], factor: int) -> Callable[[Targets], Targets]:
     def step(targets: Targets) -> Targets:
         now = {g: targets.get(g, g.value) for g in pair}
         return {g: v // factor for g, v in now.items()} if all(v % factor == 0 for v in now.values()) else {}
