@@ -74,7 +74,7 @@ class Identifiers:
 
 def read_names(kernel: KernelFile) -> Identifiers:
     """List the identifiers of the code, of the plan's kernel names and of its parameters."""
-    code = _Code(kernel)
+    code = _SplicedCode(kernel)
     lines = {name: launch.line for launch in kernel.launches for name in re.findall(r"[^\W\d]\w*", launch.kernel)}
     lines |= {parameter.name: parameter.line for parameter in kernel.params}
     own, tested = set(), set()
@@ -98,12 +98,12 @@ def read_names(kernel: KernelFile) -> Identifiers:
 
 def blank_code(kernel: KernelFile) -> str:
     """Return the code without comments, strings and numbers, its spliced lines joined."""
-    return _Code(kernel).blanked
+    return _SplicedCode(kernel).blanked
 
 
 def check_preprocessing(kernel: KernelFile) -> tuple[Diagnostic, ...]:
     """Return an error for each name and directive that compilers could read differently."""
-    code, names = _Code(kernel), read_names(kernel)
+    code, names = _SplicedCode(kernel), read_names(kernel)
     found = [
         (line, f"'{name}': {_ANSWERED_DIFFERENTLY[name]}")
         for name, line in names.lines.items()
@@ -140,7 +140,7 @@ def _find_machine_registers(kernel: KernelFile) -> Iterator[tuple[int, str]]:
         yield line, f"'{match[0]}' reads the machine, so the result could not be tested: {advice}"
 
 
-class _Code:
+class _SplicedCode:
     """The body with its spliced lines joined, and the way back to lines of the file."""
 
     def __init__(self, kernel: KernelFile) -> None:
