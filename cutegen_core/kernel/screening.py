@@ -8,6 +8,7 @@ Screening gives early, clear messages; the security boundary is the sandbox arou
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -138,11 +139,14 @@ def _find_includes(body: str, code: str) -> Iterator[tuple[int, str]]:
 
 
 def _find_assembly(body: str, code: str) -> Iterator[tuple[int, str]]:
+    directives = list(_HOST_DIRECTIVE.finditer(body))
+    starts = [directive.start() for directive in directives]
+    ends = [semicolon.start() for semicolon in re.finditer(";", code)]
     for match in _ASSEMBLY.finditer(code):
-        end = code.find(";", match.end())
-        directive = _HOST_DIRECTIVE.search(body, match.end(), end if end > 0 else len(body))
-        if directive:
-            yield match.start(), f"inline assembly must be PTX; '{directive[0]}' is a directive of the host assembler"
+        first, end = bisect_left(starts, match.end()), bisect_left(ends, match.end())
+        if first < len(starts) and (end == len(ends) or starts[first] < ends[end]):
+            found = directives[first][0]
+            yield match.start(), f"inline assembly must be PTX; '{found}' is a directive of the host assembler"
 
 
 def _find_pasting(code: str) -> Iterator[tuple[int, str]]:

@@ -19,6 +19,7 @@ from cutegen_core.execute.emulator.lexer import (
     skip_blanks,
     tokenize_until_closed,
 )
+from cutegen_core.kernel.lines import line_finder
 
 _SKIPPED_OR_ASM = re.compile(
     r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)"
@@ -58,10 +59,11 @@ def rewrite_asm(text: str) -> Rewritten:
     """
     parts: list[str] = []
     position = statements = 0
+    line_of = line_finder(text)
     for match in _SKIPPED_OR_ASM.finditer(text):
         if match["asm"] is None or match.start() < position:
             continue
-        line = text.count("\n", 0, match.start()) + 1
+        line = line_of(match.start())
         head = _HEAD.match(text, match.start())
         if head is None:
             raise AsmError("`asm` that is not a PTX statement", line)
