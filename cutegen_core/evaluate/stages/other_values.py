@@ -23,7 +23,12 @@ def choose_values(reference: Reference) -> Iterator[tuple[Workload, Workload]]:
     for rank, base in enumerate(_choose_bases(reference)):
         for values, doubt in reference.find_derived(base).items():
             if not doubt and (rank == 0 or values in _PLACED):
-                yield replace(base, name=f"{base.name}, {values.value} values", values=values), base
+                yield replace_values(base, values), base
+
+
+def replace_values(workload: Workload, values: Values) -> Workload:
+    """Return the workload with other values, named after them."""
+    return replace(workload, name=f"{workload.name}, {values.value} values", values=values)
 
 
 def _choose_bases(reference: Reference) -> tuple[Workload, ...]:

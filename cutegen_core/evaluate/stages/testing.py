@@ -8,8 +8,8 @@
    declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
    a kernel that executes some runs once more with errors upward.
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
-5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), once each. A launch that occurs in
-   none of all these runs is reported.
+5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), on given values and on dominant ones.
+   A launch that occurs in none of all these runs is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cutegen_core.evaluate.stages.full_sizes import ChosenRun, describe_sizes, plan_runs
-from cutegen_core.evaluate.stages.other_values import choose_values
+from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
@@ -116,6 +116,7 @@ class CorrectnessStage:
             runs = plan_runs(self.reference, self.planned, benchmark, ladder)
             for one in runs[-1:] if slow else (*runs[:1], *runs[1:][-1:]):
                 failure = self._test_once(one.workload, one.plan, scratch, execute)
+                failure = failure or self._test_ends(one, scratch, execute)
                 if failure is None:
                     ran.append(one)
                     break
@@ -124,6 +125,17 @@ class CorrectnessStage:
                 self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
                 slow = True
         return None
+
+    def _test_ends(self, one: ChosenRun, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Run once more with one dominant element a row, in the last place of the first: a part left out shows."""
+        ends = replace_values(one.workload, Values.DOMINANT)
+        if not any(workload.values is ends.values for workload, _ in choose_values(self.reference)):
+            return None
+        failure = self._test_once(ends, one.plan, scratch, execute, derived=True)
+        if failure and failure.status is Status.TIMEOUT:
+            self.verdicts.pop()  # as above
+            return None
+        return failure
 
     def _test_once(
         self, workload: Workload, plan: LaunchPlan, scratch: Path, execute: Execute, *, derived: bool = False
