@@ -277,7 +277,7 @@ def test_an_endless_loop_times_out_with_its_line(harness: Harness, checked: bool
     assert (ran.status, ran.finding.kind) == (Status.TIMEOUT, "timeout")
     assert abs(ran.finding.line - line_of(source, MARK)) <= 1
     assert "endless loop" in ran.executed.message
-    assert ran.executed.seconds < 3
+    assert "500 ms of processor time" in ran.executed.message
 
 
 def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
