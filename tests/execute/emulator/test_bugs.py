@@ -277,7 +277,7 @@ def test_an_endless_loop_times_out_with_its_line(harness: Harness, checked: bool
     assert (ran.status, ran.finding.kind) == (Status.TIMEOUT, "timeout")
     assert abs(ran.finding.line - line_of(source, MARK)) <= 1
     assert "endless loop" in ran.executed.message
-    assert ran.executed.seconds < 3
+    assert "500 ms of processor time" in ran.executed.message
 
 
 def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
@@ -291,7 +291,7 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
     alone = harness.run(source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000))
     with crowded():
         ran = harness.run(
-            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 200_000_000), timeout_s=1.5
+            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 400_000_000), timeout_s=1.5
         )
     assert (alone.status, ran.status) == (Status.PASSED, Status.PASSED), ran.executed.message
     assert ran.executed.seconds > 1.5
