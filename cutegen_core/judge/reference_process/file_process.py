@@ -33,7 +33,7 @@ _START, _STOP = b"f", b"k"
 _KEPT_FDS = 3
 
 
-class Reply(NamedTuple):
+class FileReply(NamedTuple):
     """An answer of a file's process: JSON, and raw tensors."""
 
     message: Message
@@ -151,7 +151,7 @@ class FileProcess:
             raise TimeoutError
 
 
-def send_reply(channel: socket.socket, nonce: str, reply: Reply) -> None:
+def send_reply(channel: socket.socket, nonce: str, reply: FileReply) -> None:
     """Send an answer (in the file's process)."""
     sizes = [len(frame) for frame in reply.frames]
     header = json.dumps({"nonce": nonce, "message": reply.message, "sizes": sizes}).encode()

@@ -43,7 +43,7 @@ def main() -> None:
     worker.warm_up()
 
     def serve_file(channel: socket.socket) -> None:
-        shut_in_file(level)
+        shut_in_file(level, scratch)
         worker.serve_file(channel)
 
     serve(Supervisor(FileProcess(serve_file)).handle)
@@ -60,13 +60,17 @@ def shut_in(scratch: Path, memory_bytes: int) -> SandboxLevel:
     )  # fmt: skip
 
 
-def shut_in_file(level: SandboxLevel) -> None:
-    """Shut a file's process in further: it writes nothing, starts nothing, and cannot read a kernel's outputs."""
+def shut_in_file(level: SandboxLevel, scratch: Path) -> None:
+    """Shut a file's process in further: it writes nothing, starts nothing, and cannot read a kernel's outputs.
+
+    A folder of Python's path that holds `scratch` is not readable either.
+    """
     for output in (1, 2):  # the worker's log is not its own
         os.dup2(0, output)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if level is SandboxLevel.LANDLOCK_SECCOMP:
-        landlock.enter(read=_readable(), write=(), execute=())
+        inside = scratch.resolve()
+        landlock.enter(read=[p for p in _readable() if not inside.is_relative_to(p)], write=(), execute=())
     if level is not SandboxLevel.NONE:
         syscall_filter.install(files="read", processes=False, may_exec=False)
 

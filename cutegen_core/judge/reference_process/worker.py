@@ -28,7 +28,7 @@ from cutegen_core.judge.reference_process import (
 )
 from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
-from cutegen_core.judge.reference_process.file_process import Reply, receive_request, send_reply
+from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message
@@ -75,30 +75,30 @@ class ReferenceHandler:
         torch.set_num_threads(1)
         self._lives: OrderedDict[tuple[str, int, str, bool], Live] = OrderedDict()
 
-    def handle(self, request: Message) -> Reply:
+    def handle(self, request: Message) -> FileReply:
         """Answer one request; a fault of the file or of the machine is also an answer."""
         try:
-            answer: Reply = getattr(self, f"_{request['operation']}")(request)
+            answer: FileReply = getattr(self, f"_{request['operation']}")(request)
             return answer
         except ProblemError as error:
-            return Reply({"problem": str(error)})
+            return FileReply({"problem": str(error)})
         except Exception as error:  # noqa: BLE001 - the worker boundary
             if isinstance(error, RecursionError) or out_of_memory(error):
-                return Reply({"problem": describe(error, request["origin"])})
-            return Reply({"machine": f"the reference worker failed: {type(error).__name__}: {error}"})
+                return FileReply({"problem": describe(error, request["origin"])})
+            return FileReply({"machine": f"the reference worker failed: {type(error).__name__}: {error}"})
 
-    def _signature(self, request: Message) -> Reply:
-        return Reply({"signature": asdict(trace_signature(request["source"], request["origin"]))})
+    def _signature(self, request: Message) -> FileReply:
+        return FileReply({"signature": asdict(trace_signature(request["source"], request["origin"]))})
 
-    def _graph(self, request: Message) -> Reply:
-        return Reply({"graph": asdict(tracing.trace(request["source"], request["origin"]))})
+    def _graph(self, request: Message) -> FileReply:
+        return FileReply({"graph": asdict(tracing.trace(request["source"], request["origin"]))})
 
-    def _inputs(self, request: Message) -> Reply:
+    def _inputs(self, request: Message) -> FileReply:
         live = self._live(request)
         tensors = [_describe(tensor) | {"name": name} for name, tensor in live.tensors.items()]
-        return Reply({"digest": _digest(live), "tensors": tensors}, _frames(live.tensors.values()))
+        return FileReply({"digest": _digest(live), "tensors": tensors}, _frames(live.tensors.values()))
 
-    def _expected(self, request: Message) -> Reply:
+    def _expected(self, request: Message) -> FileReply:
         """Return the expected outputs, and those of further seeds, which show the reference's own error."""
         live = self._live(request)
         if request["digest"] and _digest(live) != request["digest"]:
@@ -111,34 +111,34 @@ class ReferenceHandler:
             return _expect_derived(request, first)
         every = [first, *(_sample(request, live, first) if request["samples"] else ())]
         frames = [frame for one in every for frame in _frames((*one.declared, *(one.exact or ())))]
-        return Reply({"expected": [_describe_expected(one) for one in every]}, frames)
+        return FileReply({"expected": [_describe_expected(one) for one in every]}, frames)
 
-    def _lint(self, request: Message) -> Reply:
+    def _lint(self, request: Message) -> FileReply:
         tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
         facts = lint_facts.gather(
             request["source"], request["origin"], Values(request["values"]), relaxed=bool(request["allow"])
         )
         usable = [v.value for v in _HARD if _is_usable(request["source"], request["origin"], v)]
         findings = [found._asdict() for found in lint_runs.check_facts(facts, tolerance)]
-        return Reply({"findings": findings, "usable": usable})
+        return FileReply({"findings": findings, "usable": usable})
 
-    def _input_facts(self, request: Message) -> Reply:
+    def _input_facts(self, request: Message) -> FileReply:
         facts = input_facts.input_facts(request["source"], request["origin"])
-        return Reply({"facts": {name: asdict(fact) for name, fact in facts.items()}})
+        return FileReply({"facts": {name: asdict(fact) for name, fact in facts.items()}})
 
-    def _find_derived(self, request: Message) -> Reply:
+    def _find_derived(self, request: Message) -> FileReply:
         """Tell on which other values a kernel can be judged, and why not on the rest."""
         found = derived_values.find_derived(request["source"], request["origin"], finite=request["finite"])
-        return Reply({"derived": [[kind.value, doubt] for kind, doubt in found]})
+        return FileReply({"derived": [[kind.value, doubt] for kind, doubt in found]})
 
-    def _find_full_sizes(self, request: Message) -> Reply:
+    def _find_full_sizes(self, request: Message) -> FileReply:
         sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in request["sizes"].items()}
         found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
-        return Reply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
+        return FileReply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
 
-    def _derive(self, request: Message) -> Reply:
+    def _derive(self, request: Message) -> FileReply:
         workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
-        return Reply({"workloads": [asdict(workload) for workload in workloads]})
+        return FileReply({"workloads": [asdict(workload) for workload in workloads]})
 
     def _live(self, request: Message) -> Live:
         key = (request["source"], request["seed"], request["values"], request["derived"])
@@ -219,16 +219,16 @@ def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expect
         yield expect(_instantiate(request, _SAMPLED_FROM + k))
 
 
-def _expect_derived(request: Message, expected: Expected) -> Reply:
+def _expect_derived(request: Message, expected: Expected) -> FileReply:
     """Return the expected outputs with what they are judged by; none if these very values say nothing."""
     kind = Values(request["values"])
     drawn = derived_values.draw_derived(request["source"], request["origin"], kind, request["seed"])
     bases = derived_values.find_basis(drawn, expected, kind, request["source"])
     if isinstance(bases, str):
-        return Reply({"expected": []})
+        return FileReply({"expected": []})
     others = [np.ascontiguousarray(other, np.float64) for basis in bases for other in basis.others]
     frames = [*_frames((*expected.declared, *(expected.exact or ()))), *(o.reshape(-1).view(np.uint8) for o in others)]
-    return Reply({"expected": [_describe_expected(expected)], "bases": [_describe_basis(b) for b in bases]}, frames)
+    return FileReply({"expected": [_describe_expected(expected)], "bases": [_describe_basis(b) for b in bases]}, frames)
 
 
 def _describe_basis(basis: Basis) -> Message:

@@ -94,6 +94,14 @@ def test_a_file_cannot_decide_about_a_kernels_output(hostile, shared, tmp_path):
     assert judge_zeros(shared.reference(problem(source), tmp_path)) > 10
 
 
+def test_an_output_below_a_folder_of_pythons_path_cannot_be_read_either(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    scratch = tmp_path / "scratch"
+    source = HONEST + READS_THE_OUTPUT.replace("SCRATCH", str(scratch))
+    with Reference(problem(source), scratch) as reference:
+        assert judge_zeros(reference) > 10
+
+
 def test_a_file_changes_nothing_for_the_next_one_and_does_not_outlive_its_turn(shared, tmp_path):
     """Its process says its id, and starts a thread that would go on."""
     stays = "import os, threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()\n"
