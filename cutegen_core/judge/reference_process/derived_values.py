@@ -44,6 +44,7 @@ _FLOATING = (
 _OF_ONE_SIGN = (
     Values.CONSTANT, Values.NEAR_CONSTANT, Values.SLICE, Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE,
 )  # fmt: skip
+_DOMINATED = (Values.DOMINANT, Values.DOMINANT_ACROSS)
 _TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, *SPECIAL_VALUES)
 """Values of which an output of whole numbers, such as argmax, is not defined: several elements are equal."""
 
@@ -137,6 +138,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             basis = Basis(None)
         else:
             precision = _yardstick(declared, exact, rounded[k], scales[k])
+            if values in _DOMINATED:
+                precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
             finite = tuple(outputs[k] for outputs in stand_ins)
             others = _list_others(declared, exact, finite, values) if finite else ()
             doubt, basis = _doubt(declared, exact, precision, values), Basis(precision, others)
@@ -226,6 +229,12 @@ def _yardstick(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tenso
     want = to_array(exact)
     found = correctness.measure(want, to_array(declared)).merge(correctness.measure(want, to_array(rounded)))
     return replace(found, scale=max(found.scale, given_scale))
+
+
+def _sum_error(live: Live) -> float:
+    """Return the relative rounding of a sum over the longest extent: where one element dominates, no other shows it."""
+    longest = max((extent for tensor in live.tensors.values() for extent in tensor.shape), default=1)
+    return float(longest**0.5 * _SUM_EPS)
 
 
 def _doubt(declared: torch.Tensor, exact: torch.Tensor, precision: Precision, values: Values) -> str:

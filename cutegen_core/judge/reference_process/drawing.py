@@ -97,16 +97,18 @@ def choose_special(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Choose one element in some of the rows, the first and the last column among them; return places and signs.
 
-    One row of several is minus infinity as a whole, as where everything is masked.
+    Both signs occur where there are two rows. One row of three is minus infinity as a whole, as where everything is
+    masked.
     """
     draw = _AdversarialDraw(tensor, generator)
     lines = _lines(torch.zeros(tensor.shape, device=generator.device))
     signs = _lines(torch.where(draw.uniform() < 0.5, -1.0, 1.0))
     rows, columns = lines.shape
     if lines.numel():
-        chosen = torch.randperm(rows, generator=generator, device=generator.device)[: -(-rows // 3)]
+        chosen = torch.randperm(rows, generator=generator, device=generator.device)[: max(2, -(-rows // 3))]
         lines[chosen, _cycle_places(draw, columns, len(chosen))] = 1
-        if values is Values.INFINITE and len(chosen) > 1:
+        signs[chosen[1::2]] = -signs[chosen[0]].sign()[:1]
+        if values is Values.INFINITE and len(chosen) > 2:
             lines[chosen[-1]], signs[chosen[-1]] = 1, -1.0
     places = lines.reshape(tensor.shape).bool()
     return places.to(tensor.device), signs.reshape(tensor.shape).to(tensor.device)
