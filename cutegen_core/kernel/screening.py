@@ -100,9 +100,9 @@ def blank_comments(text: str) -> str:
     def blank(match: re.Match[str]) -> str:
         token = match[0]
         spaces = re.sub(r"[^\n]", " ", token)
-        if token.startswith(("//", "/*")) or len(token) < 2:
-            return spaces
         quote = token[-1]
+        if token.startswith(("//", "/*")) or len(token) < 2 or quote not in "\"'":  # the last: a text that stays open
+            return spaces
         return quote * 2 + spaces[2:] if "\n" not in token else quote + spaces[1:-1] + quote
 
     return _TOKEN.sub(blank, text)

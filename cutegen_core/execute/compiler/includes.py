@@ -53,10 +53,13 @@ def _find_hits(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
 
 
 def _find_directives(text: str, folders: Sequence[Path]) -> Iterator[tuple[int, str]]:
-    gaps = _Gaps(text)
+    gaps, read = _Gaps(text), 0
     for hash_ in _HASH.finditer(text):
+        if hash_.start() < read:  # in the rest of a directive's line
+            continue
         end = gaps.skip(hash_.end())
         directive = _DIRECTIVE.match(text, end)
+        read = directive.end() if directive else read
         complaint = _check_directive(directive[1], directive[2], folders) if directive else ""
         if complaint:
             yield hash_.start(), complaint
