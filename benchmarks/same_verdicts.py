@@ -64,7 +64,8 @@ def main() -> None:
     write(
         "same_verdicts" + (f"-{part}" if parts > 1 else ""),
         {
-    parser.add_argument("--busy", type=int, default=2, help="the same on a busy machine, 8 times as long")
+            "kernels": len(picked), "repeats_idle": 2 * chosen.repeats, "repeats_busy": 2 * chosen.busy, "load": LOAD,
+            "workers": [1, 2],
             "trials": sum(counted.total() for counted in found.values()), "differing": _differing(found),
             "seconds": round(time.monotonic() - begun), "verdicts": rows,
         },

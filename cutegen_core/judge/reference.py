@@ -160,8 +160,14 @@ class Reference:
                 self.problem.source,
                 lambda answer: reference_answers.ladders(answer, self._slots),
                 sizes=dict(benchmark.sizes),
+                varied=sorted(self._varied_sizes()),
             )
         return self._ladders[benchmark.name]
+
+    def _varied_sizes(self) -> set[str]:
+        """Return the names of the sizes that differ between workloads."""
+        every = [{**self.own_sizes(), **workload.sizes} for workload in self.problem.workloads]
+        return {name for name in self.own_sizes() if len({sizes[name] for sizes in every}) > 1}
 
     def own_sizes(self) -> Mapping[str, SizeValue]:
         """Return the file's own sizes, by name."""

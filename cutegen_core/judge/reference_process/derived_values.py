@@ -19,6 +19,7 @@ import torch
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import Array, Precision
+from cutegen_core.judge.reference_process import tracing
 from cutegen_core.judge.reference_process.drawing import (
     choose_special,
     draw_adversarial,
@@ -46,7 +47,11 @@ _OF_ONE_SIGN = (
 )  # fmt: skip
 _DOMINATED = (Values.DOMINANT, Values.DOMINANT_ACROSS)
 _TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, *SPECIAL_VALUES)
-"""Values of which an output of whole numbers, such as argmax, is not defined: several elements are equal."""
+"""Values of which the index of one of several elements is not defined: they are equal."""
+_TIED = "the index of one of several elements is not defined where they are equal, or NaN"
+_CHOOSERS = (
+    "arg", "sort", "topk", "max.", "min.", "max_pool", "mode", "median", "kthvalue", "unique", "cummax", "cummin",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     bases = []
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
         if not declared.is_floating_point():
-            doubt = _doubt_whole(declared, exact, rounded[k], values)
+            tied = values in _TIES and _chooses(source, drawn.live.origin)
+            doubt = _TIED if tied else _doubt_whole(declared, exact, rounded[k])
             basis = Basis(None)
         else:
             precision = _yardstick(declared, exact, rounded[k], scales[k])
@@ -249,9 +255,14 @@ def _doubt(declared: torch.Tensor, exact: torch.Tensor, precision: Precision, va
     return ""
 
 
-def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor, values: Values) -> str:
-    if values in _TIES:
-        return "an output of whole numbers is not defined where inputs are equal, or NaN"
+@functools.lru_cache(maxsize=32)
+def _chooses(source: str, origin: str) -> bool:
+    """Return whether the reference picks one of several elements, or does what the trace does not tell."""
+    nodes = tracing.trace(source, origin).nodes
+    return not nodes or any(word in node.op for node in nodes for word in _CHOOSERS)
+
+
+def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor) -> str:
     same = torch.equal(declared, exact) and torch.equal(rounded, exact)
     return "" if same else "an output of whole numbers changes with the rounding of the inputs"
 

@@ -105,7 +105,7 @@ def choose_special(
     signs = _lines(torch.where(draw.uniform() < 0.5, -1.0, 1.0))
     rows, columns = lines.shape
     if lines.numel():
-        chosen = torch.randperm(rows, generator=generator, device=generator.device)[: max(2, -(-rows // 3))]
+        chosen = torch.randperm(rows, generator=generator, device=generator.device)[: max(3, -(-rows // 3))]
         lines[chosen, _cycle_places(draw, columns, len(chosen))] = 1
         signs[chosen[1::2]] = -signs[chosen[0]].sign()[:1]
         if values is Values.INFINITE and len(chosen) > 2:

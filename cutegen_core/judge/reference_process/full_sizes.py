@@ -16,7 +16,7 @@ needs no torch: the caller provides the probe.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import log2
@@ -60,18 +60,25 @@ class _FullSizePlace:
     value: int
 
 
-def find_full_sizes(source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> tuple[tuple[SizedRun, ...], ...]:
-    """Return ladders of runs, each from the largest to the smallest; one ladder of one run if the benchmark fits."""
-    return _FullSizeSearch(source, origin, benchmark, probe).ladders()
+def find_full_sizes(
+    source: str, origin: str, benchmark: Sizes, probe: SourceProbe, varied: Container[str]
+) -> tuple[tuple[SizedRun, ...], ...]:
+    """Return ladders of runs, each from the largest to the smallest; one ladder of one run if the benchmark fits.
+
+    Args:
+        varied: names of the sizes that may change. One that is equal in all workloads may be a kernel's width.
+    """
+    return _FullSizeSearch(source, origin, benchmark, probe, varied).ladders()
 
 
 class _FullSizeSearch:
-    def __init__(self, source: str, origin: str, benchmark: Sizes, probe: SourceProbe) -> None:
+    def __init__(self, source: str, origin: str, benchmark: Sizes, probe: SourceProbe, varied: Container[str]) -> None:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
-        self._places = tuple(_places(self._slots, benchmark))
-        self._benchmark = {**{p.name: self._slots[p.name].value for p in self._places}, **benchmark}
+        places = tuple(_places(self._slots, benchmark))
+        self._places = tuple(place for place in places if place.name in varied)
+        self._benchmark = {**{p.name: self._slots[p.name].value for p in places}, **benchmark}
 
     def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
         whole = self._run(self._benchmark)

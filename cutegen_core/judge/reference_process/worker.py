@@ -133,7 +133,9 @@ class ReferenceHandler:
 
     def _find_full_sizes(self, request: Message) -> FileReply:
         sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in request["sizes"].items()}
-        found = full_sizes.find_full_sizes(request["source"], request["origin"], sizes, _TorchProbe())
+        found = full_sizes.find_full_sizes(
+            request["source"], request["origin"], sizes, _TorchProbe(), request["varied"]
+        )
         return FileReply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
 
     def _derive(self, request: Message) -> FileReply:

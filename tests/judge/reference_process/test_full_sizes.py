@@ -5,6 +5,7 @@ from math import prod
 
 import pytest
 
+from cutegen_core.judge.problem_source import find_size_slots, parse
 from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import ProblemError
@@ -32,8 +33,9 @@ class Probe:
         raise AssertionError("only counted")
 
 
-def found(text, probe=None, benchmark=None):
-    return find_full_sizes(HEAD + text, "here", benchmark or {}, probe or Probe())
+def found(text, probe=None, benchmark=None, fixed=()):
+    names = find_size_slots(parse(HEAD + text, "here"))
+    return find_full_sizes(HEAD + text, "here", benchmark or {}, probe or Probe(), set(names) - set(fixed))
 
 
 def test_what_fits_is_run_as_it_is():
@@ -45,6 +47,12 @@ def test_each_of_two_sizes_is_the_benchmarks_in_one_run():
     ladders = found("A = 4096\nB = 16384\n")
     assert [ladder[0].changed for ladder in ladders] == [("B",), ("A",)]
     assert [ladder[0].sizes for ladder in ladders] == [{"A": 4096, "B": 1024}, {"A": 256, "B": 16384}]
+
+
+def test_a_size_that_no_workload_varies_stays():
+    ladders = found("A = 4096\nB = 16384\n", fixed=("B",))
+    assert {run.sizes["B"] for ladder in ladders for run in ladder} == {16384}
+    assert found("A = 4096\nB = 16384\n", fixed=("A", "B")) == ()
 
 
 def test_ladders_fall_by_halves_and_stay_within_the_budget():
