@@ -8,7 +8,7 @@
     = MEMORY_ERROR INCORRECT_NUMERICAL
 
 Name and story; the text that is replaced, which the kernel has once; what replaces it (no `+`: nothing); and the
-verdicts that are right (no `=`: INCORRECT_NUMERICAL).
+verdicts that are right (no `=`: INCORRECT_NUMERICAL). A line `!` says why only a GPU can show it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Mistake:
         story: what goes wrong and for which input, in one line.
         old, new: what is replaced, and by what.
         statuses: the verdicts that are right.
+        gpu_only: why the emulator cannot show it, "" where it can.
     """
 
     kernel: RightKernel
@@ -47,6 +48,7 @@ class Mistake:
     old: str
     new: str
     statuses: tuple[Status, ...]
+    gpu_only: str = ""
 
     @property
     def source(self) -> str:
@@ -56,7 +58,8 @@ class Mistake:
         early = all(s in _BEFORE_A_DEVICE for s in self.statuses)
         on_gpu = self.statuses if early else tuple(dict.fromkeys((*self.statuses, *_ON_A_GPU)))
         name = f"{self.kernel.name}: {self.edit}"
-        return Case(name, self.story, self.kernel.problem, self.source, status(*self.statuses), status(*on_gpu))
+        emulator = None if self.gpu_only else status(*self.statuses)
+        return Case(name, self.story, self.kernel.problem, self.source, emulator, status(*on_gpu))
 
 
 def _read(kernel: RightKernel) -> Iterator[Mistake]:
@@ -70,7 +73,7 @@ def _mistake(kernel: RightKernel, entry: str) -> Mistake:
     name, _, story = title.partition(" | ")
     old, new, wanted = (_marked(lines, mark) for mark in "-+=")
     statuses = tuple(Status(word) for word in wanted.split()) or (Status.INCORRECT_NUMERICAL,)
-    return Mistake(kernel, name, story, old, new, statuses)
+    return Mistake(kernel, name, story, old, new, statuses, _marked(lines, "!"))
 
 
 def _marked(lines: list[str], mark: str) -> str:
