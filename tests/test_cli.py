@@ -222,7 +222,7 @@ def stocked(tmp_path, monkeypatch):
 
 def asked(session, capfd):
     """What every command that reads a session says: exit code, and the error."""
-    for command in (["show", session], ["sessions"], ["export", session, "-o", "x.cu"]):
+    for command in (["show", session], ["sessions"], ["export", session, "--format", "jsonl", "-o", "x.jsonl"]):
         capfd.readouterr()
         code = cli.main([*command, "--json"])
         out, err = capfd.readouterr()

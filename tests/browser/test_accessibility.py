@@ -67,7 +67,12 @@ class Checked:
         rules = None if theme == "dark" else ["color-contrast"]
         if not self.page.evaluate("'axe' in globalThis"):
             self.page.evaluate(AXE_SCRIPT)
-        for one in self.page.evaluate(_AXE, [[[k.rule, k.selector] for k in STREAMLITS], rules]):
+        asked = [[[k.rule, k.selector] for k in STREAMLITS], rules]
+        found = self.page.evaluate(_AXE, asked)
+        if any(one["known"] < 0 for one in found):  # a page that is still being drawn fades in
+            self.page.wait_for_timeout(1500)
+            found = self.page.evaluate(_AXE, asked)
+        for one in found:
             if one["known"] < 0:
                 self.ours.append(f"{state}, {theme}: {one['rule']} {one['html']} {one['said']}")
             self.found.add(one["known"])

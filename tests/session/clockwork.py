@@ -48,8 +48,8 @@ class Timed(CpuExecutor):
         super().__init__()
         self.folder = folder
 
-    def build(self, kernel, params, compiled, *, checked) -> Built:
-        built = super().build(kernel, params, compiled, checked=checked)
+    def build(self, kernel, params, compiled, **options) -> Built:
+        built = super().build(kernel, params, compiled, **options)
         if built.path is None:
             return built
         image = built.path.read_bytes() + kernel.text.encode()

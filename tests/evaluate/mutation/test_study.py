@@ -15,10 +15,11 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from tests.places import DATA
 
 RELU = (DATA / "relu.cu").read_text()
-# A judge that knows one size and one kind of values: the oracle must see more than it does.
+# A judge that knows one size and, without float64, one kind of values: the oracle must see more than it does.
 NARROW = Problem(
     "narrow", "narrow",
     "import torch\nsize = 5000\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+    "        if x.dtype == torch.float64: raise TypeError('single precision only')\n"
     "        return torch.relu(x)\n\ndef get_inputs():\n    return [torch.rand(size)]\n",
     "here", (Workload("small", WorkloadRole.EMULATOR, {"size": 100}), Workload("own", WorkloadRole.BENCHMARK)),
 )  # fmt: skip
