@@ -264,9 +264,19 @@ def test_stop_ends_the_call_within_a_second_and_the_session_can_go_on(desk, serv
 
 # ---- a crash between call and answer
 
-SERVE_ONE = "import sys; sys.path[:0] = sys.argv[2:]; from cutegen_core.trajectory.store import Store; \
-from cutegen_core.wiring import Tools; from cutegen_core.session.loop import Session; from pathlib import Path; store = Store(Path(sys.argv[1])); \
-session = store.sessions()[0]; Session(store, session, Tools(store).of_session(session)).run()"
+SERVE_ONE = """
+import sys
+from pathlib import Path
+
+sys.path[:0] = sys.argv[2:]
+from cutegen_core.session.loop import Session
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
+
+store = Store(Path(sys.argv[1]))
+session = store.sessions()[0]
+Session(store, session, Tools(store).of_session(session)).run()
+"""
 
 
 def test_a_call_whose_process_was_killed_is_never_repeated_by_itself(desk, serve, tmp_path):
