@@ -18,12 +18,14 @@ from tests.adversarial.right_kernels import RIGHT_KERNELS
 from tests.shared_tools import SharedTools
 
 ONE_IN = 40
+BUILD_LONG = ("gemm_bf16", "gemm_f16", "gemm_tf32")
+"""Tensor-core products of CuTe, a minute of a processor each: `emulator/test_ampere` builds one by default."""
 CASES = [
     pytest.param(
         case.name,
         marks=(
             pytest.mark.xdist_group(f"mistakes {number // ONE_IN % 2}"),
-            *((pytest.mark.thorough,) if number % ONE_IN else ()),
+            *((pytest.mark.thorough,) if number % ONE_IN or case.name.startswith(BUILD_LONG) else ()),
         ),
     )
     for number, case in enumerate(applying("cpu", RIGHT_AND_MISTAKEN))
