@@ -3,8 +3,8 @@
 1. The reference worker lists sizes that fit a budget (`Reference.find_full_sizes`): the benchmark's own, or ladders in
    each of which one size is the benchmark's.
 2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, and if possible
-   the benchmark's launches; if the kernel does not end in time, the
-   smallest. The choice does not depend on how busy the machine is, so that the verdict does not either.
+   the benchmark's launches; if the kernel does not end in time, the smallest. The choice does not depend on how busy
+   the machine is, so that the verdict does not either.
 3. `describe_sizes` says how far that got.
 """
 

@@ -148,12 +148,7 @@ class CorrectnessStage:
         self.watch.say(f"workload {workload.name}")
         inputs = self.reference.write_inputs(workload, self.seed, derived=derived)
         try:
-            plain, folder = self.compiled.plain, scratch / "first"
-            ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward", EXACT)
-            if ran.status is not Status.PASSED:
-                self._record(workload, "plain", "forward", ran)
-                return StageFailure(ran.status, ran.message)
-            return self._judge(workload, "plain", "forward", ran, outputs, derived=derived)
+            return self._run_and_judge(workload, plan, inputs, scratch / "first", execute, EXACT, derived=derived)
         finally:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -220,12 +215,27 @@ class CorrectnessStage:
         self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
     ) -> StageFailure | None:
         """Judge a run in which approximate instructions err upward."""
-        plain, plan, folder = self.compiled.plain, self.planned.plans[workload.name], scratch / "upper"
-        ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward", UPPER_EDGE)
+        plan = self.planned.plans[workload.name]
+        return self._run_and_judge(workload, plan, inputs, scratch / "upper", execute, UPPER_EDGE)
+
+    def _run_and_judge(
+        self,
+        workload: Workload,
+        plan: LaunchPlan,
+        inputs: Mapping[TensorSpec, Path],
+        folder: Path,
+        execute: Execute,
+        edge: int,
+        *,
+        derived: bool = False,
+    ) -> StageFailure | None:
+        """Run the plain build once, in forward order, and judge what it wrote."""
+        plain = self.compiled.plain
+        ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward", edge)
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return StageFailure(ran.status, ran.message)
-        return self._judge(workload, "plain", "forward", ran, outputs)
+        return self._judge(workload, "plain", "forward", ran, outputs, derived=derived)
 
     @property
     def _second_poison(self) -> int:
