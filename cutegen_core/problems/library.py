@@ -38,10 +38,13 @@ def read_problem(path: Path, origin: str = "") -> Problem:
     """Read the static part of a problem; `workloads` is empty if the file has no WORKLOADS.
 
     Raises:
-        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW.
+        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW,
+            EXISTING.
     """
     found = read.read(_read(path), path.stem, str(path))
-    return replace(found, origin=origin or found.origin)
+    kernel = read.existing_file(found)
+    existing = _read(path.with_name(kernel)) if kernel else ""
+    return replace(found, origin=origin or found.origin, existing=existing)
 
 
 def _read(path: Path) -> str:

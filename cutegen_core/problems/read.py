@@ -1,7 +1,7 @@
 """Read a problem file's text as a `Problem`: parse it, never run it.
 
-WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE and EDITED_FROM are module-level literals. Every error names the file and
-the line (`line_of`). `edit` writes such texts.
+WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE, EXISTING and EDITED_FROM are module-level literals. Every error names the
+file and the line (`line_of`). `edit` writes such texts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, 
 
 TESTED = (WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
 _WORKLOAD_WORDS = ("role", "values")
+_KERNEL_FILE = re.compile(r"[\w.+-]{1,100}\.cu")
 
 
 def read(source: str, name: str, origin: str) -> Problem:
@@ -39,6 +40,16 @@ def edited_from(problem: Problem) -> str:
     """Return the name or path of the problem that this one was edited from; "" for an original."""
     tree = problem_source.parse(problem.source, problem.origin)
     return _Literals(tree, problem.origin).text("EDITED_FROM")
+
+
+def existing_file(problem: Problem) -> str:
+    """Return the file name of the kernel that the problem begins with, beside its own file; "" if it has none.
+
+    Raises:
+        ProblemError: the text names something else than a `.cu` file in the same folder.
+    """
+    literals = _Literals(problem_source.parse(problem.source, problem.origin), problem.origin)
+    return literals.existing()
 
 
 def line_of(error: ProblemError, origin: str) -> int:
@@ -71,6 +82,12 @@ class _Literals:
     def text(self, name: str) -> str:
         value = self._value(name, str)
         return value.strip() if value else ""
+
+    def existing(self) -> str:
+        name = self.text("EXISTING")
+        if name and not _KERNEL_FILE.fullmatch(name):
+            raise self._wrong(f'EXISTING names a kernel file beside this one, such as "norm.cu", not {name!r}')
+        return name
 
     def allow(self) -> tuple[str, ...]:
         value = self._value("ALLOW", (tuple, list)) or ()

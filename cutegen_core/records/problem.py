@@ -194,6 +194,7 @@ class Problem:
         origin: "built-in" or the absolute path of the file.
         tolerance: by output dtype; a dtype that is not listed uses `DEFAULT_TOLERANCE`.
         allow: relaxations a kernel may declare, such as "tf32" or "fast_math".
+        existing: kernel file that is in use today, the one to beat; "" for a problem that begins without one.
     """
 
     name: str
@@ -203,13 +204,16 @@ class Problem:
     workloads: tuple[Workload, ...]
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
+    existing: str = ""
 
     @property
     def key(self) -> str:
-        """Content address: equal references, workloads and tolerances have equal keys, whatever file they come from."""
+        """Content address: equal references, workloads, tolerances and existing kernels have equal keys, whatever file
+        they come from.
+        """
         workloads = [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads]
         tolerance = sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items())
-        facts = [self.source, workloads, tolerance, list(self.allow)]
+        facts = [self.source, workloads, tolerance, list(self.allow), *([self.existing] if self.existing else [])]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def tolerance_for(self, dtype: str) -> Tolerance:

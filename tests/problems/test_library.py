@@ -9,6 +9,7 @@ import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
 from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
+from cutegen_core.problems import library
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import WHOLE_VALUES, Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
@@ -318,3 +319,20 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     assert changed.count("\n") == source.count("\n")
     again = {name: slot.value for name, slot in find_size_slots(parse(changed, "here")).items()}
     assert again == found | sizes | {"N": 6, "height": 11}
+
+
+def test_existing_kernel_is_read_from_the_file_beside_it(tmp_path):
+    source = load("relu").source
+    (tmp_path / "mine.py").write_text(source + '\nEXISTING = "mine.cu"\n')
+    (tmp_path / "mine.cu").write_text("/* cutegen */")
+    found = library.read_problem(tmp_path / "mine.py")
+    assert found.existing == "/* cutegen */"
+    (tmp_path / "mine.cu").write_text("/* another */")
+    assert library.read_problem(tmp_path / "mine.py").key != found.key
+
+
+@pytest.mark.parametrize("name", ["../mine.cu", "/etc/passwd", "mine.txt", "there is none.cu", "none.cu"])
+def test_existing_kernel_elsewhere_or_missing_is_refused_by_name(tmp_path, name):
+    (tmp_path / "mine.py").write_text(load("relu").source + f"\nEXISTING = {name!r}\n")
+    with pytest.raises(ProblemError, match=name.rpartition("/")[2]):
+        library.read_problem(tmp_path / "mine.py")
