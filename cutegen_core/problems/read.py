@@ -1,7 +1,7 @@
 """Read a problem file's text as a `Problem`: parse it, never run it.
 
-WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE, EXISTING and EDITED_FROM are module-level literals. Every error names the
-file and the line (`line_of`). `edit` writes such texts.
+WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE, EXISTING and EDITED_FROM are module-level literals. Every error names
+the file and the line (`line_of`). `edit` writes such texts.
 """
 
 from __future__ import annotations
