@@ -54,9 +54,11 @@ class Written(NamedTuple):
     problem: str = ""
 
 
-_ELEMENTWISE = ("gelu", "leaky_relu", "relu", "sigmoid", "silu_and_mul", "softsign", "swish", "tanh")
+_ELEMENTWISE = (
+    "gelu", "leaky_relu", "merge_attn_states_lse", "relu", "sigmoid", "silu_and_mul", "softsign", "swish", "tanh",
+)  # fmt: skip
 _REDUCTIONS = ("max_reduction", "mean_reduction", "sum_reduction")
-_NORMALISATIONS = ("add_rmsnorm", "layernorm", "logsoftmax", "rmsnorm", "softmax")
+_NORMALISATIONS = ("add_rmsnorm", "fused_add_rmsnorm", "layernorm", "logsoftmax", "rmsnorm", "softmax")
 _VARIANTS = 3
 
 WRITTEN = {
