@@ -203,8 +203,8 @@ BUILT_IN: dict[str, set[str]] = {
     "softsign": {"weak-baseline"},
     "swish": {"weak-baseline"},
 }
-"""They are written out as formulas on purpose, and their texts say so; serving problems have published shapes, small ones
-among them. All others have no findings."""
+"""They are written out as formulas on purpose, and their texts say so; serving problems have published shapes, some of
+them small. All others have no findings."""
 
 
 @pytest.mark.parametrize("problem", library.catalogue(), ids=lambda p: p.name)

@@ -31,7 +31,6 @@ WORKLOADS = {
     "512 x 64 x 128": {"role": "benchmark", "tokens": 512, "heads": 64, "dim": 128},
 }
 TOLERANCE = {"float16": {"atol": 5e-3, "rtol": 1e-2}, "float32": {"atol": 1e-6, "rtol": 1e-6}}
-ALLOW = ("fast_math",)
 
 
 class Model(nn.Module):

@@ -1,8 +1,8 @@
 """The gate of a language model's feed-forward block, in float16: silu of one half of a row times the other half.
 
 Shapes, and tolerance (rtol 1e-3, atol 1e-4), are those of Astra (arXiv 2509.07506). Its second number is `dim`, the
-width of the result: the floor of 47.9 us for [4096, 8192], at 4.2 TB/s, is 201 MB, and so much are 4096 rows of 2 * 8192
-in and 8192 out.
+width of the result: the floor of 47.9 us for [4096, 8192], at 4.2 TB/s, is 201 MB: 4096 rows of 2 * 8192 in and of 8192
+out.
 """
 
 import torch
