@@ -27,6 +27,6 @@ def test_the_existing_kernel_passes(problem, shared: SharedTools, tmp_path: Path
     trial = evaluator.evaluate(Candidate(problem.existing, Author.IMPORT), seed=5)
     assert trial.status is Status.PASSED, trial.message
     assert trial.correctness is not None
-    runs = " ".join(verdict.workload for verdict in trial.correctness.workloads)
+    runs = " ".join(verdict.workload for verdict in trial.correctness.verdicts)
     assert "nan values" in runs
     assert "infinite values" in runs
