@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--merge", action="store_true")
     chosen = parser.parse_args()
     if chosen.merge:
-        sys.exit(merge(chosen.out))
+        sys.exit(merge(chosen.out, chosen.repeats))
     part, parts = (int(n) for n in chosen.shard.split("/"))
     chosen.out.mkdir(parents=True, exist_ok=True)
     names = share(list(KERNELS)[: chosen.kernels], parts)[part]
@@ -262,25 +262,25 @@ def differing(rows: Mapping[str, Mapping[str, Row]], what: str = "verdicts") -> 
     return sum(len({one for row in by_condition.values() for one in row[what]}) > 1 for by_condition in rows.values())
 
 
-def merge(folder: Path) -> int:
+def merge(folder: Path, repeats: int) -> int:
     """Put the shards of a folder together; return the exit status."""
     shards = [json.loads(file.read_text()) for file in sorted(folder.glob("same_verdicts-*.json"))]
     rows = {name: row for shard in shards for name, row in shard["rows"].items()}
-    times = {
-        str(c): [sum(row[str(c)]["verdicts"].values()) for row in rows.values() if str(c) in row] for c in CONDITIONS
-    }
-    seconds = {str(c): round(sum(row[str(c)]["seconds"] for row in rows.values() if str(c) in row)) for c in CONDITIONS}
+    fewest, seconds = {}, {}
+    for condition in map(str, CONDITIONS):
+        each = [rows.get(name, {}).get(condition, {"verdicts": {}, "seconds": 0.0}) for name in KERNELS]
+        fewest[condition] = min(sum(row["verdicts"].values()) for row in each)
+        seconds[condition] = round(sum(row["seconds"] for row in each))
+    every = [row for by_condition in rows.values() for row in by_condition.values()]
     counts = {
-        "kernels": len(rows), "missing": sorted(set(KERNELS) - set(rows)), "shards": len(shards),
-        "fewest_repeats": {condition: min(some, default=0) for condition, some in times.items()},
-        "trials": sum(map(sum, times.values())), "trial_seconds": seconds,
+        "kernels": len(rows), "shards": len(shards), "trials": sum(sum(row["verdicts"].values()) for row in every),
+        "fewest_repeats": fewest, "seconds_of_trials": seconds,
         "busy": f"{LANES} trials at once and {BURNERS} processes that compute, on two processors",
         "differing": differing(rows), "differing_in_words": differing(rows, "words"),
     }  # fmt: skip
     write("same_verdicts", {"measured_on": shards[0]["conditions"], **counts, "rows": rows})
     print(json.dumps(counts, indent=1))
-    short = len(rows) < len(KERNELS) or any(len(some) < len(rows) for some in times.values())
-    return int(short or counts["differing"] > 0)
+    return int(min(fewest.values()) < repeats or differing(rows) > 0)
 
 
 if __name__ == "__main__":
