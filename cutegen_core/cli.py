@@ -18,7 +18,7 @@ from cutegen_core import __version__, commands
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
 from cutegen_core.wiring import EXECUTORS
@@ -121,6 +121,14 @@ def _add_kernels(command: _AddCommand) -> None:
         help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
     )  # fmt: skip
     run.add_argument(
+        "--role", type=_role, action="append", default=[], metavar="ROLE=WHO",
+        help="who answers a role of the strategy, such as testing=person; may be repeated (default: as --proposer)",
+    )  # fmt: skip
+    run.add_argument(
+        "--allow-regressions", action="store_true",
+        help="a kernel that is faster overall becomes the best although a workload became slower",
+    )  # fmt: skip
+    run.add_argument(
         "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
     )
     run.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
@@ -185,6 +193,14 @@ def _answerer(text: str) -> AnsweredBy:
     if name not in ANSWERERS:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(ANSWERERS)}")
     return AnsweredBy(name)
+
+
+def _role(text: str) -> tuple[Role, AnsweredBy]:
+    """Return a role and who answers it, from `testing=person`."""
+    name, _, who = text.partition("=")
+    if name not in tuple(Role):
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Role)}; write ROLE=WHO")
+    return Role(name), _answerer(who)
 
 
 def _executor(text: str) -> ExecutorKind:

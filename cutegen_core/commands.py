@@ -126,7 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
     problem = library.load(arguments.problem)
     if arguments.executor:
         make_executor(arguments.executor)
-    registry.check(arguments.strategy, arguments.proposer)
+    roles = dict(arguments.role)
+    registry.check(arguments.strategy, arguments.proposer, roles)
+    registry.check_problem(arguments.strategy, problem)
     store = Store()
     session = start.create(
         store,
@@ -137,8 +139,10 @@ def run(arguments: argparse.Namespace) -> int:
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
-        model=_model(arguments) if arguments.proposer is AnsweredBy.LLM else "",
+        model=_model(arguments) if AnsweredBy.LLM in (arguments.proposer, *roles.values()) else "",
         max_tokens=arguments.budget_tokens,
+        roles=roles,
+        allow_regressions=arguments.allow_regressions,
     )
     return _finish(arguments, store, session)
 

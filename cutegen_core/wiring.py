@@ -23,7 +23,7 @@ from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
 from cutegen_core.records.errors import MachineError, UsageError
-from cutegen_core.records.event import SessionSettings
+from cutegen_core.records.event import Role, SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session.start import default_executor
@@ -57,12 +57,12 @@ class ToolsOfSession(NamedTuple):
         """Return the session's proposer; UsageError when this version has none for its settings."""
         return registry.make_proposer(self.tools.store, state.settings)
 
-    def model(self, state: State) -> Model | None:
-        """Return who answers prompts; None where a person carries them."""
-        return registry.make_model(self.tools.store, state.settings)
+    def model(self, state: State, role: Role | None = None) -> Model | None:
+        """Return who answers prompts of this role, or of any; None where a person carries them."""
+        return registry.make_model(self.tools.store, state.settings, role)
 
     def evaluator(self, state: State) -> Evaluator:
-        return self.tools.evaluator(self.session, state.settings)
+        return self.tools.evaluator(self.session, state.settings, state.problem)
 
 
 class _Judges(NamedTuple):
@@ -107,13 +107,17 @@ class Tools:
             with self._lock:
                 self._at_work.discard(session)
 
-    def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "") -> Evaluator:
         """Return the evaluator of a session; `owner` keeps two sessions from sharing a reference worker.
+
+        Args:
+            judged_by: key of the problem in force (`State.problem`); by default the one that the session began with.
 
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
         """
-        problem, device = self.store.record(Problem, settings.problem), choose_device(settings.arch)
+        problem = self.store.record(Problem, judged_by or settings.problem)
+        device = choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
             judges = self._judges_of(owner, problem, device if executor.measures_speed else None)
@@ -166,6 +170,9 @@ class Tools:
         return executor
 
     def _judges_of(self, owner: str, problem: Problem, timed_on: Device | None) -> _Judges:
+        kept = self._judges.get(owner)
+        if kept and kept.reference.problem != problem:
+            self._judges.pop(owner).close()
         if owner not in self._judges:
             scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
             reference = Reference(problem, scratch)

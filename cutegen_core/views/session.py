@@ -76,13 +76,18 @@ class SessionView(NamedTuple):
 
 
 class CallView(NamedTuple):
-    """An exchange with a model; `reply` is None while it runs."""
+    """An exchange with whoever answers a role; `reply` is None while it runs.
+
+    Attributes:
+        dropped: why the answer does not count, "" where it does (`trajectory.state.Exchange`).
+    """
 
     role: Role
     model: str
     prompt: str
     reply: str | None
     answer: ModelAnswered | None
+    dropped: str = ""
 
 
 class StepView(NamedTuple):
@@ -132,7 +137,7 @@ def session_view(store: Store, session: str) -> SessionView:
         steps=tuple(_step_row(step, state, star=step is starred) for step in state.steps),
         rail=rail(state, state.step),
         live=store.live(session),
-        can_approve=state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
+        can_approve=state.gate is not None and state.gate.gate in (Gate.ANSWER, Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
         can_accept=accepts if state.status is not SessionState.ACCEPTED and not state.settings.imported else None,
     )
 
@@ -154,7 +159,12 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     waiting = state.gate.prompt if state.gate and step is state.step else ""
     calls = tuple(
         CallView(
-            call.role, call.model, text(call.prompt), text(call.answer.reply) if call.answer else None, call.answer
+            call.role,
+            call.model,
+            text(call.prompt),
+            text(call.answer.reply) if call.answer else None,
+            call.answer,
+            call.dropped,
         )
         for call in step.calls
     )

@@ -18,10 +18,10 @@ from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
-from cutegen_core.records.problem import Problem, Signature, Workload
+from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     LAWS,
     Correctness,
@@ -61,6 +61,9 @@ class ScriptedEvaluator:
 
     def graph(self, workload: Workload) -> Graph:
         return Graph(())
+
+    def bears(self) -> tuple[Values, ...]:
+        return ()
 
     def evaluate(
         self,
@@ -119,7 +122,7 @@ class ScriptedSessions:
     def proposer(self, state: State) -> ScriptedProposer:
         return self.writes
 
-    def model(self, state: State) -> None:
+    def model(self, state: State, role: Role | None = None) -> None:
         return None
 
     def evaluator(self, state: State) -> ScriptedEvaluator:
