@@ -8,10 +8,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
+from cutegen_core.evaluate.mutation.trust import Sample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -32,6 +35,8 @@ from cutegen_core.trajectory.store import Store
 
 EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
 _JUDGES_KEPT = 3
+_ORACLE_SEED = 918_273_645
+"""Another one than any check's: the oracle looks at other inputs than the suite."""
 
 
 def make_executor(kind: ExecutorKind) -> Executor:
@@ -64,6 +69,37 @@ class ToolsOfSession(NamedTuple):
     def evaluator(self, state: State) -> Evaluator:
         return self.tools.evaluator(self.session, state.settings, state.problem)
 
+    @contextmanager
+    def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
+        """Give what checks a suite; nothing is timed, and the oracle starts when a mutant first needs it."""
+        evaluator = replace(self.tools.evaluator(self.session, state.settings, problem), timer=None)
+        oracle = _LazyOracle(evaluator)
+        try:
+            yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
+        finally:
+            oracle.close()
+
+
+class _LazyOracle:
+    """The oracle of the existing kernel's mutants, with a reference of its own."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._reference: Reference | None = None
+        self._oracle: Oracle | None = None
+
+    def find_difference(self, source: str) -> Proof | None:
+        if self._oracle is None:
+            problem = self._evaluator.problem
+            self._reference = Reference(widen(problem), Path(tempfile.mkdtemp(prefix="cutegen-oracle-")))
+            self._oracle = Oracle(self._evaluator, self._reference, problem.existing, _ORACLE_SEED)
+        return self._oracle.find_difference(source)
+
+    def close(self) -> None:
+        if self._reference:
+            self._reference.close()
+            shutil.rmtree(self._reference.scratch, ignore_errors=True)
+
 
 class _Judges(NamedTuple):
     """The judges of a session's candidates: its reference, and on a GPU its timer."""
@@ -84,6 +120,9 @@ class Tools:
 
     Compilers and executors are kept; judges are kept for the sessions at work and the latest few others.
     """
+
+    sample = Sample()
+    """How many mutants check a suite."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

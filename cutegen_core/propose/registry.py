@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from cutegen_core.propose.astra.single import SingleAgentStrategy
 from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
 from cutegen_core.propose.model_port import Model
@@ -45,6 +46,10 @@ def _has_roles(store: Store, settings: SessionSettings) -> Proposer:
     return AstraStrategy({role: settings.answers(role) for role in ROLES})
 
 
+def _has_one_role(store: Store, settings: SessionSettings) -> Proposer:
+    return SingleAgentStrategy(settings.answers(Role.PROPOSER))
+
+
 def _uses_the_playbook(store: Store, settings: SessionSettings) -> Proposer:
     return PlaybookProposer()
 
@@ -72,6 +77,16 @@ STRATEGIES: Mapping[str, Strategy] = {
             AnsweredBy.RECORDING: _replays,
         },
         ROLES,
+        from_existing=True,
+    ),
+    "astra-single": Strategy(
+        "Astra's twin: one role plans and codes",
+        {
+            AnsweredBy.PLAYBOOK: _has_one_role,
+            AnsweredBy.LLM: _has_one_role,
+            AnsweredBy.PERSON: _has_one_role,
+            AnsweredBy.RECORDING: _replays,
+        },
         from_existing=True,
     ),
 }

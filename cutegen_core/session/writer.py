@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from cutegen_core.evaluate.mutation.trust import SuiteJudges
 from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
@@ -30,6 +32,9 @@ class SessionTools(Protocol):
         """Return who answers prompts of this role, or of any; None where a person carries them."""
 
     def evaluator(self, state: State) -> CandidateEvaluator: ...
+
+    def suite_judges(self, state: State, problem: str) -> AbstractContextManager[SuiteJudges]:
+        """Give what checks a suite; `problem` is the blob key of the problem that has it."""
 
 
 class Writer:

@@ -101,6 +101,7 @@ class Step:
         memory: the person's note on it for later prompts.
         stages: those of its trial that have ended.
         tried: what came of the trial.
+        judged_by: blob key of the problem that judged it, "" before a trial.
         refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none, and
             again when it has passed one since.
         outcome: None while it is open; `note` says why.
@@ -122,6 +123,7 @@ class Step:
     memory: str = ""
     stages: tuple[StageResult, ...] = ()
     tried: Tried | None = None
+    judged_by: str = ""
     refuted: Tried | None = None
     outcome: Outcome | None = None
     note: str = ""
@@ -246,6 +248,10 @@ class State:
         carried = [step for step in self.steps if self.best and step.candidate == self.best]
         promoted = [step for step in carried if step.outcome is Outcome.PROMOTED]
         return next(reversed(promoted or carried), None)
+
+    def suite_of(self, step: Step) -> SuiteTried | None:
+        """Return the testing role's suite that judged a step's kernel; None where the problem's own workloads did."""
+        return next((suite for suite in self.suites if suite.trusted and suite.problem == step.judged_by), None)
 
     def step_of(self, candidate: str) -> Step | None:
         """Return the last step that carried this candidate, or None."""

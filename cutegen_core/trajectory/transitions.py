@@ -138,7 +138,8 @@ def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
             return _acceptance_tried(replace(state, acceptance=event, running_stage=None), event)
         case Tried():
             state = replace(state, phase=Phase.EVALUATED, running_stage=None)
-            return _with_step(state, tried=event, refuted=state.refuted(event.candidate))
+            refuted = state.refuted(event.candidate)
+            return _with_step(state, tried=event, judged_by=state.problem, refuted=refuted)
         case Studied():
             return _studied(state, event)
 

@@ -22,7 +22,7 @@ from cutegen_core.views.wording import no_step
 
 
 class StepRow(NamedTuple):
-    """A line of the timeline."""
+    """A line of the timeline; `suite_step` is the step whose suite judged it, None for the problem's own workloads."""
 
     number: int
     idea: str
@@ -40,6 +40,7 @@ class StepRow(NamedTuple):
     at: float
     is_best: bool
     is_base: bool
+    suite_step: int | None
 
 
 class SessionRow(NamedTuple):
@@ -237,7 +238,7 @@ def _session_row(session: str, state: State) -> SessionRow:
 
 
 def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
-    tried = step.verdict
+    tried, suite = step.verdict, state.suite_of(step)
     return StepRow(
         step.number,
         step.idea or step.instruction,
@@ -255,4 +256,5 @@ def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
         step.at,
         star,
         step.candidate is not None and step.candidate == state.base,
+        suite.step if suite else None,
     )

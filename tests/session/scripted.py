@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cutegen_core.evaluate.mutation.trust import SuiteJudges
 from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
@@ -127,6 +128,10 @@ class ScriptedSessions:
 
     def evaluator(self, state: State) -> ScriptedEvaluator:
         return self.made
+
+    @contextmanager
+    def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
+        yield SuiteJudges(self.made, lambda source: None)
 
     def start(self, **options: object) -> str:
         return start.create(self.store, self.problem, **{"answered_by": AnsweredBy.PLAYBOOK, **options})  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 
+from cutegen_core.evaluate.mutation.trust import UNBEARABLE
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import edit, suite
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
@@ -30,16 +31,22 @@ _PLAIN = (Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ONE_HOT, Values.SPARSE
 
 
 def workloads(request: ProposalRequest) -> str:
-    """Return a suite for the problem as a WORKLOADS literal: awkward sizes, then the values that it bears at these."""
-    sizes = list(_awkward_sizes(request.problem))
-    failed = " ".join(tried.message for tried in request.suites)
+    """Return a suite for the problem as a WORKLOADS literal: awkward sizes, and the values that it bears at these.
+
+    Each suite is larger than the one before. Kinds of values at which the existing kernel failed are left out, and in
+    the end all of them, since only the first failure of a suite is known.
+    """
+    tries = len(request.suites) + 1
+    failed = " ".join(tried.message for tried in request.suites if tried.message.startswith(UNBEARABLE))
+    sizes = list(_awkward_sizes(request.problem, _SIZES * tries))
     made = [Workload(f"suite {n}", WorkloadRole.EMULATOR, found) for n, found in enumerate(sizes, 1)]
-    kinds = () if len(request.suites) > 1 else _kinds(request)
+    kinds = () if failed and tries > 2 else _kinds(request)[: _KINDS * tries]
     made += [
         Workload(f"suite {values.value}", WorkloadRole.EMULATOR, found, values)
         for values, found in zip(kinds, cycle(sizes or [{}]))
-        if f"suite {values.value}" not in failed
+        if f"'suite {values.value}'" not in failed
     ]
+    made = made[: suite.LIMITS.workloads]
     return f"```python\nWORKLOADS = {edit.workloads_literal(made)}\n```\n"
 
 
@@ -96,16 +103,16 @@ def _plan_words(variant: Variant, request: ProposalRequest) -> str:
 
 def _kinds(request: ProposalRequest) -> Sequence[Values]:
     bears = [values for values in request.bears if values is not Values.GIVEN]
-    return ([v for v in _PLAIN if v in bears] + [v for v in bears if v not in _PLAIN])[:_KINDS]
+    return [v for v in _PLAIN if v in bears] + [v for v in bears if v not in _PLAIN]
 
 
-def _awkward_sizes(problem: Problem) -> Iterator[dict[str, SizeValue]]:
+def _awkward_sizes(problem: Problem, most: int) -> Iterator[dict[str, SizeValue]]:
     """Yield sizes that no test of the problem has, each larger than the one before."""
     own = suite.sizes_to_set(problem)
     used = [workload.sizes for workload in problem.workloads]
     small = [workload.sizes for workload in problem.with_role(WorkloadRole.EMULATOR)]
     start = sorted(small, key=count_elements)[len(small) // 2] if small else {}
-    for _ in range(_SIZES):
+    for _ in range(most):
         found = dict(choose_other_sizes(start, own, used))
         if found in used:
             return

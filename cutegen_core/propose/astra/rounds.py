@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.propose.port import Answer, Attempt, Call, Finished, Proposal, ProposalRequest, WantsStudy
+from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.reading import find_idea, first_words
+from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import KernelFileError
@@ -20,6 +22,9 @@ EXISTING_IDEA = "the existing kernel"
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
 MAX_REPAIRS = 2
+ANSWERS_EACH = 2
+"""How often a plan, or code, is asked for in a step: once, and once more with what was wrong."""
+CANNOT_MEND = "the playbook cannot mend a kernel: edit it by hand, or rewind to one that passed"
 _NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
 _TUNED = "tune"
 
@@ -78,6 +83,17 @@ def find_repeated(reply: str, request: ProposalRequest) -> Attempt | None:
     key = first_words(find_idea(reply))
     tried = (a for a in request.attempts if (a.status is not None and a.status not in _NO_KERNEL) or a.rejected)
     return next((attempt for attempt in tried if key and first_words(attempt.idea) == key), None)
+
+
+def repeated_words(before: Attempt | None) -> str:
+    """Return why an idea is refused, "" for a new one."""
+    return f"the idea was tried in step {before.step}: {before.idea} -> {before.outcome}" if before else ""
+
+
+def refusing(prompt: Prompt, reason: str) -> Prompt:
+    """Return the same question with what was wrong with the last answer."""
+    text = f"{prompt.text}\n## Refused\nYour answer was refused: {reason}. Answer again.\n"
+    return Prompt(text, estimate_tokens(text), prompt.left_out)
 
 
 def author_of(call: Call) -> Author:

@@ -28,7 +28,6 @@ from cutegen_core.propose.port import (
 )
 from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.reading import find_done, find_idea, plan_text, read_kernel
-from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import AnsweredBy, Role
@@ -36,8 +35,6 @@ from cutegen_core.records.event import AnsweredBy, Role
 ROLES = (Role.TESTING, Role.PROFILING, Role.PLANNING, Role.CODING)
 SUITE_TRIES = 3
 """A suite, and two more where the evidence speaks against it."""
-_ANSWERS_EACH = 2
-"""How often planning and coding are asked in a step: once, and once more with what was wrong."""
 _REPEATED = "\n\nThe planner named no new idea, twice; this is the playbook's next one."
 
 
@@ -106,8 +103,8 @@ class AstraStrategy:
         refused = _refuse_plan(reply, request)
         if not refused:
             return reply.strip()
-        if len(answers) < _ANSWERS_EACH:
-            return self._ask(Role.PLANNING, _refusing(prompt, refused), lambda: playbook_answers.plan(request))
+        if len(answers) < rounds.ANSWERS_EACH:
+            return self._ask(Role.PLANNING, rounds.refusing(prompt, refused), lambda: playbook_answers.plan(request))
         return _from_playbook(request)
 
     def _code(self, request: ProposalRequest, plan: str) -> Answer:
@@ -120,7 +117,7 @@ class AstraStrategy:
     def _mend(self, request: ProposalRequest) -> Answer:
         assert request.base is not None
         if self._answers[Role.CODING] is AnsweredBy.PLAYBOOK:
-            return Declined("the playbook cannot mend a kernel: edit it by hand, or rewind to one that passed")
+            return Declined(rounds.CANNOT_MEND)
         answers = rounds.answers_of(request, Role.CODING)
         return self._write(request, answers, prompting.mending(request), request.base.idea, "", lambda: "")
 
@@ -135,8 +132,8 @@ class AstraStrategy:
         if not isinstance(parsed, Unparsed):
             words = "\n\n".join(part for part in (plan, plan_text(parsed)) if part)
             return Proposal(parsed.source, rounds.author_of(answers[-1]), idea or "unnamed idea", words)
-        if len(answers) < _ANSWERS_EACH and answers[-1].by is not AnsweredBy.PLAYBOOK:
-            return self._ask(Role.CODING, _refusing(prompt, parsed.reason), offered)
+        if len(answers) < rounds.ANSWERS_EACH and answers[-1].by is not AnsweredBy.PLAYBOOK:
+            return self._ask(Role.CODING, rounds.refusing(prompt, parsed.reason), offered)
         return parsed
 
     def _ask(self, role: Role, prompt: Prompt, offered: Callable[[], str]) -> Answer:
@@ -161,7 +158,7 @@ def _refuse_plan(reply: str, request: ProposalRequest) -> str:
     if not find_idea(reply):
         return "it names no idea: begin a line with `Idea: `"
     before = None if request.instruction else rounds.find_repeated(reply, request)
-    return f"the idea was tried in step {before.step}: {before.idea} -> {before.outcome}" if before else ""
+    return rounds.repeated_words(before)
 
 
 def _from_playbook(request: ProposalRequest) -> str | Answer:
@@ -174,9 +171,3 @@ def _from_playbook(request: ProposalRequest) -> str | Answer:
     if done is None:
         return offered.strip() + _REPEATED
     return rounds.end(f"the planner named no new idea, twice; {done}", request)
-
-
-def _refusing(prompt: Prompt, reason: str) -> Prompt:
-    """Return the same question with what was wrong with the last answer."""
-    text = f"{prompt.text}\n## Refused\nYour answer was refused: {reason}. Answer again.\n"
-    return Prompt(text, estimate_tokens(text), prompt.left_out)
