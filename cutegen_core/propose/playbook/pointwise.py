@@ -41,6 +41,8 @@ UNARY: Mapping[str, str] = {
     "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
     "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
     "logical_not": "!{0}",
+    "isinf": "isinf({0})",
+    "isnan": "isnan({0})",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }

@@ -86,6 +86,8 @@ CLASSES = {
     "layernorm": "reduction",
     "rmsnorm": "reduction",
     "add_rmsnorm": "reduction",
+    "fused_add_rmsnorm": "reduction",
+    "merge_attn_states_lse": "elementwise",
     "sum_reduction": "reduction",
     "mean_reduction": "reduction",
     "max_reduction": "reduction",
