@@ -77,7 +77,8 @@ def good(text=""):
 
 def begin(desk, **options):
     """A session whose first kernel, once it passes, ends it at the step budget."""
-    return desk.start(few_runs("relu"), **{"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1, **options})
+    usual = {"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1}
+    return desk.start(few_runs("relu"), **(usual | options))
 
 
 def first_call(state):
