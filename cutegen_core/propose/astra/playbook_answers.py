@@ -4,7 +4,7 @@
 |---|---|
 | testing | the kinds of values that the reference bears, each at an awkward size; what failed before is left out |
 | profiling | the measured figures in words, and what follows from them |
-| planning | the next kernel of the playbook's menu that was not tried, or the one that an instruction names |
+| planning | the next kernel of the playbook's menu but the naive one, or the one that is asked for |
 | coding | that kernel's file |
 """
 
@@ -53,8 +53,7 @@ def workloads(request: ProposalRequest) -> str:
 def profile(request: ProposalRequest) -> str:
     """Return the figures of every shape, and what bounds the kernel there as far as it is known."""
     found = figures(request)
-    spent = profile_notes.whole(request)
-    return "\n".join(part for part in (describe(found), *_conclusions(found), spent) if part)
+    return "\n".join((describe(found), *_conclusions(found), *_spent(request)))
 
 
 def plan(request: ProposalRequest) -> str:
@@ -74,8 +73,9 @@ def plan(request: ProposalRequest) -> str:
             raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
         return _plan_words(asked, request)
     seen = {attempt.candidate for attempt in request.attempts}
-    fresh = [variant for variant in variants if content_key(variant.source) not in seen]
-    return _plan_words(fresh[0], request) if fresh else f"DONE: all {len(variants)} kernels of the playbook were tried"
+    better = [variant for variant in variants if variant.name != "naive"] or variants
+    fresh = [variant for variant in better if content_key(variant.source) not in seen]
+    return _plan_words(fresh[0], request) if fresh else f"DONE: all {len(better)} kernels of the playbook were tried"
 
 
 def code(request: ProposalRequest, planned: str) -> str:
@@ -119,6 +119,17 @@ def _awkward_sizes(problem: Problem, most: int) -> Iterator[dict[str, SizeValue]
         yield found
         used.append(found)
         start = found
+
+
+def _spent(request: ProposalRequest) -> Iterator[str]:
+    """Yield registers and spills of each kernel, and where the profiler has looked, its words."""
+    trial = request.base_trial
+    for kernel in trial.resources.kernels if trial and trial.resources else ():
+        spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
+        yield f"{kernel.kernel}: {kernel.registers} registers a thread, {spilled} B spilled"
+    source = request.base.source if request.base else ""
+    seen = profile_notes.text(request.profile, source) if request.profile else request.profile_note
+    yield from (seen,) if seen else ()
 
 
 def _conclusions(found: Sequence[ShapeFigure]) -> Iterator[str]:
