@@ -47,13 +47,13 @@ def workloads(request: ProposalRequest) -> str:
         if f"'suite {values.value}'" not in failed
     ]
     made = made[: suite.LIMITS.workloads]
-    return f"```python\nWORKLOADS = {edit.workloads_literal(made)}\n```\n"
+    return f"{_unheard(request)}```python\nWORKLOADS = {edit.workloads_literal(made)}\n```\n"
 
 
 def profile(request: ProposalRequest) -> str:
     """Return the figures of every shape, and what bounds the kernel there as far as it is known."""
     found = figures(request)
-    return "\n".join((describe(found), *_conclusions(found), *_spent(request)))
+    return _unheard(request) + "\n".join((describe(found), *_conclusions(found), *_spent(request)))
 
 
 def plan(request: ProposalRequest) -> str:
@@ -79,17 +79,38 @@ def plan(request: ProposalRequest) -> str:
 
 
 def code(request: ProposalRequest, planned: str) -> str:
-    """Return the kernel file that the plan names, or that its words describe; a line that says so if there is none."""
+    """Return the kernel file that the plan names, or that its words describe; a line that says so if there is none.
+
+    Raises:
+        LookupError: what the person said of the last file names nothing that the playbook knows.
+    """
     try:
         variants = propose(request.graph, request.signature, request.problem.name)
     except NotInPlaybook as reason:
         return f"The playbook cannot write this: {reason}"
+    base = request.base.source if request.base else ""
+    if request.sent_back:
+        words = request.sent_back.dropped
+        asked = redirect(words, variants, base)
+        if asked is None:
+            raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
+        return _fenced(asked)
     idea = find_idea(planned)
     named = next((variant for variant in variants if variant.name == idea.split(":")[0].strip()), None)
-    chosen = named or redirect(idea, variants, request.base.source if request.base else "")
+    chosen = named or redirect(idea, variants, base)
     if chosen is None:
         return f"The playbook has no kernel for the idea '{idea}'; {understood(variants)}"
-    return f"```cpp\n{chosen.source.rstrip()}\n```\n"
+    return _fenced(chosen)
+
+
+def _fenced(variant: Variant) -> str:
+    return f"```cpp\n{variant.source.rstrip()}\n```\n"
+
+
+def _unheard(request: ProposalRequest) -> str:
+    """Return a line for a person who sent back what the playbook cannot say in another way, "" where nobody did."""
+    words = request.sent_back.dropped if request.sent_back else ""
+    return f"The playbook cannot follow '{words}' here: approve this, or reply with your own.\n" if words else ""
 
 
 def _plan_words(variant: Variant, request: ProposalRequest) -> str:

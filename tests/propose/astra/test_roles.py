@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_core import views
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
@@ -133,7 +134,10 @@ def test_after_three_suites_the_problems_own_workloads_judge_and_that_is_said(de
         ("I would test many shapes.", "it holds no WORKLOADS"),
         (STRONG.replace('"dim"', '"width"'), "answer:3: workload 'strong' sets 'width', which is no size of this file"),
         (STRONG.replace("17", "0"), "answer:3: workload 'strong' sets dim = 0: a size is at least 1"),
-        (STRONG.replace("17", "1000000000"), "it asks for too much: workload 'strong' has 30,000,000,000 bytes"),
+        (
+            STRONG.replace("17", "1000000000"),
+            "it asks for too much: workload 'strong' has tensors of 30,000,000,000",
+        ),
         (STRONG.replace("emulator", "benchmark"), "WORKLOADS has none to test with"),
         (STRONG.replace('"strong"', '"ragged"'), "the problem has a workload 'ragged'"),
         (STRONG.replace("17", "open('x')"), "must be a plain literal"),
@@ -268,10 +272,11 @@ def test_every_roles_answer_can_be_sent_back_and_replaced(desk, role: Role) -> N
     while state.gate.role is not role:
         state = desk.approve(session)
     asked = len(state.steps[-1].calls)
-    if role in (Role.PLANNING, Role.CODING):
-        state = desk.decide(session, DecisionKind.REDIRECT, text="use the tuned one")
-        assert (state.gate.gate, state.gate.role) == (Gate.ANSWER, role)
-        assert state.steps[-1].calls[asked - 1].dropped == "use the tuned one"
+    state = desk.decide(session, DecisionKind.REDIRECT, text="use the tuned one")
+    assert (state.gate.gate, state.gate.role) == (Gate.ANSWER, role)
+    assert state.steps[-1].calls[asked - 1].dropped == "use the tuned one"
+    again = desk.store.text(state.steps[-1].calls[-1].answer.reply)
+    assert "several 128-bit vectors" in again or "The playbook cannot follow 'use the tuned one' here" in again
     step = len(state.steps)
     state = desk.decide(session, DecisionKind.REPLY, gate=Gate.ANSWER, text=answers[role])
     done = [call.answer.by for call in state.steps[step - 1].calls if call.role is role and not call.dropped]
@@ -315,3 +320,51 @@ def test_the_events_say_what_happened_to_each_suite(desk, serve) -> None:
     desk.go(session)
     told = [r.event for r in desk.store.events(session) if isinstance(r.event, SuiteTried)]
     assert [(event.step, event.trusted, bool(event.result)) for event in told] == [(2, False, True), (2, True, True)]
+
+
+def test_the_twin_plans_and_codes_in_one_answer_and_repeats_are_refused_once(desk, serve) -> None:
+    desk.made.timed = True
+    both = plan("half2") + code(desk, "half2", "// us 50")
+    server = serve(
+        single=[both, plan("half2") + code(desk, "again"), plan("other") + code(desk, "other"), "DONE: enough"]
+    )
+    state = desk.go(desk.start(strategy="astra-single", answered_by=LLM, autonomy=Autonomy.AUTO))
+    assert [idea for idea, _ in ideas(state)] == ["the existing kernel", "half2: one line", "other: one line", ""]
+    assert roles_of(state, 3) == [Role.PROPOSER, Role.PROPOSER]
+    assert "the idea was tried in step 2" in server.asked[2].prompt
+    assert (state.suites, state.steps[1].outcome) == ((), Outcome.PROMOTED)
+
+
+def test_both_sessions_of_the_comparison_are_one_table(desk, serve) -> None:
+    desk.made.timed = True
+    serve(
+        testing=[STRONG], profiling=[LOOKED], planning=[plan("half2"), "DONE: enough"],
+        coding=[code(desk, "half2", "// us 50")], single=[plan("one") + code(desk, "one", "// us 80"), "DONE: enough"],
+    )  # fmt: skip
+    runs = []
+    for agents, strategy in (("four roles", "astra"), ("one role", "astra-single")):
+        session = desk.start(strategy=strategy, answered_by=LLM, autonomy=Autonomy.AUTO)
+        desk.go(session)
+        runs.append(views.agent_run(desk.store, session, agents))
+    assert [(run.steps, run.failed, run.verdict) for run in runs] == [(2, 0, "PASSED"), (2, 0, "PASSED")]
+    assert [shape.latency_us for run in runs for shape in run.shapes[:1]] == [50.0, 80.0]
+    assert all(run.tokens for run in runs)
+    assert runs[0].suite.startswith("trusted: ")
+    lines = list(views.agent_lines(runs))
+    assert lines[0].split() == ["four", "roles", "one", "role"]
+    assert any(line.startswith("16 x 4096") and "50.00 us" in line and "80.00 us" in line for line in lines)
+
+
+def test_a_recorded_session_with_roles_is_replayed_with_its_suite(desk, serve, tmp_path) -> None:
+    server = serve(
+        testing=[WEAK, STRONG], profiling=[LOOKED], planning=[plan("half2"), "DONE: enough"],
+        coding=[code(desk, "half2")],
+    )  # fmt: skip
+    recorded = desk.start(answered_by=LLM, autonomy=Autonomy.AUTO)
+    whole = desk.go(recorded)
+    asked = len(server.asked)
+    state = desk.go(desk.start(answered_by=AnsweredBy.RECORDING, recording=recorded, autonomy=Autonomy.AUTO))
+    assert (state.status, len(server.asked)) == (SessionState.ACCEPTED, asked)
+    assert suites(state) == suites(whole)
+    assert (state.problem, state.best) == (whole.problem, whole.best)
+    assert roles_of(state, 2) == roles_of(whole, 2)
