@@ -9,7 +9,7 @@ import pytest
 from cutegen_core.evaluate.mutation.mutants import find_mutants
 from cutegen_core.evaluate.mutation.oracle import Proof
 from cutegen_core.evaluate.mutation.study import MutantRow
-from cutegen_core.evaluate.mutation.trust import KeptRows, Sample, SuiteJudges, check_suite, choose_mutants
+from cutegen_core.evaluate.mutation.trust import KeptRows, MutantSample, SuiteJudges, check_suite, choose_mutants
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Candidate
@@ -18,7 +18,7 @@ from cutegen_core.records.trial import Status, Trial
 from tests.session.scripted import ScriptedEvaluator
 
 EXISTING = library.load("silu_and_mul").existing
-ALL = Sample()
+ALL = MutantSample()
 PROOF = Proof("values NaN", Status.INCORRECT_NUMERICAL, "it differs")
 
 
@@ -37,7 +37,7 @@ class Judge(ScriptedEvaluator):
         return super().evaluate(Candidate(said, candidate.author), **options)  # type: ignore[arg-type]
 
 
-def check(judge: Judge, proof: Proof | None = PROOF, sample: Sample = ALL, **more: object):
+def check(judge: Judge, proof: Proof | None = PROOF, sample: MutantSample = ALL, **more: object):
     return check_suite(SuiteJudges(judge, lambda source: proof, sample), EXISTING, 7, SilentWatch(), **more)  # type: ignore[arg-type]
 
 
@@ -80,9 +80,9 @@ def test_a_suite_that_the_existing_kernel_fails_is_not_looked_at_further() -> No
 
 
 def test_the_sample_is_bounded_both_ways() -> None:
-    assert len(check(Judge(), sample=Sample(4, 9)).table.rows) == 4
+    assert len(check(Judge(), sample=MutantSample(4, 9)).table.rows) == 4
     everything = tuple(str(m.kind) for m in find_mutants(EXISTING))
-    assert len(check(Judge(*everything), proof=None, sample=Sample(4, 9)).table.rows) == 9
+    assert len(check(Judge(*everything), proof=None, sample=MutantSample(4, 9)).table.rows) == 9
 
 
 def test_a_check_that_was_killed_goes_on_with_the_rows_it_kept(tmp_path: Path) -> None:

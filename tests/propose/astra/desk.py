@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cutegen_core.evaluate.mutation.oracle import Proof
-from cutegen_core.evaluate.mutation.trust import Sample, SuiteJudges
+from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.stages.watch import Watch, raise_if_stopped
 from cutegen_core.problems import library
 from cutegen_core.propose import registry
@@ -90,7 +90,7 @@ class AstraSessions(ScriptedSessions):
         super().__init__(folder, ())
         self.problem = library.load(problem)
         self.made = AstraEvaluator(self.problem)
-        self.sample = Sample(3, 3)
+        self.sample = MutantSample(3, 3)
         self.survivors = "values one dominant"
 
     def proposer(self, state: State) -> Proposer:  # type: ignore[override]

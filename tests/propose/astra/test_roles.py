@@ -325,9 +325,8 @@ def test_the_events_say_what_happened_to_each_suite(desk, serve) -> None:
 def test_the_twin_plans_and_codes_in_one_answer_and_repeats_are_refused_once(desk, serve) -> None:
     desk.made.timed = True
     both = plan("half2") + code(desk, "half2", "// us 50")
-    server = serve(
-        single=[both, plan("half2") + code(desk, "again"), plan("other") + code(desk, "other"), "DONE: enough"]
-    )
+    other = plan("other") + code(desk, "other", "// us 40")
+    server = serve(single=[both, plan("half2") + code(desk, "again"), other, "DONE: enough"])
     state = desk.go(desk.start(strategy="astra-single", answered_by=LLM, autonomy=Autonomy.AUTO))
     assert [idea for idea, _ in ideas(state)] == ["the existing kernel", "half2: one line", "other: one line", ""]
     assert roles_of(state, 3) == [Role.PROPOSER, Role.PROPOSER]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_core.evaluate.mutation.trust import Sample, SuiteCheck
+from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteCheck
 from cutegen_core.problems import library
 from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import NotInPlaybook
@@ -28,11 +28,14 @@ def desk(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "sample", "steps"),
-    [(FIRST, Sample(1, 2), 2), *(pytest.param(n, Sample(), 40, marks=pytest.mark.thorough) for n in SERVING)],
+    [
+        (FIRST, MutantSample(1, 2), 2),
+        *(pytest.param(n, MutantSample(), 40, marks=pytest.mark.thorough) for n in SERVING),
+    ],
     ids=[f"{FIRST}, briefly", *SERVING],
 )
 def test_a_serving_kernel_walks_the_whole_mode_on_the_emulator(
-    desk: Loop, name: str, sample: Sample, steps: int
+    desk: Loop, name: str, sample: MutantSample, steps: int
 ) -> None:
     desk.tools.sample = sample
     session = desk.start(
@@ -46,7 +49,7 @@ def test_a_serving_kernel_walks_the_whole_mode_on_the_emulator(
         check_change(desk, session, state)
 
 
-def check_suite_of(desk: Loop, state: State, sample: Sample) -> None:
+def check_suite_of(desk: Loop, state: State, sample: MutantSample) -> None:
     assert [suite.trusted for suite in state.suites][-1], state.suites[-1].message
     found = desk.store.record(SuiteCheck, state.suites[-1].result)
     assert found.table.score == 1.0
