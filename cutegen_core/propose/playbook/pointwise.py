@@ -99,8 +99,19 @@ __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
 }
 
 
-def fill(code: str, operands: tuple[str, ...], ctype: str) -> str:
+FAST: Mapping[str, str] = {
+    UNARY["exp"]: "__expf({0})",
+    UNARY["log"]: "__logf({0})",
+    UNARY["sigmoid"]: "__fdividef(1.0f, 1.0f + __expf(-{0}))",
+    UNARY["silu"]: "__fdividef({0}, 1.0f + __expf(-{0}))",
+}
+"""Approximate intrinsics of float, for those formulas that have some; a file with them declares fast_math."""
+
+
+def fill(code: str, operands: tuple[str, ...], ctype: str, *, fast: bool = False) -> str:
     """Return `code` with its operands (names or literals) and the type of its arithmetic filled in."""
+    if fast and ctype == "float":
+        code = FAST.get(code, code)
     return code.format(*operands, T=ctype, f="f" if ctype == "float" else "")
 
 
