@@ -137,7 +137,8 @@ def _row_shape(vectors: int) -> tuple[int, int]:
 def _rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1)
+    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1, 2)
+    hints = f"{once}, {piece.param('LATE', 0, 0, 1)}" if k.late else once
     piece.code = render("rows_tiles.cu.j2", k=k)
     shortest, beyond = "", f"{k.aligned}"
     for most, group, rows, items in (
@@ -148,7 +149,7 @@ def _rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regio
         fits = f"{k.cols} <= {most * k.width}"
         grid = (k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})",)
         when = " and ".join(filter(None, (beyond, shortest, fits)))
-        piece.launch(f"{name}<{group}, {rows}, {items}, {once}>", grid, (threads,), k, when)
+        piece.launch(f"{name}<{group}, {rows}, {items}, {hints}>", grid, (threads,), k, when)
         shortest = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_streaming"
     piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
@@ -187,7 +188,7 @@ def _strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Reg
     """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2, 1, 2, 4)
-    once = piece.param("ONCE", 1, 0, 1)
+    once = piece.param("ONCE", 1, 0, 1, 2)
     if _has_invariants(region):
         piece.code = render("rows_tiles.cu.j2", k=k)
         short = f"{k.cols} <= 8 * {items} * {k.width}"
