@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
@@ -84,5 +85,5 @@ class ToolsOfTests(Tools):
             return super()._judges_of(owner, problem, timed_on)
         if owner not in self._judges:
             reference = SHARED.reference(problem)
-            self._judges[owner] = _Judges(reference, reference.scratch, None)
+            self._judges[owner] = _Judges(reference, reference.scratch, None, ExistingKernel())
         return self._judges[owner]

@@ -67,6 +67,21 @@ def test_a_text_without_literals_gets_them_below_its_imports() -> None:
     assert text.startswith("'''A sum, größer.'''\n")
 
 
+def test_tolerances_of_outputs_and_of_a_workload_read_back_and_are_listed() -> None:
+    own = Tolerance(1e-6, 0.0)
+    odd = Workload("odd", WorkloadRole.EMULATOR, {"shape": (3, 7)}, tolerance={"out1": own, "float32": own})
+    text = edit.with_tolerance(edit.with_workloads(BARE, [odd]), {"float16": Tolerance(0.1, 0.1), "out1": own})
+    parsed = again(text)
+    assert (parsed.workloads[0], parsed.tolerance["out1"]) == (odd, own)
+    before = again(edit.with_workloads(BARE, [Workload("odd", WorkloadRole.EMULATOR, {"shape": (3, 7)})]))
+    changes = edit.list_changes(before, parsed)
+    assert "out1: as its dtype → atol 1e-06, rtol 0, error multiple 32" in changes
+    (of_workload,) = (change for change in changes if change.startswith("workload odd"))
+    assert of_workload.endswith(
+        "out1: atol 1e-06, rtol 0, error multiple 32, float32: atol 1e-06, rtol 0, error multiple 32"
+    )
+
+
 @pytest.mark.parametrize("name", ["🔥", "größer", 'a "b" \\n', "x\ty\u2028z", "\u202eleft", "👩\u200d🔬", "\udc80"])
 def test_every_name_reads_back(name: str) -> None:
     odd = Workload(name, WorkloadRole.EMULATOR, {"dim": 3})

@@ -26,6 +26,8 @@ Progress = Callable[[str], None]
 
 _LOOSE = 10.0
 _LOOSE_MULTIPLE = 64.0
+_LOOSEST = max(DEFAULT_TOLERANCE.values(), key=lambda tolerance: tolerance.atol)
+"""An output's dtype is not known without a run, so one with a name is held against the loosest default."""
 _SIGNED = (Values.LARGE_SCALE, Values.DENORMAL)
 LIMITS = ReferenceLimits(seconds=60.0)
 
@@ -71,8 +73,10 @@ def _sort(found: Iterator[LintFinding] | tuple[LintFinding, ...] | list[LintFind
 
 
 def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
-    for dtype, given in problem.tolerance.items():
-        usual = DEFAULT_TOLERANCE[dtype]
+    stated = [(key, given) for key, given in problem.tolerance.items()]
+    stated += [(f"workload {w.name}, {key}", given) for w in problem.workloads for key, given in w.tolerance.items()]
+    for place, given in stated:
+        usual = DEFAULT_TOLERANCE.get(place.rpartition(" ")[2], _LOOSEST)
         loose = [
             f"{name} {value:g} (default {default:g})"
             for name, value, default, limit in (
@@ -83,7 +87,7 @@ def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
             if value > limit
         ]
         if loose:
-            yield LintFinding("loose-tolerance", f"{dtype}: {', '.join(loose)}.")
+            yield LintFinding("loose-tolerance", f"{place}: {', '.join(loose)}.")
 
 
 def _add_fixes(found: tuple[LintFinding, ...], reference: Reference) -> Iterator[LintFinding]:

@@ -1,0 +1,63 @@
+"""Give a problem its existing kernel: paste it, upload it, complete its launch plan, or remove it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from cutegen_core.kernel.kernel_file import decode, parse
+from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.wording import counted
+from cutegen_core.trajectory.store import Store
+from pages.components.editor.plan_form import render_plan_fields
+from pages.components.problems import problem_draft
+from pages.components.problems.problem_draft import Editing
+from pages.components.shared import ui_state
+from pages.components.shared.texts import heading, note, quiet
+
+TEXT_HEIGHT_PX = 300
+
+
+def render_existing(store: Store, editing: Editing) -> None:
+    """Draw the kernel's text, the form of its launch plan, and the ways to give another or none."""
+    heading("Existing kernel")
+    key = f"{editing.key}-existing"
+    write = partial(_write, store, editing)
+    ui_state.put(key, editing.existing)
+    st.text_area(
+        "Existing kernel", key=key, height=TEXT_HEIGHT_PX if editing.existing else "content",
+        label_visibility="collapsed", placeholder="the kernel file that solves the problem today, if there is one",
+        on_change=ui_state.noted(_typed, write, key),
+    )  # fmt: skip
+    upload = st.file_uploader("Or upload a .cu", ["cu"], key=f"{key}-upload", max_upload_size=1)
+    if upload is not None and ui_state.first_time(f"{key}-taken", upload.file_id):
+        try:
+            write(decode(upload.getvalue()))
+        except KernelFileError as error:
+            ui_state.say(f"Not taken. {error}")
+        st.rerun()
+    if not editing.existing:
+        quiet("It is tested, timed beside every candidate as the one to beat, and part of the problem.")
+        return
+    _judge(key, editing.existing, write)
+    st.button("Remove the existing kernel", key=f"{key}-remove", on_click=ui_state.noted(write, ""))
+
+
+def _judge(key: str, source: str, write: problem_draft.WriteText) -> None:
+    """Say why the text is no kernel file, or draw its launch plan as fields."""
+    try:
+        kernel = parse(source)
+    except KernelFileError as error:
+        note("warning", f"Line {error.line}: {error}" if error.line else str(error))
+        return
+    with st.expander(f"Launch plan · {counted(len(kernel.launches), 'launch')}", key=f"{key}-plan"):
+        render_plan_fields(key, kernel, write)
+
+
+def _typed(write: problem_draft.WriteText, key: str) -> None:
+    write(ui_state.text(key).encode(errors="replace").decode())
+
+
+def _write(store: Store, editing: Editing, kernel: str) -> None:
+    problem_draft.set_existing(store, editing.original, kernel)
