@@ -104,6 +104,9 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
         "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
         help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
+    listing.add_argument(
+        "--run-existing", action="store_true", help="with --lint, also test their existing kernels on the emulator"
+    )
 
 
 def _add_kernels(command: _AddCommand) -> None:

@@ -1,6 +1,7 @@
 """Editing a problem's text, saving it under a name, and what is refused on the way."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -257,3 +258,27 @@ def test_a_trial_of_an_edited_file_runs_at_its_sizes(tmp_path: Path, capsys: pyt
     trial = json.loads(capsys.readouterr().out)
     ran = {verdict["workload"].partition(",")[0].partition(" at ")[0] for verdict in trial["correctness"]["verdicts"]}
     assert ran == {"odd", "benchmark"}
+
+
+def test_an_existing_kernel_is_saved_beside_its_problem_and_goes_with_it(home: None) -> None:
+    kernel = "/* cutegen */ // mine"
+    text = edit.with_existing(edited_relu(), "elsewhere.cu")
+    with pytest.raises(ProblemError, match=r"begins with elsewhere\.cu, which is not here"):
+        saved.save("mine", text, ())
+    kept = saved.save("mine", text, (), existing=kernel)
+    assert (saved.folder() / "mine.cu").read_text() == kernel
+    assert library.load("mine").existing == kept.existing == kernel
+    assert library.load("mine").key == kept.key
+    saved.save("mine", edit.with_existing(text, ""), (), replace=True)
+    assert not (saved.folder() / "mine.cu").exists()
+    assert library.load("mine").existing == ""
+    saved.save("mine", text, (), replace=True, existing=kernel)
+    saved.remove("mine")
+    assert not list(saved.folder().iterdir())
+
+
+def test_an_existing_kernel_is_among_the_changes() -> None:
+    with_kernel, other = (replace(SOFTMAX, existing=text) for text in ("a\nb", "c"))
+    assert edit.list_changes(SOFTMAX, with_kernel) == ("existing kernel added: 2 lines",)
+    assert edit.list_changes(with_kernel, other) == ("existing kernel: another one, 1 line",)
+    assert edit.list_changes(other, SOFTMAX) == ("existing kernel removed",)

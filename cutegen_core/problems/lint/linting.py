@@ -17,7 +17,7 @@ from cutegen_core.judge.reference import Reference, ReferenceLimits
 from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
-from cutegen_core.problems.lint import baseline, sizes
+from cutegen_core.problems.lint import baseline, existing, sizes
 from cutegen_core.problems.lint.rules import CHEATS, LintFinding, Severity
 from cutegen_core.problems.read import TESTED
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
@@ -39,12 +39,18 @@ def check_static(problem: Problem) -> tuple[LintFinding, ...]:
 
 
 def lint(
-    problem: Problem, device: Device, progress: Progress = lambda line: None, worker: Worker | None = None
+    problem: Problem,
+    device: Device,
+    progress: Progress = lambda line: None,
+    worker: Worker | None = None,
+    *,
+    run_existing: bool = False,
 ) -> tuple[LintFinding, ...]:
     """Return all findings, the most severe first.
 
     Args:
         device: its memory and speed are compared with the benchmark.
+        run_existing: take the existing kernel through all tests on the emulator.
         worker: a reference worker to share (`start_worker`); nothing is written to its folder.
 
     Raises:
@@ -64,7 +70,11 @@ def lint(
             *_report_values(reference),
             *sizes.check_benchmarks(problem, reference, device),
             *baseline.check_baseline(problem, reference),
+            *existing.check_alias(problem, reference.signature(reference.typical_workload())),
         ]
+        if problem.existing:
+            progress("looking at the existing kernel")
+            found += existing.check_existing(problem, reference, device, run=run_existing)
     return _sort(found)
 
 
