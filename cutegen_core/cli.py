@@ -180,6 +180,9 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("session", help="session id, or its first characters")
     formats = "; ".join(f"{found.key}: {found.title}" for found in FORMATS.values())
     exporting.add_argument("--format", choices=tuple(FORMATS), default="cu", help=f"{formats} (default: %(default)s)")
+    exporting.add_argument(
+        "--original", type=Path, metavar="FILE", help="format library: the file that the existing kernel came from"
+    )
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 

@@ -313,7 +313,7 @@ def export_session(arguments: argparse.Namespace) -> int:
     session = store.find_session(arguments.session)
     if not arguments.json and FORMATS[arguments.format].compiles:
         print("compiling with nvcc, if installed; this takes a minute or two", file=sys.stderr)
-    exported = export(store, session, arguments.format, arguments.output)
+    exported = export(store, session, arguments.format, arguments.output, original=arguments.original)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
         print_json({"session": session, "format": arguments.format, **facts})

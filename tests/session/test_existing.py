@@ -15,7 +15,7 @@ from tests.session.clockwork import TimedLoop, taking
 
 RELU = (DATA / "relu.cu").read_text()
 NAIVE = taking(RELU.replace("BLOCK = { default = 256", "BLOCK = { default = 128"), 50.0)
-WRONG = taking(RELU.replace("in(i) < 0.0f", "in(i) < 0.5f"), 50.0)
+WRONG = taking(RELU.replace("in(i) > 0.0f", "in(i) > 0.5f"), 50.0)
 UNCOMPILABLE = taking(RELU.replace("result(i) =", "result(i) = missing *"), 50.0)
 
 

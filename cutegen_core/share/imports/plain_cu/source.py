@@ -80,6 +80,7 @@ class SourceFile:
 
     Attributes:
         dropped: ranges of the text that are host code.
+        ranges: where each function stands, with its template head.
         left_out: includes of the project's own headers.
         constants: values of `const int X = 256;` at file level, as tokens.
     """
@@ -93,6 +94,7 @@ class SourceFile:
     constants: dict[str, tuple[Token, ...]] = field(default_factory=dict)
     dropped: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def line(self, at: int) -> int:
         return self.text.count("\n", 0, at) + 1
@@ -289,6 +291,8 @@ def _take_item(found: SourceFile, item: Sequence[Token], scope: str) -> None:
     head = texts[:brace]
     begin, end = item[0].at, item[-1].at + len(item[-1].text)
     function = _function(found, item, brace, scope)
+    if function is not None and texts[-1] == "}":
+        found.ranges[function.name] = begin, end
     if "__global__" in head and function is not None:
         if texts[-1] == "}":
             found.kernels[function.name] = function
@@ -353,7 +357,7 @@ def _function(found: SourceFile, item: Sequence[Token], brace: int, scope: str) 
     named, close = item[index - 1], find_close(item, index)
     parameters = tuple(_variable(p) for p in split_commas(item[index + 1 : close], angles=True) if p)
     body = tuple(item[brace + 1 : -1]) if brace < len(item) else ()
-    head = found.original(item[start : close + 1])
+    head = " ".join(found.code[item[start].at : item[close].at + 1].split())
     void = len(parameters) == 1 and (parameters[0].type, parameters[0].name) == ("", "void")
     return Function(named.text, scope, head, () if void else parameters, template, body, named.at)
 
