@@ -52,7 +52,8 @@ def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:
         return {"name": entry.name, "path": str(entry.path), "error": entry.error}
     facts = {"name": entry.name, "path": entry.problem.origin}
     workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
-    return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+    own = {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+    return facts | own | {"existing": bool(entry.problem.existing)}
 
 
 def session_json(store: Store, session: str) -> Mapping[str, Any]:

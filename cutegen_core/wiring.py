@@ -16,6 +16,7 @@ from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
 from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -102,11 +103,12 @@ class _LazyOracle:
 
 
 class _Judges(NamedTuple):
-    """The judges of a session's candidates: its reference, and on a GPU its timer."""
+    """The judges of a session's candidates: its reference, and on a GPU its timer and its existing kernel."""
 
     reference: Reference
     scratch: Path
     timer: Timer | None
+    existing: ExistingKernel
 
     def close(self) -> None:
         if self.timer:
@@ -168,6 +170,7 @@ class Tools:
                 device=device,
                 keep=self.store.put,
                 timer=judges.timer,
+                existing=judges.existing,
             )
 
     def warm(self, progress: Progress) -> None:
@@ -215,7 +218,7 @@ class Tools:
         if owner not in self._judges:
             scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
             reference = Reference(problem, scratch)
-            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
+            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on), ExistingKernel())
             idle = [o for o in self._judges if o != owner and o not in self._at_work]
             for other in idle[: max(0, len(self._judges) - _JUDGES_KEPT)]:
                 self._judges.pop(other).close()

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
@@ -85,5 +86,5 @@ class ToolsOfTests(Tools):
         kept = self._judges.get(owner)
         if kept is None or kept.reference.problem != problem:
             reference = SHARED.reference(problem)
-            self._judges[owner] = _Judges(reference, reference.scratch, None)
+            self._judges[owner] = _Judges(reference, reference.scratch, None, ExistingKernel())
         return self._judges[owner]
