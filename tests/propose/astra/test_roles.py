@@ -262,6 +262,14 @@ def test_each_role_may_have_a_model_of_its_own_and_the_budget_counts_all(desk, s
     assert few.status is SessionState.EXHAUSTED
 
 
+def test_a_plan_by_hand_needs_no_form(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, roles={Role.PLANNING: PERSON}, autonomy=Autonomy.AUTO)
+    desk.go(session)
+    state = desk.decide(session, DecisionKind.REPLY, gate=Gate.REPLY, text="take the vectorised one\nfor all shapes")
+    assert state.steps[1].idea == "take the vectorised one"
+    assert state.steps[1].outcome is Outcome.PROMOTED
+
+
 @pytest.mark.parametrize("role", [Role.TESTING, Role.PROFILING, Role.PLANNING, Role.CODING])
 def test_every_roles_answer_can_be_sent_back_and_replaced(desk, role: Role) -> None:
     answers = {
