@@ -76,7 +76,7 @@ class AstraStrategy:
     # ---- a round
 
     def _round(self, request: ProposalRequest) -> Answer:
-        ended = None if request.instruction else rounds.over(request)
+        ended = rounds.over(request)
         if ended is not None:
             return ended
         looked = rounds.answers_of(request, Role.PROFILING)

@@ -392,3 +392,13 @@ def test_a_trial_of_the_problems_own_workloads_is_not_used_for_a_suite(desk, ser
     rows = session_json(desk.store, desk.store.sessions()[-1])
     assert [row["suite_step"] for row in rows["steps"]] == [None, 2, None]
     assert [answer["role"] for answer in rows["steps"][1]["answers"]] == ["testing", "profiling", "planning", "coding"]
+
+
+def test_a_person_may_ask_for_a_sweep_whoever_plans(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=())
+    state = desk.go(session)
+    assert (state.gate.gate, state.steps[2].idea.split(":")[0]) == (Gate.INSTRUCTION, "tuned")
+    state = desk.decide(session, DecisionKind.REDIRECT, text="sweep it")
+    assert state.steps[4].sweep
+    assert state.steps[4].idea.startswith("tune")
+    assert roles_of(state, 5) == []
