@@ -402,3 +402,21 @@ def test_a_person_may_ask_for_a_sweep_whoever_plans(desk) -> None:
     assert state.steps[4].sweep
     assert state.steps[4].idea.startswith("tune")
     assert roles_of(state, 5) == []
+
+
+def test_the_playbooks_other_kernels_are_offered_as_instructions(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=(Gate.PROMOTION,))
+    desk.approve_until(session, 2)
+    view = views.session_view(desk.store, session)
+    assert views.chips(desk.store, view, None) == ("naive", "tuned")
+    state = desk.decide(session, DecisionKind.REDIRECT, text="tuned")
+    assert state.steps[2].idea.startswith("tuned")
+
+
+def test_asking_for_the_current_kernel_again_is_answered_with_what_else_there_is(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=(Gate.PROMOTION,))
+    desk.approve_until(session, 2)
+    desk.approve(session)
+    state = desk.decide(session, DecisionKind.REDIRECT, text="vectorised")
+    assert state.gate.gate is Gate.INSTRUCTION
+    assert "the current kernel is 'vectorised' already; say one of" in state.gate.note
