@@ -11,7 +11,6 @@ namespace {
 constexpr size_t GUARD = 16 * PAGE;
 constexpr size_t ALIGNMENT = 256;  // alignment of a device allocation
 constexpr size_t FLUSH = 32;       // of the largest access; the data ends this close to unmapped memory
-constexpr size_t APART = 64 << 20;  // unmapped on both sides of all buffers: nothing else of the process is near them
 constexpr uint8_t CANARY = 0xFF;   // makes every float NaN, so that reading past the end becomes visible
 
 size_t room_for(const Buffer& buffer) {
