@@ -133,8 +133,8 @@ def twin(arguments: argparse.Namespace) -> int:
     """Run Astra with four roles, then with one, and compare."""
     store = Store()
     runs = []
-    plans = (("four roles", "astra", dict(arguments.role)), ("one role", _single("astra"), {}))
-    for agents, strategy, roles in plans:
+    chosen: Mapping[Role, AnsweredBy] = dict(arguments.role)
+    for agents, strategy, roles in (("four roles", "astra", chosen), ("one role", _single("astra"), {})):
         session = _start(arguments, store, strategy, roles)
         _follow(store, session, quiet=arguments.json)
         runs.append(views.agent_run(store, session, agents))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
-from cutegen_core.evaluate.mutation.trust import Sample, SuiteJudges
+from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.timing.timer import Timer
@@ -123,7 +123,7 @@ class Tools:
     Compilers and executors are kept; judges are kept for the sessions at work and the latest few others.
     """
 
-    sample = Sample()
+    sample = MutantSample()
     """How many mutants check a suite."""
 
     def __init__(self, store: Store) -> None:

@@ -11,14 +11,16 @@ from cutegen_core.propose.families.family import menu
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.propose.prompting.rendering import Prompt, fitted
+from cutegen_core.records.problem import WorkloadRole
 
 FOLDER = Path(__file__).parent / "prompts"
 
 
 def testing(request: ProposalRequest) -> Prompt:
     """Ask for workloads that tell the existing kernel from wrong ones."""
+    tests = request.problem.with_role(WorkloadRole.EMULATOR)
     return fitted(
-        FOLDER, "testing.md.jinja", request,
+        FOLDER, "testing.md.jinja", request, small=tests[-1].sizes if tests else {},
         bears=[values.value for values in request.bears], sizes=suite.sizes_to_set(request.problem),
         limits=suite.LIMITS, refused=[tried.message for tried in request.suites],
     )  # fmt: skip

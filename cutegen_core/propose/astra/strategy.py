@@ -147,10 +147,11 @@ class AstraStrategy:
 
 
 def _read_suite(call: Call, request: ProposalRequest) -> TriesSuite:
+    last = len(request.suites) + 1 >= SUITE_TRIES
     try:
-        return TriesSuite(suite.with_suite(request.problem, call.reply))
+        return TriesSuite(suite.with_suite(request.problem, call.reply), last=last)
     except ProblemError as error:
-        return TriesSuite(None, str(error))
+        return TriesSuite(None, str(error), last=last)
 
 
 def _refuse_plan(reply: str, request: ProposalRequest) -> str:

@@ -1,0 +1,99 @@
+"""Write regions whose launch the plan chooses by shape: rows by their length, strips by theirs and by their number."""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.writing import RegionText, render
+
+
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1, 2)
+    hints = f"{once}, {piece.param('LATE', 0, 0, 1)}" if k.late else once
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    shortest, beyond = "", f"{k.aligned}"
+    for most, group, rows, items in (
+        (128, "32", "4", "4"),
+        *((most, block, "1", f"{most} / {block}") for most in (1024, 2048, 3072, 4096)),
+    ):
+        threads = block if group == block else "128"
+        fits = f"{k.cols} <= {most * k.width}"
+        grid = (k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})",)
+        when = " and ".join(filter(None, (beyond, shortest, fits)))
+        piece.launch(f"{name}<{group}, {rows}, {items}, {hints}>", grid, (threads,), k, when)
+        shortest = f"{k.cols} > {most * k.width}"
+    k.name = f"{name}_streaming"
+    piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({beyond}) or {shortest}")
+    return piece
+
+
+def strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,), k)
+    return piece
+
+
+def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block})"
+    piece.launch(f"{name}<{block}>", (grid,), (block,), k, k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2, 1, 2, 4)
+    once = piece.param("ONCE", 1, 0, 1, 2)
+    if has_invariants(region):
+        piece.code = render("rows_tiles.cu.j2", k=k)
+        short = f"{k.cols} <= 8 * {items} * {k.width}"
+        _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
+        _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
+    else:
+        small = piece.param("SMALL", 64, 32, 64, 128)
+        piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"})
+        vectors = f"{k.rows} * ({k.cols} // {k.width})"
+        few = f"{vectors} <= sm_count * 256"
+        for threads, each, when in ((small, "1", few), (block, items, f"not ({few})")):
+            grid, kernel = f"ceil_div({vectors}, {threads} * {each})", f"{name}<{threads}, {each}, {once}>"
+            piece.launch(kernel, (grid,), (threads,), k, f"{k.aligned} and {when}")
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:
+    grid = f"ceil_div({k.rows}, {block} // {group}) * ceil_div({k.cols} // {k.width}, {group} * {items})"
+    piece.launch(f"{k.name}<{group}, {block} / {group}, {items}, {once}>", (grid,), (block,), k, when)
+
+
+def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
+    """Add the kernel for strips that are no whole, aligned vectors."""
+    aligned = k.aligned
+    k.name = f"{k.name}_scalar"
+    piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * {k.cols}, {block})"
+    piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
+
+
+def has_invariants(region: Region) -> bool:
+    """Return whether something is computed that is the same all along a strip."""
+    return any(not t.varies and t.access is None for t in region.terms.terms.values())
