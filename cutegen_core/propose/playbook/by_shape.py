@@ -11,23 +11,22 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1, 2)
-    hints = f"{once}, {piece.param('LATE', 0, 0, 1)}" if k.late else once
+    block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
+    hints = [piece.param("ONCE", 1, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
+    hints += [piece.param("LATE", 1, 0, 1)] if k.late else []
     piece.code = render("rows_tiles.cu.j2", k=k)
-    shortest, beyond = "", f"{k.aligned}"
-    for most, group, rows, items in (
-        (128, "32", "4", "4"),
-        *((most, block, "1", f"{most} / {block}") for most in (1024, 2048, 3072, 4096)),
-    ):
-        threads = block if group == block else "128"
-        fits = f"{k.cols} <= {most * k.width}"
-        grid = (k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})",)
-        when = " and ".join(filter(None, (beyond, shortest, fits)))
-        piece.launch(f"{name}<{group}, {rows}, {items}, {hints}>", grid, (threads,), k, when)
-        shortest = f"{k.cols} > {most * k.width}"
+    several = ("32", "4", "4")
+    choices = [(128, *several), *((n, block, "1", f"{n} / {block}") for n in (1024, 2048))]
+    shorter = ""
+    for most, group, rows, items in [*choices, *((n, long, "1", f"{n} / {long}") for n in (3072, 4096))]:
+        when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
+        grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
+        kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
+        piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
+        shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_streaming"
     piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({beyond}) or {shortest}")
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
     return piece
 
 
