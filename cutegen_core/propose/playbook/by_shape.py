@@ -68,15 +68,26 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
         _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
     else:
-        small = piece.param("SMALL", 64, 32, 64, 128)
-        piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"})
-        vectors = f"{k.rows} * ({k.cols} // {k.width})"
-        few = f"{vectors} <= sm_count * 256"
-        for threads, each, when in ((small, "1", few), (block, items, f"not ({few})")):
-            grid, kernel = f"ceil_div({vectors}, {threads} * {each})", f"{name}<{threads}, {each}, {once}>"
-            piece.launch(kernel, (grid,), (threads,), k, f"{k.aligned} and {when}")
+        few = f"{k.rows} <= sm_count // 2 and {k.cols} <= 32768"
+        _add_few(piece, k, f"{k.aligned} and {few}")
+        piece.code += "\n" + render(
+            "strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
+        )
+        grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
+        piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, f"{k.aligned} and not ({few})")
     _add_scalar(piece, k, block)
     return piece
+
+
+def _add_few(piece: RegionText, k: RowsKernel, when: str) -> None:
+    """Add the kernel for so few elements that its latency is all that counts."""
+    threads, narrow = piece.param("SMALL", 128, 64, 128, 256), max(1, k.width // 2)
+    width = piece.param("WIDTH", narrow, *sorted({max(1, k.width // 4), narrow, k.width}))
+    whole, k.name = k.name, f"{k.name}_few"
+    piece.code = render("strips_few.cu.j2", k=k)
+    grid = f"ceil_div({k.cols} // {width}, {threads})"
+    piece.launch(f"{k.name}<{threads}, {width}>", (grid, k.rows), (threads,), k, when)
+    k.name = whole
 
 
 def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:
