@@ -92,6 +92,7 @@ def compare(
         again = replace(values, want=other, declared=None)
         ratio = np.minimum(ratio, _error_ratio(again, _allowed(dtype, tolerance, other, precision), dtype))
     wrong: Mask = ratio > 1.0
+    some = bool(wrong.any())
     error = _finite_error(values.got, values.want)
     return Comparison(
         output=output,
@@ -101,12 +102,12 @@ def compare(
         max_abs_error=float(error.max(initial=0.0)),
         error_ratio=float(ratio.max(initial=0.0)),
         reference_error=precision.own if precision else 0.0,
-        nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()),
-        inf=int((wrong & _is_inf(values.got)).sum()),
-        poison=int((wrong & values.poison).sum()),
-        first=_first(values, wrong),
-        pattern=describe_mismatch(values, wrong, tolerance) if wrong.any() else "",
-        heatmap=heatmap(wrong) if wrong.any() else (),
+        nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()) if some else 0,
+        inf=int((wrong & _is_inf(values.got)).sum()) if some else 0,
+        poison=int((wrong & values.poison).sum()) if some else 0,
+        first=_first(values, wrong) if some else (),
+        pattern=describe_mismatch(values, wrong, tolerance) if some else "",
+        heatmap=heatmap(wrong) if some else (),
     )
 
 
@@ -143,11 +144,14 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     """Return the largest allowed |got - want| per element."""
     if dtype not in EPSILON:
         return np.zeros(want.shape)
-    close: Array = tolerance.atol + tolerance.rtol * np.abs(_finite_or_zero(want))
+    close: Array = np.asarray(np.abs(_finite_or_zero(want)))
+    close *= tolerance.rtol
+    close += tolerance.atol
     if precision is None or dtype == "float64":
         return close
     least, most = error_limits(dtype, tolerance, precision)
-    return np.asarray(np.minimum(np.maximum(close, least), most))
+    np.maximum(close, least, out=close)
+    return np.minimum(close, most, out=close)
 
 
 def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
@@ -157,10 +161,13 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
         if values.declared is not None:
             same |= values.got == values.declared
         return np.where(same, 0.0, np.inf)
-    error = np.abs(_finite_or_zero(values.got) - _finite_or_zero(values.want))
+    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(values.want))
+    np.abs(error, out=error)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error == 0.0, 0.0, error / allowed)
-    special = ~np.isfinite(values.got) | ~np.isfinite(values.want)
+        ratio = np.divide(error, allowed, out=error, where=error != 0.0)
+    special = ~(np.isfinite(values.got) & np.isfinite(values.want))
+    if not special.any():
+        return ratio
     same = _same_special(values.got, values.want)
     if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
@@ -176,13 +183,17 @@ def _same_special(left: Array, right: Array) -> Mask:
 
 
 def _finite_or_zero(values: Array) -> Array:
-    return np.where(np.isfinite(values), values, 0.0)
+    finite = np.isfinite(values)
+    return values if finite.all() else np.where(finite, values, 0.0)
 
 
 def _finite_error(left: Array, right: Array) -> Array:
-    a, b = left.astype(np.float64), right.astype(np.float64)
+    a, b = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
     both = np.isfinite(a) & np.isfinite(b)
-    return np.asarray(np.abs(np.where(both, a, 0.0) - np.where(both, b, 0.0)))
+    if not both.all():
+        a, b = np.where(both, a, 0.0), np.where(both, b, 0.0)
+    error: Array = np.asarray(a - b)
+    return np.abs(error, out=error)
 
 
 def _is_nan(values: Array) -> Mask:

@@ -92,13 +92,17 @@ class Facts:
 
 
 def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[BrokenLintRule]:
-    """Yield all doubts; if inputs are not reproducible, yield only that."""
+    """Yield all doubts; if inputs are not reproducible, yield only that.
+
+    Args:
+        tolerance: of each output, by its name.
+    """
     unseeded = [i.name for i in facts.inputs if not _same(i.first, i.again)]
     if unseeded:
         yield BrokenLintRule("unseeded-inputs", f"{', '.join(unseeded)}: other values under the same seed.")
         return
     for output in facts.outputs:
-        yield from _check_output(output, facts, tolerance.get(output.dtype, Tolerance(0.0, 0.0)))
+        yield from _check_output(output, facts, tolerance.get(output.name, Tolerance(0.0, 0.0)))
     for tensor in facts.inputs:
         yield from _check_input(tensor)
     yield from _check_layers(facts.layers)

@@ -208,6 +208,22 @@ RULES: Mapping[str, LintRule] = {
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
     ),
+    "existing-refused": LintRule(
+        _WARNING,
+        "The kernel to beat is not timed, so no candidate is compared with it.",
+        "Mend the existing kernel; `cutegen check` shows its whole verdict.",
+    ),
+    "existing-fails": LintRule(
+        _WARNING,
+        "A wrong kernel is not timed; or the tests ask for what the problem's users never needed.",
+        "Mend the existing kernel, or the workloads and the tolerance.",
+    ),
+    "existing-passes": LintRule(
+        _NOTE, "The tests accept what is in use today.", "Nothing; its mutants show whether they are sharp enough."
+    ),
+    "wrong-alias": LintRule(
+        _WARNING, "An export in place would write one tensor over another.", "Name an output and the input it replaces."
+    ),
     "values-not-judged": LintRule(
         _NOTE,
         "A kernel that is wrong only on such values passes.",
