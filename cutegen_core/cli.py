@@ -1,4 +1,5 @@
-"""The command line: `cutegen app | doctor | problems | check | run | replay | import | sessions | show | export`.
+"""The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | sessions | show |
+export`.
 
 Every command takes `--json`: then standard output holds one JSON document and nothing else; progress goes to stderr.
 Exit codes: 0 done (for `check` and `run`: passed, accepted), 1 not passed, 2 wrong usage or the machine's fault.
@@ -18,7 +19,7 @@ from cutegen_core import __version__, commands
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
 from cutegen_core.wiring import EXECUTORS
@@ -116,26 +117,43 @@ def _add_kernels(command: _AddCommand) -> None:
         "--strategy", choices=list(STRATEGIES), default="cutegen",
         help="; ".join(f"{key}: {found.title}" for key, found in STRATEGIES.items()) + " (default: %(default)s)",
     )  # fmt: skip
-    run.add_argument(
+    run.add_argument("--single-agent", action="store_true", help="the strategy's twin with one role instead of four")
+    run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
+    _add_answerers(run)
+    twin = command("twin", commands.twin, "run astra with four roles, then with one, and compare; without decisions")
+    _add_problem(twin)
+    twin.set_defaults(auto=True)
+    _add_answerers(twin)
+    replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
+    replay.add_argument("session", help="session id, or a recording to import first")
+    _add_executor(replay)
+    _add_arch(replay, "the recorded session's")
+
+
+def _add_answerers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
         help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
     )  # fmt: skip
-    run.add_argument(
+    parser.add_argument(
+        "--role", type=_role, action="append", default=[], metavar="ROLE=WHO",
+        help="who answers a role of the strategy, such as testing=person; may be repeated (default: as --proposer)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-regressions", action="store_true",
+        help="a kernel that is faster overall becomes the best although a workload became slower",
+    )  # fmt: skip
+    parser.add_argument(
         "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
     )
-    run.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
-    run.add_argument(
+    parser.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
+    parser.add_argument(
         "--budget-tokens",
         type=_tokens,
         metavar="N",
         help="token limit for prompts and replies together",
     )
-    run.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
-    run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
-    replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
-    replay.add_argument("session", help="session id, or a recording to import first")
-    _add_executor(replay)
-    _add_arch(replay, "the recorded session's")
+    parser.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
 
 
 def _add_sessions(command: _AddCommand) -> None:
@@ -185,6 +203,14 @@ def _answerer(text: str) -> AnsweredBy:
     if name not in ANSWERERS:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(ANSWERERS)}")
     return AnsweredBy(name)
+
+
+def _role(text: str) -> tuple[Role, AnsweredBy]:
+    """Return a role and who answers it, from `testing=person`."""
+    name, _, who = text.partition("=")
+    if name not in tuple(Role):
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Role)}; write ROLE=WHO")
+    return Role(name), _answerer(who)
 
 
 def _executor(text: str) -> ExecutorKind:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
@@ -31,7 +32,7 @@ from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.errors import KernelFileError, UsageError
-from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import counted
@@ -123,24 +124,54 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    store = Store()
+    strategy = _single(arguments.strategy) if arguments.single_agent else arguments.strategy
+    return _finish(arguments, store, _start(arguments, store, strategy, dict(arguments.role)))
+
+
+def twin(arguments: argparse.Namespace) -> int:
+    """Run Astra with four roles, then with one, and compare."""
+    store = Store()
+    runs = []
+    plans = (("four roles", "astra", dict(arguments.role)), ("one role", _single("astra"), {}))
+    for agents, strategy, roles in plans:
+        session = _start(arguments, store, strategy, roles)
+        _follow(store, session, quiet=arguments.json)
+        runs.append(views.agent_run(store, session, agents))
+    if arguments.json:
+        print_json([as_json.to_plain(run) for run in runs])
+    for line in () if arguments.json else views.agent_lines(runs):
+        print(line)
+    return 0 if all(run.state is SessionState.ACCEPTED for run in runs) else 1
+
+
+def _single(strategy: str) -> str:
+    """Return the strategy's twin with one role."""
+    if f"{strategy}-single" not in registry.STRATEGIES:
+        raise UsageError(f"the strategy {strategy!r} has no twin with one role; give --strategy astra")
+    return f"{strategy}-single"
+
+
+def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Mapping[Role, AnsweredBy]) -> str:
     problem = library.load(arguments.problem)
     if arguments.executor:
         make_executor(arguments.executor)
-    registry.check(arguments.strategy, arguments.proposer)
-    store = Store()
-    session = start.create(
+    registry.check(strategy, arguments.proposer, roles)
+    registry.check_problem(strategy, problem)
+    return start.create(
         store,
         problem,
         answered_by=arguments.proposer,
-        strategy=arguments.strategy,
+        strategy=strategy,
         executor=arguments.executor,
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
-        model=_model(arguments) if arguments.proposer is AnsweredBy.LLM else "",
+        model=_model(arguments) if AnsweredBy.LLM in (arguments.proposer, *roles.values()) else "",
         max_tokens=arguments.budget_tokens,
+        roles=roles,
+        allow_regressions=arguments.allow_regressions,
     )
-    return _finish(arguments, store, session)
 
 
 def _model(arguments: argparse.Namespace) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages import preparing
+from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompileRefusal, PlannedKernel
 from cutegen_core.evaluate.stages.profiling import profile_candidate
 from cutegen_core.evaluate.stages.testing import CorrectnessStage
@@ -29,7 +30,7 @@ from cutegen_core.records.candidate import Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import BEST, Peaks, Performance, Profile, Untimed
-from cutegen_core.records.problem import Problem, Signature, Workload
+from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
@@ -81,6 +82,10 @@ class Evaluator:
     def graph(self, workload: Workload) -> Graph:
         """Return the reference's traced graph at this workload."""
         return self.reference.graph(workload)
+
+    def bears(self) -> tuple[Values, ...]:
+        """Return the kinds of values on which the reference can judge a kernel."""
+        return tuple(dict.fromkeys(workload.values for workload, _ in choose_values(self.reference)))
 
     @property
     def peaks(self) -> Peaks | None:

@@ -45,9 +45,7 @@ EPSILON = {
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
-_FLUSHED = {
-    "float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0),
-}  # fmt: skip
+_FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -102,6 +100,7 @@ def compare(
         again = replace(values, want=other, declared=None)
         ratio = np.minimum(ratio, _error_ratio(again, _allowed(dtype, tolerance, other, precision), dtype))
     wrong: Mask = ratio > 1.0
+    some = bool(wrong.any())
     error = _finite_error(values.got, saturate(dtype, values.want))
     return Comparison(
         output=output,
@@ -111,12 +110,12 @@ def compare(
         max_abs_error=float(error.max(initial=0.0)),
         error_ratio=float(ratio.max(initial=0.0)),
         reference_error=precision.own if precision else 0.0,
-        nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()),
-        inf=int((wrong & _is_inf(values.got)).sum()),
-        poison=int((wrong & values.poison).sum()),
-        first=_first(values, wrong),
-        pattern=describe_mismatch(values, wrong, tolerance) if wrong.any() else "",
-        heatmap=heatmap(wrong) if wrong.any() else (),
+        nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()) if some else 0,
+        inf=int((wrong & _is_inf(values.got)).sum()) if some else 0,
+        poison=int((wrong & values.poison).sum()) if some else 0,
+        first=_first(values, wrong) if some else (),
+        pattern=describe_mismatch(values, wrong, tolerance) if some else "",
+        heatmap=heatmap(wrong) if some else (),
     )
 
 
@@ -126,9 +125,11 @@ def measure(want: Array, declared: Array, dtype: str = "") -> Precision:
     Args:
         dtype: of `declared`; if it is an 8-bit float, the rounding of the output itself is no error.
     """
-    want = saturate(dtype, want.astype(np.float64))
+    want = saturate(dtype, want.astype(np.float64, copy=False))
     scale = np.abs(_finite_or_zero(want)).max(initial=0.0)
-    error = np.maximum(_finite_error(declared, want) - _rounding(dtype, want), 0.0)
+    error = _finite_error(declared, want)
+    if dtype in FLOAT8:
+        error -= half_units(FLOAT8[dtype], _finite_or_zero(want))
     return Precision(float(error.max(initial=0.0)), float(scale))
 
 
@@ -160,16 +161,16 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     if dtype not in EPSILON:
         return np.zeros(want.shape)
     want = _finite_or_zero(saturate(dtype, want))
-    close: Array = tolerance.atol + tolerance.rtol * np.abs(want)
-    if precision is None or dtype == "float64":
-        return close + _rounding(dtype, want)
-    least, most = error_limits(dtype, tolerance, precision)
-    return np.asarray(np.minimum(np.maximum(close, least), most) + _rounding(dtype, want))
-
-
-def _rounding(dtype: str, want: Array) -> Array:
-    """Return what the rounding of an 8-bit output costs at each value, else zeros."""
-    return half_units(FLOAT8[dtype], _finite_or_zero(want)) if dtype in FLOAT8 else np.zeros(want.shape)
+    close: Array = np.asarray(np.abs(want))
+    close *= tolerance.rtol
+    close += tolerance.atol
+    if precision is not None and dtype != "float64":
+        least, most = error_limits(dtype, tolerance, precision)
+        np.maximum(close, least, out=close)
+        np.minimum(close, most, out=close)
+    if dtype in FLOAT8:
+        close += half_units(FLOAT8[dtype], want)
+    return close
 
 
 def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
@@ -180,10 +181,13 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
             same |= values.got == values.declared
         return np.where(same, 0.0, np.inf)
     want = saturate(dtype, values.want)
-    error = np.abs(_finite_or_zero(values.got) - _finite_or_zero(want))
+    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(want))
+    np.abs(error, out=error)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error == 0.0, 0.0, error / allowed)
-    special = ~np.isfinite(values.got) | ~np.isfinite(want)
+        ratio = np.divide(error, allowed, out=error, where=error != 0.0)
+    special = ~(np.isfinite(values.got) & np.isfinite(want))
+    if not special.any():
+        return ratio
     same = _same_special(values.got, want) | is_overflow(dtype, values.got, values.want)
     if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
@@ -199,13 +203,17 @@ def _same_special(left: Array, right: Array) -> Mask:
 
 
 def _finite_or_zero(values: Array) -> Array:
-    return np.where(np.isfinite(values), values, 0.0)
+    finite = np.isfinite(values)
+    return values if finite.all() else np.where(finite, values, 0.0)
 
 
 def _finite_error(left: Array, right: Array) -> Array:
-    a, b = left.astype(np.float64), right.astype(np.float64)
+    a, b = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
     both = np.isfinite(a) & np.isfinite(b)
-    return np.asarray(np.abs(np.where(both, a, 0.0) - np.where(both, b, 0.0)))
+    if not both.all():
+        a, b = np.where(both, a, 0.0), np.where(both, b, 0.0)
+    error: Array = np.asarray(a - b)
+    return np.abs(error, out=error)
 
 
 def _is_nan(values: Array) -> Mask:

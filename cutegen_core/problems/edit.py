@@ -104,8 +104,13 @@ def with_workloads(source: str, workloads: Sequence[Workload]) -> str:
     twice = [name for name, times in Counter(w.name for w in workloads).items() if times > 1]
     if twice:
         raise ProblemError(f"two workloads are called {twice[0]!r}: a verdict could not say which it means.")
+    return _with_literal(source, "WORKLOADS", workloads_literal(workloads))
+
+
+def workloads_literal(workloads: Sequence[Workload]) -> str:
+    """Return the workloads as the dict that a problem file has, one on a line."""
     rows = "".join(f"    {_quoted(w.name)}: {_entry(w)},\n" for w in workloads)
-    return _with_literal(source, "WORKLOADS", f"{{\n{rows}}}" if rows else "{}")
+    return f"{{\n{rows}}}" if rows else "{}"
 
 
 def with_tolerance(source: str, tolerance: Mapping[str, Tolerance]) -> str:

@@ -36,6 +36,26 @@ def read(source: str, name: str, origin: str) -> Problem:
     return Problem(name, title, source, origin, workloads, literals.tolerance(), literals.allow())
 
 
+def read_workloads(literal: str, problem: Problem, origin: str) -> tuple[Workload, ...]:
+    """Read further workloads of a problem from a text that holds `WORKLOADS = {...}` alone; lists count as tuples.
+
+    Raises:
+        ProblemError: no Python literal, or one that a problem file could not have.
+    """
+    try:
+        tree = ast.parse(literal)
+    except SyntaxError as error:
+        raise ProblemError(f"{origin}:{error.lineno}: not a Python literal: {error.msg}.") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemError(f"{origin}: cannot be parsed: {error}.") from error
+    tree = _ListsAsTuples().visit(tree)
+    slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
+    found = _Literals(tree, origin).workloads(slots)
+    asked = problem_source.read_literal(tree, "WORKLOADS", origin)
+    names = asked[0] if asked and isinstance(asked[0], dict) else {}
+    return tuple(workload for workload in found if workload.name in names)
+
+
 def edited_from(problem: Problem) -> str:
     """Return the name or path of the problem that this one was edited from; "" for an original."""
     tree = problem_source.parse(problem.source, problem.origin)
@@ -70,6 +90,14 @@ def sizes_of(problem: Problem) -> Mapping[str, SizeSlot]:
         for name, slot in slots.items()
         if name in used or not (slot.derived or "#" in name or isinstance(slot.value, float))
     }
+
+
+class _ListsAsTuples(ast.NodeTransformer):
+    """Makes every list a tuple, as a shape is: JSON has lists only."""
+
+    def visit_List(self, node: ast.List) -> ast.Tuple:
+        self.generic_visit(node)
+        return ast.copy_location(ast.Tuple(node.elts, node.ctx), node)
 
 
 class _Literals:

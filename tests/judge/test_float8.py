@@ -1,4 +1,4 @@
-"""Outputs in 8-bit floats: their own rounding is no error, one unit is, and beyond the largest number either is right."""
+"""Outputs in 8-bit floats: their own rounding is no error, one unit is; beyond the largest number either is right."""
 
 import numpy as np
 import pytest

@@ -196,9 +196,12 @@ def test_nothing_is_offered_that_the_reference_does_not_take(worker: Worker, tmp
 
 BUILT_IN: dict[str, set[str]] = {
     "add_rmsnorm": {"weak-baseline"},
+    "fused_add_rmsnorm": {"weak-baseline", "small-benchmark"},
+    "merge_attn_states_lse": {"weak-baseline", "small-benchmark"},
+    "per_token_quant_fp8": {"weak-baseline", "small-benchmark"},
     "rmsnorm": {"weak-baseline"},
     "rotary_embedding": {"weak-baseline", "small-benchmark"},
-    "silu_and_mul": {"weak-baseline"},
+    "silu_and_mul": {"weak-baseline", "small-benchmark"},
     "softsign": {"weak-baseline"},
     "swish": {"weak-baseline"},
     "topk_softmax": {"weak-baseline", "small-benchmark", "values-not-judged"},

@@ -105,8 +105,8 @@ class _Bench:
     def proposer(self, state):
         return self.real.proposer(state)
 
-    def model(self, state):
-        return self.real.model(state)
+    def model(self, state, role=None):
+        return self.real.model(state, role)
 
     def evaluator(self, state):
         real = self.real.evaluator(state)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory
+from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory, seed_torch
 from cutegen_core.records.errors import ProblemError
 
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -74,7 +74,7 @@ def run_exact(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Te
 
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
     """Call the reference once on these tensors; errors of the file's code pass through."""
-    torch.manual_seed(seed)
+    seed_torch(seed)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

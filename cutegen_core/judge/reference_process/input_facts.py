@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.live import Live, describe, instantiate
+from cutegen_core.judge.reference_process.live import Live, describe, instantiate, seed_torch
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import InputFacts
 
@@ -48,7 +48,7 @@ def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
 
 
 def _outputs(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    torch.manual_seed(0)
+    seed_torch(0)
     try:
         return live.call({name: tensor.clone() for name, tensor in tensors.items()})
     except Exception as error:

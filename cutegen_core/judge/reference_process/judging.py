@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from cutegen_core.judge import correctness
@@ -172,10 +173,12 @@ def _pair(spec: TensorSpec, path: Path, expected: Expected, position: int, poiso
     """Return an output of the kernel together with its expected values."""
     declared, exact = expected.declared[position], expected.exact[position] if expected.exact is not None else None
     got = values.read_raw(path, spec)
-    raw = values.to_bytes(got).reshape(-1, spec.itemsize)
+    word = np.dtype(f"u{spec.itemsize}")
     return OutputValues(
         got=to_array(got),
         want=to_array(declared if exact is None else exact),
         declared=None if exact is None else to_array(declared),
-        poison=(raw == poison).all(axis=1).reshape(spec.shape),
+        poison=(values.to_bytes(got).view(word) == np.frombuffer(bytes([poison]) * spec.itemsize, word)).reshape(
+            spec.shape
+        ),
     )

@@ -164,8 +164,15 @@ def _code_name(origin: str) -> str:
     return f"problem {origin}"
 
 
+def seed_torch(seed: int) -> None:
+    """Seed what draws; `torch.manual_seed` also records a stack trace for each device that is not in use (0.3 ms)."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+
+
 def _seed(seed: int) -> None:
-    torch.manual_seed(seed)
+    seed_torch(seed)
     random.seed(seed)
     np.random.seed(seed % (1 << 32))
 

@@ -26,7 +26,7 @@ from cutegen_core.judge.reference_process import (
     tracing,
     values,
 )
-from cutegen_core.judge.reference_process.derived_values import Basis
+from cutegen_core.judge.reference_process.derived_values import Basis, Drawn
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
@@ -74,7 +74,7 @@ class ReferenceHandler:
     def __init__(self) -> None:
         torch.set_grad_enabled(False)
         torch.set_num_threads(1)
-        self._lives: OrderedDict[tuple[str, int, str, bool], Live] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, str, bool], Drawn] = OrderedDict()
 
     def handle(self, request: Message) -> FileReply:
         """Answer one request; a fault of the file or of the machine is also an answer."""
@@ -95,13 +95,14 @@ class ReferenceHandler:
         return FileReply({"graph": asdict(tracing.trace(request["source"], request["origin"]))})
 
     def _inputs(self, request: Message) -> FileReply:
-        live = self._live(request)
+        live = self._drawn(request).live
         tensors = [_describe(tensor) | {"name": name} for name, tensor in live.tensors.items()]
         return FileReply({"digest": _digest(live), "tensors": tensors}, _frames(live.tensors.values()))
 
     def _expected(self, request: Message) -> FileReply:
         """Return the expected outputs, and those of further seeds, which show the reference's own error."""
-        live = self._live(request)
+        drawn = self._drawn(request)
+        live = drawn.live
         if request["digest"] and _digest(live) != request["digest"]:
             raise ProblemError(
                 f"{live.origin}: get_inputs or Model gives other values under the same seed, so a result cannot be "
@@ -109,7 +110,7 @@ class ReferenceHandler:
             )
         first = expect(live)
         if request["derived"]:
-            return _expect_derived(request, first)
+            return _expect_derived(request, drawn, first)
         every = [first, *(_sample(request, live, first) if request["samples"] else ())]
         frames = [frame for one in every for frame in _frames((*one.declared, *(one.exact or ())))]
         return FileReply({"expected": [_describe_expected(one) for one in every]}, frames)
@@ -143,14 +144,14 @@ class ReferenceHandler:
         workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
         return FileReply({"workloads": [asdict(workload) for workload in workloads]})
 
-    def _live(self, request: Message) -> Live:
+    def _drawn(self, request: Message) -> Drawn:
         key = (request["source"], request["seed"], request["values"], request["derived"])
-        if key not in self._lives:
-            self._lives[key] = _instantiate(request, request["seed"])
-        self._lives.move_to_end(key)
-        while len(self._lives) > _KEPT:
-            self._lives.popitem(last=False)
-        return self._lives[key]
+        if key not in self._kept:
+            self._kept[key] = _draw(request, request["seed"])
+        self._kept.move_to_end(key)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[key]
 
 
 def trace_signature(source: str, origin: str) -> Signature:
@@ -203,11 +204,10 @@ def _is_usable(source: str, origin: str, drawn: Values) -> bool:
     return True
 
 
-def _instantiate(request: Message, seed: int) -> Live:
+def _draw(request: Message, seed: int) -> Drawn:
     if request["derived"]:
-        kind = Values(request["values"])
-        return derived_values.draw_derived(request["source"], request["origin"], kind, seed).live
-    return values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed)
+        return derived_values.draw_derived(request["source"], request["origin"], Values(request["values"]), seed)
+    return Drawn(values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed), ())
 
 
 def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expected]:
@@ -219,14 +219,12 @@ def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expect
     work = sum(t.numel() for t in live.tensors.values()) + outputs
     seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), MOST_SAMPLES)
     for k in range(seeds if expected.exact is not None else 0):
-        yield expect(_instantiate(request, _SAMPLED_FROM + k))
+        yield expect(_draw(request, _SAMPLED_FROM + k).live)
 
 
-def _expect_derived(request: Message, expected: Expected) -> FileReply:
+def _expect_derived(request: Message, drawn: Drawn, expected: Expected) -> FileReply:
     """Return the expected outputs with what they are judged by; none if these very values say nothing."""
-    kind = Values(request["values"])
-    drawn = derived_values.draw_derived(request["source"], request["origin"], kind, request["seed"])
-    bases = derived_values.find_basis(drawn, expected, kind, request["source"])
+    bases = derived_values.find_basis(drawn, expected, Values(request["values"]), request["source"])
     if isinstance(bases, str):
         return FileReply({"expected": []})
     others = [np.ascontiguousarray(other, np.float64) for basis in bases for other in basis.others]
@@ -254,5 +252,5 @@ def _frames(tensors: Iterable[torch.Tensor]) -> list[np.ndarray[Any, np.dtype[np
 def _digest(live: Live) -> str:
     digest = hashlib.sha256()
     for tensor in live.tensors.values():
-        digest.update(values.to_bytes(tensor).tobytes())
+        digest.update(values.to_bytes(tensor).data)
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from functools import partial
 
 from cutegen_core.propose.playbook.kernels import ElementwiseKernel, ProductKernel, RegionKernel, RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.regions import Kind, Region, RegionScratch
+from cutegen_core.propose.playbook.regions import Kind, Planner, Region
 from cutegen_core.propose.playbook.writing import LaunchText, ParameterText, render, write_file
 
 
@@ -134,6 +134,91 @@ def _row_shape(vectors: int) -> tuple[int, int]:
     return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
 
+def _rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1)
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    shortest, beyond = "", f"{k.aligned}"
+    for most, group, rows, items in (
+        (128, "32", "4", "4"),
+        *((most, block, "1", f"{most} / {block}") for most in (1024, 2048, 3072, 4096)),
+    ):
+        threads = block if group == block else "128"
+        fits = f"{k.cols} <= {most * k.width}"
+        grid = (k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})",)
+        when = " and ".join(filter(None, (beyond, shortest, fits)))
+        piece.launch(f"{name}<{group}, {rows}, {items}, {once}>", grid, (threads,), k, when)
+        shortest = f"{k.cols} > {most * k.width}"
+    k.name = f"{name}_streaming"
+    piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({beyond}) or {shortest}")
+    return piece
+
+
+def _strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,), k)
+    return piece
+
+
+def _strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block})"
+    piece.launch(f"{name}<{block}>", (grid,), (block,), k, k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def _strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def _strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2, 1, 2, 4)
+    once = piece.param("ONCE", 1, 0, 1)
+    if _has_invariants(region):
+        piece.code = render("rows_tiles.cu.j2", k=k)
+        short = f"{k.cols} <= 8 * {items} * {k.width}"
+        _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
+        _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
+    else:
+        small = piece.param("SMALL", 64, 32, 64, 128)
+        piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"})
+        vectors = f"{k.rows} * ({k.cols} // {k.width})"
+        few = f"{vectors} <= sm_count * 256"
+        for threads, each, when in ((small, "1", few), (block, items, f"not ({few})")):
+            grid, kernel = f"ceil_div({vectors}, {threads} * {each})", f"{name}<{threads}, {each}, {once}>"
+            piece.launch(kernel, (grid,), (threads,), k, f"{k.aligned} and {when}")
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:
+    grid = f"ceil_div({k.rows}, {block} // {group}) * ceil_div({k.cols} // {k.width}, {group} * {items})"
+    piece.launch(f"{k.name}<{group}, {block} / {group}, {items}, {once}>", (grid,), (block,), k, when)
+
+
+def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
+    """Add the kernel for strips that are no whole, aligned vectors."""
+    aligned = k.aligned
+    k.name = f"{k.name}_scalar"
+    piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * {k.cols}, {block})"
+    piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
+
+
 def _columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     p = {
@@ -190,6 +275,19 @@ ROWS = (
     Level(
         "registers", "rows read once with 128-bit loads and kept in registers, block and items tunable", _rows_registers
     ),
+    Level(
+        "tuned", "threads and vectors a thread chosen by the length of a row, each row kept in registers", _rows_tuned
+    ),
+)
+STRIPS = (
+    Level("naive", "one thread, one element", _strips_naive),
+    Level("vectorised", "128-bit loads and stores of strips, one vector a thread", _strips_vector),
+    Level("tuned", "several vectors of a strip in flight a thread, launch chosen by size, tunable", _strips_tuned),
+)
+STRIPS_HOISTED = (
+    *STRIPS[:2],
+    Level("hoisted", "what is the same all along a strip computed once for several vectors", _strips_hoisted),
+    Level("tuned", "threads a strip chosen by its length, vectors and streaming tunable", _strips_tuned),
 )
 ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", partial(_rows_block, tuned=True)))
 COLUMNS = (
@@ -214,8 +312,9 @@ def menu_of(region: Region) -> tuple[Level, ...]:
         return ELEMENTWISE
     if region.kind is Kind.PRODUCT:
         return PRODUCT
-    symbols = region.terms.reduced
-    varying = [a for a in region.accesses if any(s in symbols for s in a.strides)]
+    if region.kind is Kind.STRIPS:
+        return STRIPS_HOISTED if _has_invariants(region) else STRIPS
+    varying = [a for a in region.accesses if region.varies(a)]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
     cols = region.reduced[-1].extent.size
@@ -227,28 +326,32 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
 
 
-def write_variants(
-    regions: Sequence[Region], scratch: Sequence[RegionScratch], name: str, taken: set[str]
-) -> tuple[Variant, ...]:
-    """Return every variant of these regions; the last region's menu gives the names."""
-    menus = [menu_of(r) for r in regions]
-    return tuple(_variant(level, menus, regions, scratch, name, set(taken)) for level in range(len(menus[-1])))
+def _has_invariants(region: Region) -> bool:
+    """Return whether something is computed that is the same all along a strip."""
+    return any(not t.varies and t.access is None for t in region.terms.terms.values())
 
 
-def _variant(
-    level: int, menus: Sequence[tuple[Level, ...]], regions: Sequence[Region], scratch: Sequence[RegionScratch],
-    name: str, taken: set[str],
-) -> Variant:  # fmt: skip
+def write_variants(planner: Planner, last: Planner, name: str, taken: set[str]) -> tuple[Variant, ...]:
+    """Return every variant of a plan's regions; the last region's menu gives the names, `last` the last kernel."""
+    count = len(menu_of(planner.regions[-1]))
+    return tuple(
+        _variant(level, level == count - 1, last if level == count - 1 else planner, name, set(taken))
+        for level in range(count)
+    )
+
+
+def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[str]) -> Variant:
     naming = Naming(taken)
-    pieces = []
-    for number, (region, menu) in enumerate(zip(regions, menus, strict=True), 1):
-        several = len(regions) > 1
+    pieces, chosen = [], []
+    for number, region in enumerate(planner.regions, 1):
+        menu = menu_of(region)
+        chosen.append(menu[-1] if is_last else menu[min(level, len(menu) - 1)])
+        several = len(planner.regions) > 1
         kernel = f"{name}_{region.kind.value}{number}" if several else name
-        pieces.append(menu[level].write(region, kernel, naming, str(number) if several else ""))
-    ideas = list(dict.fromkeys(menu[level].idea for menu in menus))
-    idea = "; ".join(ideas)
+        pieces.append(chosen[-1].write(region, kernel, naming, str(number) if several else ""))
+    idea = "; ".join(dict.fromkeys(level.idea for level in chosen))
     source = write_file(
-        idea, naming, [p for x in pieces for p in x.params], [w for x in pieces for w in x.where], scratch,
-        [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces),
+        idea, naming, [p for x in pieces for p in x.params], [w for x in pieces for w in x.where], planner.scratch,
+        [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces), fast=planner.fast,
     )  # fmt: skip
-    return Variant(menus[-1][level].name, idea, source)
+    return Variant(chosen[-1].name, idea, source)

@@ -57,9 +57,9 @@ def _quoted(items: Sequence[str]) -> str:
 
 def write_file(
     idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[RegionScratch],
-    launches: Sequence[LaunchText], code: str,
+    launches: Sequence[LaunchText], code: str, *, fast: bool = False,
 ) -> str:  # fmt: skip
-    """Return the whole kernel file."""
+    """Return the whole kernel file; `fast` declares approximate intrinsics."""
     lines = [f'idea = "{idea}"', ""]
     mentioned = re.findall(r"\w+", " ".join(f"{' '.join((*t.grid, *t.args))} {t.when}" for t in launches))
     lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
@@ -78,6 +78,7 @@ def write_file(
         lines += [f'when = "{launch.when}"'] if launch.when else []
         lines.append("")
     lines += ["[numerics]", 'accumulate = "float32"', "deterministic = true"]
+    lines += ['allow = ["fast_math"]'] if fast else []
     plan = "\n".join(lines)
     head = "#include <cute/tensor.hpp>\n\nusing namespace cute;\n"
     return f"/* cutegen\n{plan}\n*/\n{head}\n{_helpers(code)}{code}"
