@@ -60,6 +60,18 @@ FLOAT8: Mapping[str, Float8] = {
 }
 
 
+def decode(dtype: str, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return the value of every code."""
+    float8 = FLOAT8[dtype]
+    wide = codes.astype(np.int64)
+    exponent, fraction = (wide & 0x7F) >> float8.mantissa, wide & ((1 << float8.mantissa) - 1)
+    whole = fraction + np.where(exponent > 0, 1 << float8.mantissa, 0)
+    magnitude = np.ldexp(whole.astype(np.float64), np.maximum(exponent, 1) - 1 + float8.lowest - float8.mantissa)
+    special = np.where((fraction == 0) & float8.infinity, np.inf, np.nan)
+    magnitude = np.where(magnitude > float8.largest, special, magnitude)
+    return np.asarray(np.where(wide & 0x80, -magnitude, magnitude).astype(np.float32))
+
+
 def half_units(float8: Float8, want: Array) -> Array:
     """Return half a unit in the last place at each value: the most that rounding moves it."""
     bounded = np.clip(np.abs(want), 2.0**float8.lowest, float8.largest)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cutegen_core.judge.correctness import OutputValues, compare
-from cutegen_core.judge.float8 import FLOAT8, half_units
+from cutegen_core.judge.float8 import FLOAT8, decode, half_units
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
-from tests.float8 import E4M3, E5M2, encode, values
+from tests.float8 import CODES, E4M3, E5M2, encode, values
 
 FORMATS = {"float8_e4m3fn": E4M3, "float8_e5m2": E5M2}
 TIGHT = Tolerance(1e-6, 1e-6)
@@ -33,6 +33,7 @@ def scaled():
 @BOTH
 def test_the_format_is_the_tables(dtype):
     form, float8 = FORMATS[dtype], FLOAT8[dtype]
+    assert np.array_equal(decode(dtype, CODES), values(form), equal_nan=True)
     finite = values(form)[: form.largest + 1].astype(np.float64)
     assert (finite[-1], finite[1]) == (float8.largest, float8.smallest)
     gaps = np.diff(finite)
