@@ -3,6 +3,7 @@
     python -m benchmarks.mutation                                 # on the emulator; again to go on where it stopped
     python -m benchmarks.mutation --again survivors               # try those again that a changed judge may catch now
     python -m benchmarks.mutation --executor gpu                  # those proved different, on this machine's GPU
+    python -m benchmarks.mutation --only /existing --name mutation_serving     # all of the serving problems' kernels
 
 1. Mutants of the playbook's kernels for every built-in problem and of `tests/data/kernels`, in a fixed order that takes
    kinds and kernels in turns, until enough of them are proved different (`cutegen_core.evaluate.mutation`).
@@ -246,7 +247,7 @@ def show(found: Mapping[str, Any]) -> None:
 def main() -> None:
     asked = _arguments()
     part, parts = (int(n) for n in asked.shard.split("/"))
-    name = ("mutation_gpu" if asked.executor == "gpu" else "mutation") + (f"-{part}" if parts > 1 else "")
+    name = asked.name + ("_gpu" if asked.executor == "gpu" else "") + (f"-{part}" if parts > 1 else "")
     rows, tools = Rows(RESULTS / f"{name}.jsonl"), Tools(asked.executor)
     try:
         kernels = {
@@ -255,7 +256,7 @@ def main() -> None:
         planned = list(plan(kernels.values()))
         proofs: dict[str, str] = {}
         if asked.executor == "gpu":
-            emulated = Rows(RESULTS / "mutation.jsonl").by_key.values()
+            emulated = Rows(RESULTS / f"{asked.name}.jsonl").by_key.values()
             proofs = {r["key"]: r["proof"] or r["message"] for r in emulated if r["outcome"] in _DIFFERENT}
             planned = sorted((p for p in planned if p.key in proofs), key=lambda p: p.case.problem)
         if asked.again:
@@ -283,6 +284,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--until", type=int, default=650, help="stop after so many mutants proved different")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="begin no further mutant after this time")
     parser.add_argument("--only", nargs="*", default=[], help="kernels whose name contains one of these")
+    parser.add_argument("--name", default="mutation", help="of the result files; rows of another study stay apart")
     parser.add_argument("--shard", default="0/1", help="1/4: every fourth from the second on, in a file of its own")
     outcomes = {"survivors": MutantOutcome.SURVIVED, "not-proved": MutantOutcome.NOT_PROVED}
     parser.add_argument("--again", choices=(*outcomes, ""), default="", help="try only these again, with today's judge")

@@ -1,4 +1,5 @@
-"""The command line: `cutegen app | doctor | problems | check | run | replay | import | sessions | show | export`.
+"""The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | import-kernel |
+sessions | show | export`.
 
 Every command takes `--json`: then standard output holds one JSON document and nothing else; progress goes to stderr.
 Exit codes: 0 done (for `check` and `run`: passed, accepted), 1 not passed, 2 wrong usage or the machine's fault.
@@ -18,7 +19,7 @@ from cutegen_core import __version__, commands
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
 from cutegen_core.wiring import EXECUTORS
@@ -103,6 +104,9 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
         "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
         help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
+    listing.add_argument(
+        "--run-existing", action="store_true", help="with --lint, also test their existing kernels on the emulator"
+    )
 
 
 def _add_kernels(command: _AddCommand) -> None:
@@ -116,31 +120,59 @@ def _add_kernels(command: _AddCommand) -> None:
         "--strategy", choices=list(STRATEGIES), default="cutegen",
         help="; ".join(f"{key}: {found.title}" for key, found in STRATEGIES.items()) + " (default: %(default)s)",
     )  # fmt: skip
-    run.add_argument(
-        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
-        help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
-    )  # fmt: skip
-    run.add_argument(
-        "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
-    )
-    run.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
-    run.add_argument(
-        "--budget-tokens",
-        type=_tokens,
-        metavar="N",
-        help="token limit for prompts and replies together",
-    )
-    run.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
+    run.add_argument("--single-agent", action="store_true", help="the strategy's twin with one role instead of four")
     run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
+    _add_answerers(run)
+    twin = command("twin", commands.twin, "run astra with four roles, then with one, and compare; without decisions")
+    _add_problem(twin)
+    twin.set_defaults(auto=True)
+    _add_answerers(twin)
     replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
     _add_executor(replay)
     _add_arch(replay, "the recorded session's")
 
 
+def _add_answerers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
+        help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--role", type=_role, action="append", default=[], metavar="ROLE=WHO",
+        help="who answers a role of the strategy, such as testing=person; may be repeated (default: as --proposer)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-regressions", action="store_true",
+        help="a kernel that is faster overall becomes the best although a workload became slower",
+    )  # fmt: skip
+    parser.add_argument(
+        "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
+    )
+    parser.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
+    parser.add_argument(
+        "--budget-tokens",
+        type=_tokens,
+        metavar="N",
+        help="token limit for prompts and replies together",
+    )
+    parser.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
+
+
 def _add_sessions(command: _AddCommand) -> None:
     importing = command("import", commands.import_, "import a recording, CuTeGen nodes or a KernelBench run, read-only")
     importing.add_argument("path", type=Path, help="file or folder to import")
+    kernel = command("import-kernel", commands.import_kernel, "make a kernel file of a plain .cu with host code")
+    kernel.add_argument("file", type=Path, help="file with __global__ functions and the host code that launches them")
+    kernel.add_argument(
+        "--problem", required=True, metavar="NAME_OR_PATH", help="what it solves: its arguments are matched to that"
+    )
+    kernel.add_argument(
+        "--function", default="", metavar="NAME", help="host function to follow, where several launch kernels"
+    )
+    kernel.add_argument(
+        "-o", "--out", dest="output", type=Path, metavar="FILE", help="file to write (default: standard output)"
+    )
     command("sessions", commands.list_sessions, "list the sessions of this workspace")
     show = command("show", commands.show, "show one session step by step")
     show.add_argument("session", help="session id, or its first characters")
@@ -148,6 +180,9 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("session", help="session id, or its first characters")
     formats = "; ".join(f"{found.key}: {found.title}" for found in FORMATS.values())
     exporting.add_argument("--format", choices=tuple(FORMATS), default="cu", help=f"{formats} (default: %(default)s)")
+    exporting.add_argument(
+        "--original", type=Path, metavar="FILE", help="format library: the file that the existing kernel came from"
+    )
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 
@@ -185,6 +220,14 @@ def _answerer(text: str) -> AnsweredBy:
     if name not in ANSWERERS:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(ANSWERERS)}")
     return AnsweredBy(name)
+
+
+def _role(text: str) -> tuple[Role, AnsweredBy]:
+    """Return a role and who answers it, from `testing=person`."""
+    name, _, who = text.partition("=")
+    if name not in tuple(Role):
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Role)}; write ROLE=WHO")
+    return Role(name), _answerer(who)
 
 
 def _executor(text: str) -> ExecutorKind:

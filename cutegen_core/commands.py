@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import randbits
@@ -31,14 +32,14 @@ from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.errors import KernelFileError, UsageError
-from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import FORMATS, export
-from cutegen_core.share.imports import import_path
+from cutegen_core.share.imports import import_path, plain_cu
 from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import make_executor
@@ -123,24 +124,54 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    store = Store()
+    strategy = _single(arguments.strategy) if arguments.single_agent else arguments.strategy
+    return _finish(arguments, store, _start(arguments, store, strategy, dict(arguments.role)))
+
+
+def twin(arguments: argparse.Namespace) -> int:
+    """Run Astra with four roles, then with one, and compare."""
+    store = Store()
+    runs = []
+    chosen: Mapping[Role, AnsweredBy] = dict(arguments.role)
+    for agents, strategy, roles in (("four roles", "astra", chosen), ("one role", _single("astra"), {})):
+        session = _start(arguments, store, strategy, roles)
+        _follow(store, session, quiet=arguments.json)
+        runs.append(views.agent_run(store, session, agents))
+    if arguments.json:
+        print_json([as_json.to_plain(run) for run in runs])
+    for line in () if arguments.json else views.agent_lines(runs):
+        print(line)
+    return 0 if all(run.state is SessionState.ACCEPTED for run in runs) else 1
+
+
+def _single(strategy: str) -> str:
+    """Return the strategy's twin with one role."""
+    if f"{strategy}-single" not in registry.STRATEGIES:
+        raise UsageError(f"the strategy {strategy!r} has no twin with one role; give --strategy astra")
+    return f"{strategy}-single"
+
+
+def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Mapping[Role, AnsweredBy]) -> str:
     problem = library.load(arguments.problem)
     if arguments.executor:
         make_executor(arguments.executor)
-    registry.check(arguments.strategy, arguments.proposer)
-    store = Store()
-    session = start.create(
+    registry.check(strategy, arguments.proposer, roles)
+    registry.check_problem(strategy, problem)
+    return start.create(
         store,
         problem,
         answered_by=arguments.proposer,
-        strategy=arguments.strategy,
+        strategy=strategy,
         executor=arguments.executor,
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
-        model=_model(arguments) if arguments.proposer is AnsweredBy.LLM else "",
+        model=_model(arguments) if AnsweredBy.LLM in (arguments.proposer, *roles.values()) else "",
         max_tokens=arguments.budget_tokens,
+        roles=roles,
+        allow_regressions=arguments.allow_regressions,
     )
-    return _finish(arguments, store, session)
 
 
 def _model(arguments: argparse.Namespace) -> str:
@@ -181,6 +212,29 @@ def import_(arguments: argparse.Namespace) -> int:
     else:
         print(f"session {imported.session}: {counted(imported.steps, 'step')}. {imported.note}")
     return 0
+
+
+def import_kernel(arguments: argparse.Namespace) -> int:
+    problem = library.load(arguments.problem)
+    made = plain_cu.import_kernel(
+        decode(_read_kernel(arguments.file)), arguments.file.name, problem, function=arguments.function
+    )
+    if arguments.output:
+        arguments.output.write_text(made.text, encoding="utf-8")
+    if arguments.json:
+        facts = {"function": made.function, "complete": made.is_complete, "notes": made.notes}
+        holes = [hole._asdict() for hole in made.holes]
+        written = {"path": str(arguments.output)} if arguments.output else {"text": made.text}
+        print_json({"file": str(arguments.file), "problem": problem.name, **facts, "holes": holes, **written})
+        return 0 if made.is_complete else 1
+    if not arguments.output:
+        print(made.text, end="")
+    for note in made.notes:
+        print(note, file=sys.stderr)
+    for hole in made.holes:
+        where = f"{arguments.file.name}:{hole.line}: " if hole.line else ""
+        print(f"{where}{hole.name} must be completed by hand: {hole.place}: {hole.text}", file=sys.stderr)
+    return 0 if made.is_complete else 1
 
 
 def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
@@ -246,6 +300,8 @@ def show(arguments: argparse.Namespace) -> int:
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
+    for suite in view.state.suites:
+        print(f"    suite of step {suite.step}, {'trusted' if suite.trusted else 'not trusted'}: {suite.message}")
     for step in view.steps:
         mark = "*" if step.is_best else " "
         print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")
@@ -259,7 +315,7 @@ def export_session(arguments: argparse.Namespace) -> int:
     session = store.find_session(arguments.session)
     if not arguments.json and FORMATS[arguments.format].compiles:
         print("compiling with nvcc, if installed; this takes a minute or two", file=sys.stderr)
-    exported = export(store, session, arguments.format, arguments.output)
+    exported = export(store, session, arguments.format, arguments.output, original=arguments.original)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
         print_json({"session": session, "format": arguments.format, **facts})

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
+from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -23,7 +26,7 @@ from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
 from cutegen_core.records.errors import MachineError, UsageError
-from cutegen_core.records.event import SessionSettings
+from cutegen_core.records.event import Role, SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session.start import default_executor
@@ -32,6 +35,8 @@ from cutegen_core.trajectory.store import Store
 
 EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
 _JUDGES_KEPT = 3
+_ORACLE_SEED = 918_273_645
+"""Another one than any check's: the oracle looks at other inputs than the suite."""
 
 
 def make_executor(kind: ExecutorKind) -> Executor:
@@ -57,20 +62,55 @@ class ToolsOfSession(NamedTuple):
         """Return the session's proposer; UsageError when this version has none for its settings."""
         return registry.make_proposer(self.tools.store, state.settings)
 
-    def model(self, state: State) -> Model | None:
-        """Return who answers prompts; None where a person carries them."""
-        return registry.make_model(self.tools.store, state.settings)
+    def model(self, state: State, role: Role | None = None) -> Model | None:
+        """Return who answers prompts of this role, or of any; None where a person carries them."""
+        return registry.make_model(self.tools.store, state.settings, role)
 
     def evaluator(self, state: State) -> Evaluator:
-        return self.tools.evaluator(self.session, state.settings)
+        return self.tools.evaluator(self.session, state.settings, state.problem)
+
+    @contextmanager
+    def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
+        """Give what checks a suite; nothing is timed, and the oracle starts when a mutant first needs it."""
+        owner = f"{self.session}, its suite"
+        with self.tools.at_work(owner):
+            evaluator = self.tools.evaluator(owner, state.settings, problem, timed=False)
+            oracle = _LazyOracle(evaluator)
+            try:
+                yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
+            finally:
+                oracle.close()
+                self.tools.forget(owner)
+
+
+class _LazyOracle:
+    """The oracle of the existing kernel's mutants, with a reference of its own."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._reference: Reference | None = None
+        self._oracle: Oracle | None = None
+
+    def find_difference(self, source: str) -> Proof | None:
+        if self._oracle is None:
+            problem = self._evaluator.problem
+            self._reference = Reference(widen(problem), Path(tempfile.mkdtemp(prefix="cutegen-oracle-")))
+            self._oracle = Oracle(self._evaluator, self._reference, problem.existing, _ORACLE_SEED)
+        return self._oracle.find_difference(source)
+
+    def close(self) -> None:
+        if self._reference:
+            self._reference.close()
+            shutil.rmtree(self._reference.scratch, ignore_errors=True)
 
 
 class _Judges(NamedTuple):
-    """The judges of a session's candidates: its reference, and on a GPU its timer."""
+    """The judges of a session's candidates: its reference, and on a GPU its timer and its existing kernel."""
 
     reference: Reference
     scratch: Path
     timer: Timer | None
+    existing: ExistingKernel
 
     def close(self) -> None:
         if self.timer:
@@ -84,6 +124,9 @@ class Tools:
 
     Compilers and executors are kept; judges are kept for the sessions at work and the latest few others.
     """
+
+    sample = MutantSample()
+    """How many mutants check a suite."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -107,16 +150,21 @@ class Tools:
             with self._lock:
                 self._at_work.discard(session)
 
-    def evaluator(self, owner: str, settings: SessionSettings) -> Evaluator:
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "", *, timed: bool = True) -> Evaluator:
         """Return the evaluator of a session; `owner` keeps two sessions from sharing a reference worker.
+
+        Args:
+            judged_by: key of the problem in force (`State.problem`); by default the one that the session began with.
+            timed: measure speed where the executor can.
 
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
         """
-        problem, device = self.store.record(Problem, settings.problem), choose_device(settings.arch)
+        problem = self.store.record(Problem, judged_by or settings.problem)
+        device = choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
-            judges = self._judges_of(owner, problem, device if executor.measures_speed else None)
+            judges = self._judges_of(owner, problem, device if timed and executor.measures_speed else None)
             return Evaluator(
                 problem=problem,
                 reference=judges.reference,
@@ -125,7 +173,15 @@ class Tools:
                 device=device,
                 keep=self.store.put,
                 timer=judges.timer,
+                existing=judges.existing,
             )
+
+    def forget(self, owner: str) -> None:
+        """End the judges that were made for this owner."""
+        with self._lock:
+            judges = self._judges.pop(owner, None)
+        if judges:
+            judges.close()
 
     def warm(self, progress: Progress) -> None:
         """Prepare what the first trial would otherwise wait for."""
@@ -166,10 +222,13 @@ class Tools:
         return executor
 
     def _judges_of(self, owner: str, problem: Problem, timed_on: Device | None) -> _Judges:
+        kept = self._judges.get(owner)
+        if kept and kept.reference.problem != problem:
+            self._judges.pop(owner).close()
         if owner not in self._judges:
             scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
             reference = Reference(problem, scratch)
-            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
+            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on), ExistingKernel())
             idle = [o for o in self._judges if o != owner and o not in self._at_work]
             for other in idle[: max(0, len(self._judges) - _JUDGES_KEPT)]:
                 self._judges.pop(other).close()

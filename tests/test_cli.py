@@ -287,3 +287,25 @@ def test_a_run_for_a_file_of_the_users(tmp_path):
     result = answer("run", "--problem", path, "--auto", "--max-steps", 1, code=1)
     assert result["state"] == SessionState.EXHAUSTED
     assert result["best"]["status"] == "PASSED"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_"),
+    [
+        (["--strategy", "astra", "--problem", "relu"], "the problem 'relu' names none"),
+        (["--strategy", "astra", "--problem", "silu_and_mul", "--role", "proposer=llm"], "has no role 'proposer'"),
+        (["--problem", "silu_and_mul", "--role", "planning=person"], "the strategy 'cutegen' has no role 'planning'"),
+        (["--problem", "silu_and_mul", "--single-agent"], "has no twin with one role"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused_before_anything_runs(said, arguments, said_):
+    code, document, _ = said("run", *arguments)
+    assert (code, said_ in document["error"]) == (2, True), document
+
+
+@pytest.mark.parametrize("role", ["planner=llm", "planning=nobody", "planning"])
+def test_a_role_is_written_as_role_and_who(role, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "--problem", "silu_and_mul", "--strategy", "astra", "--role", role])
+    assert ended.value.code == 2
+    assert "is none of" in capsys.readouterr().err

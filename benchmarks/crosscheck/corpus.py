@@ -1,4 +1,5 @@
-"""The candidates: the playbook's for every built-in problem, and the hand-written ones of `tests/data/kernels`.
+"""The candidates: the playbook's for every built-in problem, the existing kernels that some begin with, and the
+hand-written ones of `tests/data/kernels`.
 
 A hand-written kernel is NAME.cu; its problem is a built-in one, or NAME.py or another's .py beside it. WRITTEN says for
 each what it exercises and how close GPU and emulator must be; WRONG names the defect that both have to refuse.
@@ -54,9 +55,11 @@ class Written(NamedTuple):
     problem: str = ""
 
 
-_ELEMENTWISE = ("gelu", "leaky_relu", "relu", "sigmoid", "silu_and_mul", "softsign", "swish", "tanh")
+_ELEMENTWISE = (
+    "gelu", "leaky_relu", "merge_attn_states_lse", "relu", "sigmoid", "silu_and_mul", "softsign", "swish", "tanh",
+)  # fmt: skip
 _REDUCTIONS = ("max_reduction", "mean_reduction", "sum_reduction")
-_NORMALISATIONS = ("add_rmsnorm", "layernorm", "logsoftmax", "rmsnorm", "softmax")
+_NORMALISATIONS = ("add_rmsnorm", "fused_add_rmsnorm", "layernorm", "logsoftmax", "rmsnorm", "softmax")
 _VARIANTS = 3
 
 WRITTEN = {
@@ -131,7 +134,8 @@ DOCUMENTED = {
 
 def cases() -> tuple[Case, ...]:
     """Every candidate, the playbook's first."""
-    return (*_playbook(), *_written(WRITTEN, KERNELS), *_written(WRONG, KERNELS / "wrong", wrong=True))
+    wrong = _written(WRONG, KERNELS / "wrong", wrong=True)
+    return (*_playbook(), *_existing(), *_written(WRITTEN, KERNELS), *wrong)
 
 
 def _playbook() -> Iterator[Case]:
@@ -141,7 +145,19 @@ def _playbook() -> Iterator[Case]:
             yield Case(f"{problem.name}/{number}", problem.name, f"playbook: {family}", allowed)
 
 
+def _existing() -> Iterator[Case]:
+    for problem in library.catalogue():
+        if problem.existing:
+            family, allowed = _family(problem.name)
+            name, label = f"{problem.name}/existing", f"existing: {family}"
+            yield Case(name, problem.name, label, allowed, source=problem.existing)
+
+
 def _family(problem: str) -> tuple[str, Closeness]:
+    if problem in ("rotary_embedding", "per_token_quant_fp8"):
+        return ("elementwise" if problem == "rotary_embedding" else "quantisation"), closeness.SMALL_FLOAT
+    if problem == "topk_softmax":
+        return "selection", closeness.SUMS
     if problem in ("relu", "max_reduction"):
         return ("elementwise" if problem == "relu" else "row reduction"), closeness.EXACT
     if problem in _ELEMENTWISE:

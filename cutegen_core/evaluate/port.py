@@ -12,7 +12,7 @@ from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Candidate
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
-from cutegen_core.records.problem import Problem, Signature, Workload
+from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import Trial
 
 
@@ -41,6 +41,9 @@ class CandidateEvaluator(Protocol):
 
     def graph(self, workload: Workload) -> Graph:
         """Return the reference's traced graph at this workload."""
+
+    def bears(self) -> tuple[Values, ...]:
+        """Return the kinds of values on which the reference can judge a kernel."""
 
     def evaluate(
         self,

@@ -38,10 +38,13 @@ def read_problem(path: Path, origin: str = "") -> Problem:
     """Read the static part of a problem; `workloads` is empty if the file has no WORKLOADS.
 
     Raises:
-        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW.
+        ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW,
+            EXISTING.
     """
     found = read.read(_read(path), path.stem, str(path))
-    return replace(found, origin=origin or found.origin)
+    kernel = read.existing_file(found)
+    existing = _read(path.with_name(kernel)) if kernel else ""
+    return replace(found, origin=origin or found.origin, existing=existing)
 
 
 def _read(path: Path) -> str:
@@ -131,7 +134,7 @@ class Loader:
 
 
 def load(name_or_path: str) -> Problem:
-    """Load a built-in or saved problem by name, or a file by path.
+    """Load a built-in or saved problem by name, or a file by path: a problem, or the existing kernel of one beside it.
 
     Raises:
         UsageError: no such name and no such file.
@@ -141,12 +144,31 @@ def load(name_or_path: str) -> Problem:
     if name_or_path in named:
         return named[name_or_path]
     path = saved.find(name_or_path) or _place_of(name_or_path)
+    if path.suffix == ".cu" and path.is_file():
+        path = _problem_beside(path)
     if not path.is_file():
         raise UsageError(
             f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a saved one nor a file."
         )
     with Loader() as loader:
         return loader.load(path)
+
+
+def _problem_beside(kernel: Path) -> Path:
+    """Return the problem file beside a kernel file, which names it as its existing kernel.
+
+    Raises:
+        UsageError: there is none, or it names another kernel.
+    """
+    path = kernel.with_suffix(".py")
+    names = read.existing_file(read.read(_read(path), path.stem, str(path))) if path.is_file() else None
+    if names != kernel.name:
+        what = "does not exist" if names is None else f"names {names}" if names else "has no EXISTING"
+        raise UsageError(
+            f"{kernel} is a kernel, which needs a problem to be judged by: {path.name} beside it {what}. "
+            f'Write one with Model, get_inputs and EXISTING = "{kernel.name}" (docs/problems.md).'
+        )
+    return path
 
 
 def _place_of(text: str) -> Path:

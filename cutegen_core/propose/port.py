@@ -1,8 +1,8 @@
 """The port `Proposer`: who writes the next candidate.
 
 A proposer is a pure function of a request. When it needs a model it answers `Ask`; the session carries the prompt (to a
-server, to a person, to a recording), writes question and answer into the trajectory, and asks again with the exchange
-among `request.calls`. So no proposer ever holds state, and a crash never repeats a paid call.
+server, a person, the playbook, a recording), writes question and answer into the trajectory, and asks again with the
+exchange among `request.calls`. So no proposer ever holds state, and a crash never repeats a paid call.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Protocol
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.event import Role
+from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import Peaks, Profile
-from cutegen_core.records.problem import Problem, Signature
+from cutegen_core.records.performance import Peaks, Profile, ShapeTime
+from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import Status, Trial
 
 
@@ -29,6 +29,7 @@ class Attempt:
         status: of its trial, None when it was never tried (rejected or redirected before).
         outcome: what became of it, in words: "promoted", "failed: ...", "rejected: too long".
         rejected: the person turned it down.
+        shapes: its times, where there are several timed workloads.
     """
 
     step: int
@@ -38,20 +39,32 @@ class Attempt:
     outcome: str
     promoted: bool = False
     rejected: bool = False
+    shapes: tuple[ShapeTime, ...] = ()
 
 
 @dataclass(frozen=True)
 class Call:
-    """A finished exchange with a model.
+    """A finished exchange with whoever answers a role.
 
     Attributes:
         finish: why the model stopped: "stop", "length", ...
+        dropped: what the person said when they sent the answer back, "" where it counts.
     """
 
     role: Role
     prompt: str
     reply: str
     finish: str = "stop"
+    by: AnsweredBy | None = None
+    dropped: str = ""
+
+
+@dataclass(frozen=True)
+class BenchmarkShape:
+    """A workload that is timed, and its tensors."""
+
+    workload: Workload
+    signature: Signature
 
 
 @dataclass(frozen=True)
@@ -65,11 +78,15 @@ class ProposalRequest:
         failure: of the step before, when this step mends it; not the base's where a reply held no kernel.
         instruction: what the person asked for, "" when nothing.
         standing: instructions of the person that hold for every step.
-        calls: the model calls of this step so far, in order.
+        calls: the exchanges of this step so far whose answers count, in order.
+        sent_back: the last exchange, where a person sent its answer back.
         context_tokens: what the model can take in, 0 when unknown.
         can_profile: there is a profiler to be asked for.
         profile: what it said about `base`, None when it was not asked; `profile_note` says why it could not answer.
         peaks: what the device was measured to do at best.
+        shapes: every workload that is timed.
+        bears: kinds of values on which the reference can judge a kernel.
+        suites: what became of the testing role's suites, in this session.
     """
 
     problem: Problem
@@ -88,6 +105,10 @@ class ProposalRequest:
     profile: Profile | None = None
     profile_note: str = ""
     peaks: Peaks | None = None
+    sent_back: Call | None = None
+    shapes: tuple[BenchmarkShape, ...] = ()
+    bears: tuple[Values, ...] = ()
+    suites: tuple[SuiteTried, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,11 +128,31 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Ask:
-    """A prompt that needs a reply before there can be a proposal; `note` gives its size and what was left out."""
+    """A prompt that needs a reply before there can be a proposal.
+
+    Attributes:
+        note: its size and what was left out.
+        offered: the playbook's reply, where the playbook answers this role.
+    """
 
     role: Role
     prompt: str
     note: str = ""
+    offered: str = ""
+
+
+@dataclass(frozen=True)
+class TriesSuite:
+    """A suite of the testing role that must be checked before the step goes on.
+
+    Attributes:
+        problem: with the suite's workloads, None where the answer holds none; `reason` says why.
+        last: no other suite is asked for where this one is not trusted.
+    """
+
+    problem: Problem | None
+    reason: str = ""
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +191,7 @@ class Finished:
     choice: str = ""
 
 
-Answer = Proposal | Ask | WantsStudy | Unparsed | Declined | Finished
+Answer = Proposal | Ask | TriesSuite | WantsStudy | Unparsed | Declined | Finished
 
 
 class Proposer(Protocol):

@@ -9,27 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from cutegen_core.propose.astra.single import SingleAgentStrategy
+from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Proposer
 from cutegen_core.propose.replay import ReplayProposer
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.event import AnsweredBy, SessionSettings
+from cutegen_core.records.event import AnsweredBy, Role, SessionSettings
+from cutegen_core.records.problem import Problem
 from cutegen_core.trajectory.store import Store
 
 _Make = Callable[[Store, SessionSettings], Proposer]
 
 
 class Strategy(NamedTuple):
-    """How a kernel is refined, and the proposer for each of those who can answer in it."""
+    """How a kernel is refined, and the proposer for each of those who can answer in it.
+
+    Attributes:
+        roles: those that may each be answered by somebody else.
+        from_existing: it begins with the problem's existing kernel, and needs one.
+    """
 
     title: str
     proposers: Mapping[AnsweredBy, _Make]
+    roles: tuple[Role, ...] = ()
+    from_existing: bool = False
 
 
 def _asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
     return CutegenStrategy()
+
+
+def _has_roles(store: Store, settings: SessionSettings) -> Proposer:
+    return AstraStrategy({role: settings.answers(role) for role in ROLES})
+
+
+def _has_one_role(store: Store, settings: SessionSettings) -> Proposer:
+    return SingleAgentStrategy(settings.answers(Role.PROPOSER))
 
 
 def _uses_the_playbook(store: Store, settings: SessionSettings) -> Proposer:
@@ -50,6 +68,27 @@ STRATEGIES: Mapping[str, Strategy] = {
             AnsweredBy.RECORDING: _replays,
         },
     ),
+    "astra": Strategy(
+        "Astra: testing, profiling, planning and coding roles make an existing kernel faster",
+        {
+            AnsweredBy.PLAYBOOK: _has_roles,
+            AnsweredBy.LLM: _has_roles,
+            AnsweredBy.PERSON: _has_roles,
+            AnsweredBy.RECORDING: _replays,
+        },
+        ROLES,
+        from_existing=True,
+    ),
+    "astra-single": Strategy(
+        "Astra's twin: one role plans and codes",
+        {
+            AnsweredBy.PLAYBOOK: _has_one_role,
+            AnsweredBy.LLM: _has_one_role,
+            AnsweredBy.PERSON: _has_one_role,
+            AnsweredBy.RECORDING: _replays,
+        },
+        from_existing=True,
+    ),
 }
 
 ANSWERERS: Mapping[AnsweredBy, str] = {
@@ -65,27 +104,57 @@ def answerers(strategy: str) -> list[AnsweredBy]:
     return [who for who in ANSWERERS if who in STRATEGIES[strategy].proposers]
 
 
-def check(strategy: str, answered_by: AnsweredBy) -> None:
+def strategies_for(problem: Problem) -> list[str]:
+    """Return the strategies that can begin with this problem."""
+    return [key for key, found in STRATEGIES.items() if problem.existing or not found.from_existing]
+
+
+def check(strategy: str, answered_by: AnsweredBy, roles: Mapping[Role, AnsweredBy] | None = None) -> None:
     """Raise UsageError, with what there is, if this version has no such strategy or it cannot be answered so."""
     if strategy not in STRATEGIES:
         raise UsageError(f"unknown strategy {strategy!r}; there is {', '.join(STRATEGIES)}")
     known = STRATEGIES[strategy].proposers
     if answered_by not in known:
         raise UsageError(f"{answered_by} cannot answer in the strategy {strategy!r}; there is {', '.join(known)}")
+    for role, who in (roles or {}).items():
+        if role not in STRATEGIES[strategy].roles:
+            roles_of = ", ".join(STRATEGIES[strategy].roles) or "none"
+            raise UsageError(f"the strategy {strategy!r} has no role {role.value!r} (its roles: {roles_of})")
+        if who not in known or who not in ANSWERERS:
+            raise UsageError(f"{who} cannot answer a role; there is {', '.join(ANSWERERS)}")
+
+
+def check_problem(strategy: str, problem: Problem) -> None:
+    """Raise UsageError where the strategy cannot begin with this problem."""
+    if STRATEGIES[strategy].from_existing and not problem.existing:
+        raise UsageError(
+            f"the strategy {strategy!r} begins with an existing kernel, and the problem {problem.name!r} names none: "
+            'give its file EXISTING = "kernel.cu", a kernel file beside it'
+        )
 
 
 def make_proposer(store: Store, settings: SessionSettings) -> Proposer:
     """Return the session's proposer; UsageError if this version has none for its settings."""
-    check(settings.strategy, settings.answered_by)
+    check(settings.strategy, settings.answered_by, settings.roles)
     return STRATEGIES[settings.strategy].proposers[settings.answered_by](store, settings)
 
 
-def make_model(store: Store, settings: SessionSettings) -> Model | None:
-    """Return who answers prompts; None where a person carries them."""
+def make_model(store: Store, settings: SessionSettings, role: Role | None = None) -> Model | None:
+    """Return the server or recording that answers the prompts of this role; of any role where none is given.
+
+    None: a person, or the playbook, answers.
+    """
     if settings.answered_by is AnsweredBy.RECORDING:
         return _replays(store, settings)
-    if settings.answered_by is not AnsweredBy.LLM:
+    asked = [r for r in _roles_of(settings.strategy) if settings.answers(r) is AnsweredBy.LLM]
+    if not asked or (role is not None and settings.answers(role) is not AnsweredBy.LLM):
         return None
     from cutegen_core.propose.llm.answers import ChatAnswers  # the openai package takes half a second to import
 
-    return ChatAnswers()
+    return ChatAnswers(tuple(asked))
+
+
+def _roles_of(strategy: str) -> tuple[Role, ...]:
+    """Return the roles whose prompts a strategy sends."""
+    known = STRATEGIES.get(strategy)
+    return known.roles if known and known.roles else (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)

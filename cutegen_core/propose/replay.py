@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
-from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, Unparsed
+from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, TriesSuite, Unparsed
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import ModelAnswered, Role
+from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
@@ -27,6 +28,7 @@ class ReplayProposer:
         self._store = store
         recorded = fold(store.events(recording))
         self._steps = [step for step in recorded.steps if step.candidate is not None and step.tried is not None]
+        self._suites = recorded.suites
         self._choice = recorded.best or ""
 
     def respond(self, request: ProposalRequest) -> Answer:
@@ -35,6 +37,9 @@ class ReplayProposer:
         if number >= len(self._steps):
             return Finished(f"all {len(self._steps)} recorded steps were walked", self._choice)
         step = self._steps[number]
+        suite = self._next_suite(step, request)
+        if suite is not None:
+            return suite
         answers = _answers(step)
         if len(request.calls) < len(answers):
             call = answers[len(request.calls)]
@@ -44,6 +49,18 @@ class ReplayProposer:
         if step.tried and step.status in (Status.UNPARSED, Status.PATCH_FAILED):
             return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED)
         return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
+
+    def _next_suite(self, step: Step, request: ProposalRequest) -> TriesSuite | None:
+        """Return the next recorded suite where it was tried: behind its answer, or in an earlier step; else None."""
+        done = len(request.suites)
+        if done >= len(self._suites) or self._suites[done].step > step.number:
+            return None
+        suite = self._suites[done]
+        answered = sum(call.role is Role.TESTING for call in request.calls)
+        earlier = sum(other.step == suite.step for other in self._suites[:done])
+        if suite.step == step.number and answered <= earlier:
+            return None
+        return TriesSuite(self._store.record(Problem, suite.problem) if suite.problem else None, suite.message)
 
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
         """Return the recorded reply to this step's next prompt; it costs nothing."""
@@ -69,4 +86,4 @@ class _RecordedCall:
 
 
 def _answers(step: Step) -> list[ModelAnswered]:
-    return [call.answer for call in step.calls if call.answer and not call.answer.error]
+    return [call.answer for call in step.calls if call.answer and not call.answer.error and not call.dropped]

@@ -49,6 +49,7 @@ class Gate(StrEnum):
     """Where a session waits for a decision. REPLY and INSTRUCTION open only when the proposer needs a person."""
 
     PROMPT = "prompt"
+    ANSWER = "answer"
     PLAN = "plan"
     DIFF = "diff"
     PROMOTION = "promotion"

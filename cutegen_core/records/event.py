@@ -5,7 +5,8 @@ Large texts (sources, prompts, replies, trials) are blobs; events carry their ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -77,6 +78,8 @@ class SessionSettings:
         recording: the session that is replayed where a recording answers.
         arch: compile target, "sm_90a".
         origin: "here", or where an imported or recorded session came from.
+        roles: who answers a role, where that is not `answered_by`.
+        allow_regressions: a kernel that is FASTER overall becomes the best although a workload became slower.
     """
 
     problem: str
@@ -94,6 +97,12 @@ class SessionSettings:
     title: str = ""
     origin: str = "here"
     strategy: str = "cutegen"
+    roles: Mapping[Role, AnsweredBy] = field(default_factory=dict)
+    allow_regressions: bool = False
+
+    def answers(self, role: Role) -> AnsweredBy:
+        """Return who answers this role."""
+        return self.roles.get(role, self.answered_by)
 
     @property
     def imported(self) -> bool:
@@ -137,12 +146,13 @@ class ModelCalled:
 
 @dataclass(frozen=True)
 class ModelAnswered:
-    """The answer to the last call, by a server or by a person.
+    """The answer to the last call, by a server, a person or the playbook.
 
     Attributes:
         reply: blob key of what came, also when it broke off.
         estimated: the server did not count the tokens; they are estimated.
         error: why there is no usable answer, "" when there is one.
+        by: who answered, None where an older version did not write it down.
     """
 
     step: int
@@ -155,6 +165,7 @@ class ModelAnswered:
     estimated: bool = False
     seconds: float = 0.0
     error: str = ""
+    by: AnsweredBy | None = None
     kind: Literal["model_answered"] = "model_answered"
 
 
@@ -262,6 +273,25 @@ class Studied:
 
 
 @dataclass(frozen=True)
+class SuiteTried:
+    """The testing role's suite was checked against the existing kernel and its mutants, or could not be read.
+
+    Attributes:
+        problem: blob key of the problem with the suite, "" where the answer holds none.
+        result: blob key of the check (`evaluate.mutation.trust.SuiteCheck`), "" where it never ran.
+        trusted: from here on this problem judges the session's kernels.
+        message: what was found, for a person and for the testing role.
+    """
+
+    step: int
+    problem: str
+    result: str
+    trusted: bool
+    message: str
+    kind: Literal["suite_tried"] = "suite_tried"
+
+
+@dataclass(frozen=True)
 class StepClosed:
     """The step is over; PROMOTED makes its candidate the best and the base of the next step, ADVANCED only the base."""
 
@@ -282,7 +312,7 @@ class StateChanged:
 
 Event = (
     SessionCreated | StepStarted | ModelCalled | ModelAnswered | Proposed | GateOpened | Decided | TrialStarted
-    | StageStarted | StageEnded | Tried | Studied | StepClosed | StateChanged
+    | StageStarted | StageEnded | Tried | Studied | SuiteTried | StepClosed | StateChanged
 )  # fmt: skip
 
 

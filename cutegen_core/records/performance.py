@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CANDIDATE, BEST, EAGER, COMPILED = "candidate", "best", "eager", "torch.compile"
+CANDIDATE, BEST, EXISTING, EAGER, COMPILED = "candidate", "best", "existing", "eager", "torch.compile"
 """Names of the contenders; a vendor library call has its own name, such as "torch.mm"."""
 GRAPH, COMPULSORY = "graph", "compulsory"
 """Kinds of bounds: see `Bound.kind`."""

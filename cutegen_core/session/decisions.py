@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cutegen_core.records.decision import UNBOUND, Decision, DecisionKind
+from cutegen_core.records.decision import UNBOUND, Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import (
+    AnsweredBy,
     Decided,
     Event,
     ModelAnswered,
@@ -79,7 +80,8 @@ def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -
     step = state.open_step
     if decision.kind is DecisionKind.REPLY and step is not None and state.gate is not None:
         role = state.gate.role or Role.PROPOSER
-        events.append(ModelAnswered(step.number, role, state.gate.prompt, keep(decision.text)))
+        answer = ModelAnswered(step.number, role, state.gate.prompt, keep(decision.text), by=AnsweredBy.PERSON)
+        events.append(answer)
     elif decision.kind is DecisionKind.STOP:
         if state.status in (SessionState.RUNNING, SessionState.READY, SessionState.AWAITING_REVIEW):
             events.append(StateChanged(SessionState.STOPPED, "stopped by the person"))
@@ -89,12 +91,19 @@ def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -
     elif decision.kind is DecisionKind.BUDGET:
         if state.status is SessionState.EXHAUSTED:
             events.append(StateChanged(SessionState.RUNNING, "budget raised"))
+    elif _sends_back(state, decision):
+        pass  # the same role answers again, in this step
     elif step is not None and decision.kind in _CLOSES:
         events.append(StepClosed(step.number, _CLOSES[decision.kind], decision.text))
     elif step is not None and decision.kind is DecisionKind.ACCEPT:
         promoted = step.passed and step.candidate == decision.candidate
         events.append(StepClosed(step.number, Outcome.PROMOTED if promoted else Outcome.UNANSWERED))
     return events
+
+
+def _sends_back(state: State, decision: Decision) -> bool:
+    """Return whether the decision is about a role's answer only, not about the step."""
+    return decision.kind is DecisionKind.REDIRECT and state.gate is not None and state.gate.gate is Gate.ANSWER
 
 
 def accept_by_policy(candidate: str, seen: int) -> Decision:

@@ -6,6 +6,7 @@
 | a person asked for a study | `Study` |
 | an acceptance is open | `Accept` |
 | between steps | `Record`: begin a step, or end by the step budget; `Begin` where a failure may be repaired |
+| an answer waits at its gate | `Record`: open the gate |
 | the step has no candidate | `Propose` |
 | the candidate waits at a gate | `Record`: open the gate |
 | the candidate has no verdict | `Try` |
@@ -99,6 +100,9 @@ def next_move(state: State) -> Move:
     step = state.open_step
     assert step is not None
     if state.phase is Phase.GENERATING:
+        call = step.answered
+        if call is not None and waits_at(Gate.ANSWER, state):
+            return Record((GateOpened(step.number, Gate.ANSWER, prompt=call.prompt, role=call.role),))
         return Propose(step)
     if state.phase is Phase.EVALUATED:
         return Record((_end_step(state, step),))

@@ -36,7 +36,7 @@ def not_faster(state: State, step: Step) -> str:
     assert step.tried is not None
     if step.tried.against_best is not None:
         word, slower = step.tried.against_best, regressed(step.tried.shapes)
-        if slower:
+        if slower and not state.settings.allow_regressions:
             return f"regressed on {', '.join(map(_shape_words, slower))}: timed in turns with the best kernel"
         return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""

@@ -12,13 +12,15 @@ from cutegen_core.propose.port import (
     Declined,
     Finished,
     Proposal,
+    TriesSuite,
     Unparsed,
     WantsStudy,
 )
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Gate
-from cutegen_core.records.errors import StoppedError
+from cutegen_core.records.errors import StoppedError, UsageError
 from cutegen_core.records.event import (
+    AnsweredBy,
     Event,
     GateOpened,
     ModelAnswered,
@@ -32,9 +34,10 @@ from cutegen_core.records.event import (
     StepClosed,
 )
 from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status, Trial
-from cutegen_core.session import decisions, request, studies
+from cutegen_core.session import decisions, request, studies, suites
 from cutegen_core.session.writer import ReplyLine, TrialWatch, Writer
 from cutegen_core.trajectory.state import Step, waits_at
+from cutegen_core.trajectory.transitions import REPLACED
 
 LOST_CALL = "the model was called and its answer was lost; the call may have been billed. Resume to ask again."
 
@@ -52,6 +55,8 @@ def propose(writer: Writer, step: Step) -> list[Event]:
     answer = proposer.respond(request.build_request(writer.store, writer.state, writer.tools, step))
     if isinstance(answer, Ask):
         return _carry_prompt(writer, answer, step)
+    if isinstance(answer, TriesSuite):
+        return [suites.try_suite(writer, answer, step, TrialWatch(writer))]
     if isinstance(answer, WantsStudy):
         return studies.carry_out_in_step(writer, answer.study, step, TrialWatch(writer))
     return _record_answer(writer, answer, step, time.monotonic() - begun)
@@ -67,9 +72,11 @@ def record_lost_call(writer: Writer) -> list[Event]:
 
 
 def _carry_prompt(writer: Writer, ask: Ask, step: Step) -> list[Event]:
-    """Carry the prompt to the model; without one, wait for a person to carry it."""
-    prompt = writer.store.put(writer.state.prompt or ask.prompt)
-    model = writer.tools.model(writer.state)
+    """Carry the prompt to the model; without one, wait for a person to carry it, or take what the playbook offers."""
+    if writer.state.settings.answers(ask.role) is AnsweredBy.PLAYBOOK:
+        return [_offered(writer, ask, step)]
+    prompt = writer.store.put(writer.state.prompt or ask.prompt + _sent_back(writer, ask, step))
+    model = writer.tools.model(writer.state, ask.role)
     if waits_at(Gate.PROMPT, writer.state):
         return [GateOpened(step.number, Gate.PROMPT, note=ask.note, prompt=prompt, role=ask.role)]
     if model is None:
@@ -85,6 +92,23 @@ def _carry_prompt(writer: Writer, ask: Ask, step: Step) -> list[Event]:
     return events
 
 
+def _offered(writer: Writer, ask: Ask, step: Step) -> ModelAnswered:
+    """Return the playbook's answer, in the form of a model's; it costs no tokens."""
+    if not ask.offered:
+        raise UsageError(f"the playbook has no answer for the role {ask.role}; let a model or a person answer it")
+    put = writer.store.put
+    return ModelAnswered(step.number, ask.role, put(ask.prompt), put(ask.offered), by=AnsweredBy.PLAYBOOK)
+
+
+def _sent_back(writer: Writer, ask: Ask, step: Step) -> str:
+    """Return what a prompt says of the answer that a person sent back, "" if there is none."""
+    last = step.calls[-1] if step.calls else None
+    if last is None or last.answer is None or last.role is not ask.role or last.dropped in ("", REPLACED):
+        return ""
+    answer = writer.store.text(last.answer.reply).strip()
+    return f"\n## The person sent your last answer back\nThey say: {last.dropped}\n\nYour last answer was:\n{answer}\n"
+
+
 def _record_reply(writer: Writer, step: Step, ask: Ask, prompt: str, reply: ModelReply) -> list[Event]:
     answered = ModelAnswered(
         step.number,
@@ -97,6 +121,7 @@ def _record_reply(writer: Writer, step: Step, ask: Ask, prompt: str, reply: Mode
         reply.estimated,
         reply.seconds,
         reply.error,
+        by=writer.state.settings.answers(ask.role),
     )
     interrupted = bool(reply.error) and not reply.stopped
     return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if interrupted else [answered]
@@ -115,7 +140,7 @@ def _record_answer(writer: Writer, answer: Answer, step: Step, seconds: float) -
             return [GateOpened(step.number, Gate.INSTRUCTION, note=reason)]
         case Finished():
             return _finish(writer, answer, step)
-        case Ask() | WantsStudy():
+        case Ask() | TriesSuite() | WantsStudy():
             raise AssertionError("carried out before it gets here")
 
 

@@ -6,23 +6,25 @@ from dataclasses import replace
 
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.evaluate.variant import summarize_trial
-from cutegen_core.propose.port import Attempt, Call, ProposalRequest
+from cutegen_core.propose.port import Attempt, BenchmarkShape, Call, ProposalRequest
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.event import ModelAnswered, Outcome, Tried
+from cutegen_core.records.event import Outcome, Tried
 from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import Trial
 from cutegen_core.session.writer import SessionTools
-from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.state import Exchange, State, Step
 from cutegen_core.trajectory.store import Store
 
 
 def build_request(store: Store, state: State, tools: SessionTools, step: Step) -> ProposalRequest:
     """Return everything the proposer may look at for this step."""
     evaluator, model = tools.evaluator(state), tools.model(state)
-    workload = (evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads)[-1]
+    timed = evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads[-1:]
+    workload = timed[-1]
+    calls = [_call(store, call) for call in step.calls if call.answer and not call.answer.error]
     previous = [s for s in state.steps if s.outcome is not None]
     base = state.step_of(step.base) if step.base else None
     return ProposalRequest(
@@ -41,7 +43,11 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         profile=_profile_of(store, state, step.base),
         profile_note=_profile_note(state, step.base),
         peaks=evaluator.peaks,
-        calls=tuple(_call(store, c.answer) for c in step.calls if c.answer and not c.answer.error),
+        calls=tuple(call for call in calls if not call.dropped),
+        sent_back=calls[-1] if calls and calls[-1].dropped else None,
+        shapes=tuple(BenchmarkShape(w, evaluator.signature(w)) for w in timed),
+        bears=evaluator.bears() if evaluator.problem.existing else (),
+        suites=state.suites,
     )
 
 
@@ -93,12 +99,16 @@ def _profile_note(state: State, candidate: str | None) -> str:
     return found.message if found else ""
 
 
-def _call(store: Store, answer: ModelAnswered) -> Call:
-    return Call(answer.role, store.text(answer.prompt), store.text(answer.reply), answer.finish)
+def _call(store: Store, call: Exchange) -> Call:
+    answer = call.answer
+    assert answer is not None
+    prompt, reply = store.text(answer.prompt), store.text(answer.reply)
+    return Call(answer.role, prompt, reply, answer.finish, answer.by, call.dropped)
 
 
 def _attempt(step: Step) -> Attempt:
     outcome = step.memory or (f"{step.outcome}: {step.note}" if step.note else str(step.outcome))
     promoted = step.outcome is Outcome.PROMOTED
     rejected = step.outcome is Outcome.REJECTED
-    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected)
+    shapes = step.verdict.shapes if step.verdict else ()
+    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected, shapes)

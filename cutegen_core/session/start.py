@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from cutegen_core.machine.device import Device, choose_device
+from cutegen_core.propose import registry
 from cutegen_core.records.decision import Autonomy, Decision, Gate
 from cutegen_core.records.errors import StaleDecisionError
-from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings
+from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
@@ -23,17 +25,20 @@ def create(
     strategy: str = "cutegen",
     executor: ExecutorKind | None = None,
     autonomy: Autonomy = Autonomy.STEP,
-    gates: tuple[Gate, ...] = DEFAULT_GATES,
+    gates: tuple[Gate, ...] | None = None,
     max_steps: int = 40,
     arch: str | None = None,
     model: str = "",
     max_tokens: int | None = None,
     recording: str = "",
+    roles: Mapping[Role, AnsweredBy] | None = None,
+    allow_regressions: bool = False,
 ) -> str:
     """Create a session and return its id; the engine starts it at once.
 
     Args:
         executor: by default the GPU if there is one of that `arch`, otherwise the emulator.
+        gates: by default those of `default_gates`.
     """
     device = choose_device(arch)
     settings = SessionSettings(
@@ -45,14 +50,22 @@ def create(
         arch=device.arch,
         device_name=device.name,
         autonomy=autonomy,
-        gates=gates,
+        gates=default_gates(strategy) if gates is None else gates,
         max_steps=max_steps,
         model=model,
         max_tokens=max_tokens,
         recording=recording,
+        roles=roles or {},
+        allow_regressions=allow_regressions,
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))
+
+
+def default_gates(strategy: str) -> tuple[Gate, ...]:
+    """Return the gates that are on at first: with roles, also the one where a role's answer is reviewed."""
+    known = registry.STRATEGIES.get(strategy)
+    return (Gate.ANSWER, *DEFAULT_GATES) if known and known.roles else DEFAULT_GATES
 
 
 def default_executor(device: Device) -> ExecutorKind:

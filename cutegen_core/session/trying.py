@@ -85,7 +85,7 @@ def _key(writer: Writer, candidate: str) -> str:
     device = (evaluator.device.uuid or evaluator.device.name) if evaluator.measures_speed else ""
     parts = [
         candidate,
-        settings.problem,
+        writer.state.problem,
         settings.executor,
         settings.arch,
         *([device] if device else []),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from cutegen_core.evaluate.mutation.trust import SuiteJudges
 from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
 from cutegen_core.records.decision import DecisionKind
-from cutegen_core.records.event import Event, StageEnded, StageStarted
+from cutegen_core.records.event import Event, Role, StageEnded, StageStarted
 from cutegen_core.records.trial import Stage, StageResult
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.state import State, Step
@@ -26,10 +28,13 @@ class SessionTools(Protocol):
 
     def proposer(self, state: State) -> Proposer: ...
 
-    def model(self, state: State) -> Model | None:
-        """Return who answers prompts; None where a person carries them."""
+    def model(self, state: State, role: Role | None = None) -> Model | None:
+        """Return who answers prompts of this role, or of any; None where a person carries them."""
 
     def evaluator(self, state: State) -> CandidateEvaluator: ...
+
+    def suite_judges(self, state: State, problem: str) -> AbstractContextManager[SuiteJudges]:
+        """Give what checks a suite; `problem` is the blob key of the problem that has it."""
 
 
 class Writer:

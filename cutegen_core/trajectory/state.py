@@ -15,12 +15,14 @@ from typing import NamedTuple
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Gate, StudyKind
 from cutegen_core.records.event import (
+    AnsweredBy,
     ModelAnswered,
     Outcome,
     Role,
     SessionSettings,
     SessionState,
     Studied,
+    SuiteTried,
     Tried,
 )
 from cutegen_core.records.trial import Stage, StageResult, Status
@@ -46,6 +48,7 @@ class Exchange:
 
     Attributes:
         edited: the prompt where the person had changed it, "" where it was sent as rendered.
+        dropped: why its answer does not count: what the person said when they sent it back, "" where it counts.
     """
 
     role: Role
@@ -54,6 +57,7 @@ class Exchange:
     reserved_tokens: int
     answer: ModelAnswered | None = None
     edited: str = ""
+    dropped: str = ""
 
     @property
     def tokens(self) -> int:
@@ -97,6 +101,7 @@ class Step:
         memory: the person's note on it for later prompts.
         stages: those of its trial that have ended.
         tried: what came of the trial.
+        judged_by: blob key of the problem that judged it, "" before a trial.
         refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none, and
             again when it has passed one since.
         outcome: None while it is open; `note` says why.
@@ -118,11 +123,18 @@ class Step:
     memory: str = ""
     stages: tuple[StageResult, ...] = ()
     tried: Tried | None = None
+    judged_by: str = ""
     refuted: Tried | None = None
     outcome: Outcome | None = None
     note: str = ""
     closed_as: Closing | None = None
     at: float = 0.0
+
+    @property
+    def answered(self) -> Exchange | None:
+        """The last call, where it has an answer that counts."""
+        call = self.calls[-1] if self.calls else None
+        return call if call and call.answer and not call.answer.error and not call.dropped else None
 
     @property
     def verdict(self) -> Tried | None:
@@ -171,6 +183,8 @@ class State:
         studies: the last result of each study of each candidate.
         branched: the person went on from another kernel than the best; steps move the branch's tip, `base`.
         lost_call: a model was called and its answer never arrived.
+        suites: the testing role's suites, in order.
+        problem: blob key of the problem that judges from now on: with the last trusted suite.
     """
 
     settings: SessionSettings
@@ -201,8 +215,13 @@ class State:
     studies_wanted: tuple[WantedStudy, ...] = ()
     studies: Mapping[WantedStudy, Studied] = field(default_factory=dict)
     branched: bool = False
+    suites: tuple[SuiteTried, ...] = ()
     created_at: float = 0.0
     updated_at: float = 0.0
+
+    @property
+    def problem(self) -> str:
+        return next((suite.problem for suite in reversed(self.suites) if suite.trusted), self.settings.problem)
 
     @property
     def step(self) -> Step | None:
@@ -229,6 +248,10 @@ class State:
         carried = [step for step in self.steps if self.best and step.candidate == self.best]
         promoted = [step for step in carried if step.outcome is Outcome.PROMOTED]
         return next(reversed(promoted or carried), None)
+
+    def suite_of(self, step: Step) -> SuiteTried | None:
+        """Return the testing role's suite that judged a step's kernel; None where the problem's own workloads did."""
+        return next((suite for suite in self.suites if suite.trusted and suite.problem == step.judged_by), None)
 
     def step_of(self, candidate: str) -> Step | None:
         """Return the last step that carried this candidate, or None."""
@@ -258,7 +281,9 @@ def waits_at(gate: Gate, state: State) -> bool:
         return True
     if gate in state.gates_passed or step is None:
         return False
-    if gate in (Gate.PLAN, Gate.DIFF) and step.author is Author.PERSON:
+    if gate is Gate.ANSWER and not _can_be_reviewed(step):
+        return False
+    if gate in (Gate.PLAN, Gate.DIFF) and step.author in (Author.PERSON, Author.IMPORT):
         return False
     match state.autonomy:
         case Autonomy.STEP:
@@ -269,3 +294,9 @@ def waits_at(gate: Gate, state: State) -> bool:
             return gate is Gate.PLAN
         case Autonomy.AUTO:
             return False
+
+
+def _can_be_reviewed(step: Step) -> bool:
+    """Return whether the step's last call has an answer that counts and that no person gave."""
+    call = step.answered
+    return call is not None and call.answer is not None and call.answer.by is not AnsweredBy.PERSON

@@ -29,6 +29,7 @@ from cutegen_core.records.event import (
     StepClosed,
     StepStarted,
     Studied,
+    SuiteTried,
     TrialStarted,
     Tried,
 )
@@ -46,11 +47,12 @@ from cutegen_core.trajectory.state import (
     waits_at,
 )
 
-_Proposing = StepStarted | ModelCalled | ModelAnswered | Proposed
+_Proposing = StepStarted | ModelCalled | ModelAnswered | SuiteTried | Proposed
 _Trying = TrialStarted | StageStarted | StageEnded | Tried | Studied
 _Steering = GateOpened | Decided | StepClosed | StateChanged
 _MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
 _PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
+REPLACED = "replaced by the person"
 _RIGHT = (Outcome.PROMOTED, Outcome.ADVANCED, Outcome.KEPT)
 
 
@@ -109,6 +111,9 @@ def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
             return _with_step(state, calls=(*state.steps[-1].calls, exchange))
         case ModelAnswered():
             return _answered(replace(state, running_stage=None), event)
+        case SuiteTried():  # its answer was used: there is nothing left to review in it
+            return replace(state, suites=(*state.suites, event), gates_passed=state.gates_passed | {Gate.ANSWER},
+                           running_stage=None)  # fmt: skip
         case Proposed():
             state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
                             gate=None)  # fmt: skip
@@ -133,7 +138,8 @@ def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
             return _acceptance_tried(replace(state, acceptance=event, running_stage=None), event)
         case Tried():
             state = replace(state, phase=Phase.EVALUATED, running_stage=None)
-            return _with_step(state, tried=event, refuted=state.refuted(event.candidate))
+            refuted = state.refuted(event.candidate)
+            return _with_step(state, tried=event, judged_by=state.problem, refuted=refuted)
         case Studied():
             return _studied(state, event)
 
@@ -171,6 +177,8 @@ def _decided(state: State, decision: Decision) -> State:
         case DecisionKind.EDIT:
             return replace(state, status=SessionState.RUNNING, gate=None, pending_edit=decision.source or "",
                            pending_idea=decision.text, pending_parent=decision.candidate)  # fmt: skip
+        case DecisionKind.REPLY | DecisionKind.REDIRECT if state.gate and state.gate.gate is Gate.ANSWER:
+            return _dropped(replace(state, status=SessionState.RUNNING, gate=None), decision)
         case DecisionKind.REPLY | DecisionKind.REJECT:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.REDIRECT:
@@ -191,6 +199,13 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, studies_wanted=(), running_stage=None)
         case _:  # RESUME: a StateChanged follows where it changes anything
             return state
+
+
+def _dropped(state: State, decision: Decision) -> State:
+    """Mark the answer under review: a person replaced it, or sent it back with these words."""
+    why = decision.text if decision.kind is DecisionKind.REDIRECT else REPLACED
+    calls = state.steps[-1].calls
+    return _with_step(state, calls=(*calls[:-1], replace(calls[-1], dropped=why)))
 
 
 def _study_wanted(state: State, decision: Decision) -> State:
@@ -238,7 +253,7 @@ def _answered(state: State, event: ModelAnswered) -> State:
     calls = state.steps[-1].calls
     asked_again = bool(event.error) and bool(calls)
     edited = calls[-1].edited if asked_again else ""
-    state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT})
+    state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT, Gate.ANSWER})
     if calls and calls[-1].answer is None:
         return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
     return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))

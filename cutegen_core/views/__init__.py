@@ -3,6 +3,7 @@
 from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, strongest, suspect, untimed_text, why_untimed
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
+from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.evidence import step_evidence
@@ -37,6 +38,7 @@ from cutegen_core.views.tree import START, TreeRow, step_tree
 __all__ = [
     "MARK_WORDS",
     "START",
+    "AgentRun",
     "CallView",
     "Delta",
     "Instruction",
@@ -54,6 +56,8 @@ __all__ = [
     "StepView",
     "TreeRow",
     "acceptance_trial",
+    "agent_lines",
+    "agent_run",
     "autonomy_words",
     "base_trial",
     "chips",

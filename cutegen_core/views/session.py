@@ -22,7 +22,7 @@ from cutegen_core.views.wording import no_step
 
 
 class StepRow(NamedTuple):
-    """A line of the timeline."""
+    """A line of the timeline; `suite_step` is the step whose suite judged it, None for the problem's own workloads."""
 
     number: int
     idea: str
@@ -40,6 +40,7 @@ class StepRow(NamedTuple):
     at: float
     is_best: bool
     is_base: bool
+    suite_step: int | None
 
 
 class SessionRow(NamedTuple):
@@ -76,13 +77,18 @@ class SessionView(NamedTuple):
 
 
 class CallView(NamedTuple):
-    """An exchange with a model; `reply` is None while it runs."""
+    """An exchange with whoever answers a role; `reply` is None while it runs.
+
+    Attributes:
+        dropped: why the answer does not count, "" where it does (`trajectory.state.Exchange`).
+    """
 
     role: Role
     model: str
     prompt: str
     reply: str | None
     answer: ModelAnswered | None
+    dropped: str = ""
 
 
 class StepView(NamedTuple):
@@ -132,7 +138,7 @@ def session_view(store: Store, session: str) -> SessionView:
         steps=tuple(_step_row(step, state, star=step is starred) for step in state.steps),
         rail=rail(state, state.step),
         live=store.live(session),
-        can_approve=state.gate is not None and state.gate.gate in (Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
+        can_approve=state.gate is not None and state.gate.gate in (Gate.ANSWER, Gate.PLAN, Gate.DIFF, Gate.PROMOTION),
         can_accept=accepts if state.status is not SessionState.ACCEPTED and not state.settings.imported else None,
     )
 
@@ -154,7 +160,12 @@ def step_view(store: Store, session: str, number: int) -> StepView:
     waiting = state.gate.prompt if state.gate and step is state.step else ""
     calls = tuple(
         CallView(
-            call.role, call.model, text(call.prompt), text(call.answer.reply) if call.answer else None, call.answer
+            call.role,
+            call.model,
+            text(call.prompt),
+            text(call.answer.reply) if call.answer else None,
+            call.answer,
+            call.dropped,
         )
         for call in step.calls
     )
@@ -227,7 +238,7 @@ def _session_row(session: str, state: State) -> SessionRow:
 
 
 def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
-    tried = step.verdict
+    tried, suite = step.verdict, state.suite_of(step)
     return StepRow(
         step.number,
         step.idea or step.instruction,
@@ -245,4 +256,5 @@ def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
         step.at,
         star,
         step.candidate is not None and step.candidate == state.base,
+        suite.step if suite else None,
     )

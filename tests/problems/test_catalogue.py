@@ -142,9 +142,10 @@ def test_zeros_and_a_kernel_that_ignores_the_tail_fail(reference):
 
 @pytest.mark.parametrize("reference", NAMES, indirect=True, ids=NAMES)
 def test_its_own_size_is_real_work(reference):
-    (own,) = reference.problem.with_role(WorkloadRole.BENCHMARK)
-    assert sum(t.nbytes for t in reference.signature(own).tensors) > 50 << 20
-    assert reference.graph(own).reason == ""
+    benchmarks = reference.problem.with_role(WorkloadRole.BENCHMARK)
+    published = bool(reference.problem.existing)  # the shapes that others measured, small ones among them
+    assert published or max(reference.signature(own).nbytes for own in benchmarks) > 50 << 20
+    assert {reference.graph(own).reason for own in benchmarks} == {""}
     values = {w.values for w in reference.problem.workloads}
     assert len(values) > 1, "needs a workload with adversarial values"
     for workload in reference.problem.with_role(WorkloadRole.EMULATOR):

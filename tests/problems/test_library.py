@@ -9,6 +9,7 @@ import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
 from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
+from cutegen_core.problems import library
 from cutegen_core.problems.library import Loader, load, load_folder
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import WHOLE_VALUES, Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
@@ -263,6 +264,36 @@ def test_workloads_tolerance_allow_and_title_are_read_without_running_the_file(t
     assert (own.role, own.sizes) == (WorkloadRole.BENCHMARK, {})
 
 
+def test_an_outputs_name_comes_before_its_dtype_and_a_workloads_tolerance_before_the_problems(tmp_path):
+    path = written(
+        tmp_path,
+        'TOLERANCE = {"float32": {"atol": 1.0, "rtol": 0.1}, "out1": {"atol": 2.0, "rtol": 0.2}}\n'
+        'WORKLOADS = {"a": {"role": "emulator", "tolerance": {"float32": {"atol": 3, "rtol": 0.3}}},\n'
+        '  "b": {"role": "emulator", "tolerance": {"out0": {"atol": 4, "rtol": 0}}}}\n',
+    )
+    problem = library.read_problem(path)
+    a, b, own = problem.workloads
+    found = [
+        [problem.tolerance_for("float32", output, workload).atol for output in ("out0", "out1")]
+        for workload in (a, b, own, None)
+    ]
+    assert found == [[3.0, 3.0], [4.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
+    assert problem.tolerance_for("int64", "out7") == Tolerance(0.0, 0.0)
+    plain = replace(problem, workloads=(replace(a, tolerance={}), b, own))
+    assert plain.key != problem.key
+
+
+@pytest.mark.parametrize("place", ["TOLERANCE", "a workload"])
+def test_a_tolerance_for_an_output_that_is_none_is_refused_by_name_once_the_outputs_are_known(tmp_path, shared, place):
+    given = '{"out1": {"atol": 1.0, "rtol": 0.1}}'
+    own = f', "tolerance": {given}' if place == "a workload" else ""
+    stated = f"TOLERANCE = {given}\n" if place == "TOLERANCE" else ""
+    path = written(tmp_path, f'{stated}WORKLOADS = {{"odd": {{"role": "emulator", "M": 3, "K": 5, "N": 7{own}}}}}\n')
+    problem = load(str(path))
+    with pytest.raises(ProblemError, match=r"mine\.py: a tolerance is for 'out1', which is no output \(outputs: out\)"):
+        shared.reference(problem).signature(problem.workloads[0])
+
+
 @pytest.mark.parametrize(
     ("literals", "words"),
     [
@@ -272,7 +303,10 @@ def test_workloads_tolerance_allow_and_title_are_read_without_running_the_file(t
         ('WORKLOADS = {"a": {"role": "emulator", "Q": 3}}', "sets 'Q', which is no size of this file (sizes: M, K, N)"),
         ('WORKLOADS = {"a": {"role": "emulator", "M": "3"}}', "sets M = '3', but the file has 2048"),
         ('WORKLOADS = {"a": {"role": "emulator", "values": "odd"}}', "values: given, large_mean"),
-        ('TOLERANCE = {"float31": {"atol": 1, "rtol": 1}}', "TOLERANCE maps one of float64"),
+        (
+            'TOLERANCE = {"float31": {"atol": 1, "rtol": 1}}',
+            "TOLERANCE maps an output (out, out0, out1, ...) or one of float64",
+        ),
         ('TOLERANCE = {"float32": {"atol": 1}}', "needs atol and rtol"),
         ("ALLOW = (1, 2)", "ALLOW is a tuple of words"),
         ("TITLE = 3", "TITLE is a int"),
@@ -318,3 +352,20 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     assert changed.count("\n") == source.count("\n")
     again = {name: slot.value for name, slot in find_size_slots(parse(changed, "here")).items()}
     assert again == found | sizes | {"N": 6, "height": 11}
+
+
+def test_existing_kernel_is_read_from_the_file_beside_it(tmp_path):
+    source = load("relu").source
+    (tmp_path / "mine.py").write_text(source + '\nEXISTING = "mine.cu"\n')
+    (tmp_path / "mine.cu").write_text("/* cutegen */")
+    found = library.read_problem(tmp_path / "mine.py")
+    assert found.existing == "/* cutegen */"
+    (tmp_path / "mine.cu").write_text("/* another */")
+    assert library.read_problem(tmp_path / "mine.py").key != found.key
+
+
+@pytest.mark.parametrize("name", ["../mine.cu", "/etc/passwd", "mine.txt", "there is none.cu", "none.cu"])
+def test_existing_kernel_elsewhere_or_missing_is_refused_by_name(tmp_path, name):
+    (tmp_path / "mine.py").write_text(load("relu").source + f"\nEXISTING = {name!r}\n")
+    with pytest.raises(ProblemError, match=name.rpartition("/")[2]):
+        library.read_problem(tmp_path / "mine.py")

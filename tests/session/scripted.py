@@ -12,16 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cutegen_core.evaluate.mutation.trust import SuiteJudges
 from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile
-from cutegen_core.records.problem import Problem, Signature, Workload
+from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     LAWS,
     Correctness,
@@ -61,6 +62,9 @@ class ScriptedEvaluator:
 
     def graph(self, workload: Workload) -> Graph:
         return Graph(())
+
+    def bears(self) -> tuple[Values, ...]:
+        return ()
 
     def evaluate(
         self,
@@ -119,11 +123,15 @@ class ScriptedSessions:
     def proposer(self, state: State) -> ScriptedProposer:
         return self.writes
 
-    def model(self, state: State) -> None:
+    def model(self, state: State, role: Role | None = None) -> None:
         return None
 
     def evaluator(self, state: State) -> ScriptedEvaluator:
         return self.made
+
+    @contextmanager
+    def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
+        yield SuiteJudges(self.made, lambda source: None)
 
     def start(self, **options: object) -> str:
         return start.create(self.store, self.problem, **{"answered_by": AnsweredBy.PLAYBOOK, **options})  # type: ignore[arg-type]

@@ -132,8 +132,8 @@ class Hasty:
     def proposer(self, state):
         return self.bench.proposer(state)
 
-    def model(self, state):
-        return self.bench.model(state)
+    def model(self, state, role=None):
+        return self.bench.model(state, role)
 
     def evaluator(self, state):
         return replace(self.bench.evaluator(state), run_timeout_s=0.0005)

@@ -17,8 +17,18 @@ from collections.abc import Mapping
 
 from cutegen_core.evaluate.roofline.work import PLAIN, STATED, Work, compulsory_work, graph_work, stated
 from cutegen_core.records.graph import Graph, InputFacts
-from cutegen_core.records.performance import BEST, CANDIDATE, COMPULSORY, GRAPH, Bound, Peaks, WorkloadPerformance
+from cutegen_core.records.performance import (
+    BEST,
+    CANDIDATE,
+    COMPULSORY,
+    EXISTING,
+    GRAPH,
+    Bound,
+    Peaks,
+    WorkloadPerformance,
+)
 from cutegen_core.records.problem import Signature
+from cutegen_core.records.wording import called
 
 MARGIN = 0.95
 """A time below this share of the compulsory one is SUSPECT; clocks and peaks are accurate to a few per cent."""
@@ -26,6 +36,7 @@ CONFIRM_BEYOND = 5.0
 """Speedup over the strongest baseline beyond which a person must review the kernel."""
 
 _PIPES = {PLAIN: "fp32", "float32": "fp32", "float64": "fp64", "float16": "f16", "bfloat16": "bf16"}
+_WIDEST_FIRST = ("float64", "float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
 _SPLITS = {"tf32": 3, "f16": 3, "bf16": 6}
 
 
@@ -57,7 +68,7 @@ def compute_bounds(
 def _apply_statement(own: Work, counted: Work, signature: Signature) -> Work:
     """Replace counted work by the file's statement; stated FLOPs get the widest floating dtype of the inputs."""
     dtypes = [t.dtype for t in signature.inputs if "float" in t.dtype] or ["float32"]
-    widest = min(dtypes, key=("float64", "float32", "bfloat16", "float16").index)
+    widest = min(dtypes, key=_WIDEST_FIRST.index)
     flops = {widest: own.flops[STATED]} if own.flops else counted.flops
     return Work(own.moved_bytes if own.moved_bytes >= 0 else counted.moved_bytes, flops)
 
@@ -118,9 +129,12 @@ def reason_to_suspect(performance: WorkloadPerformance) -> str:
 
 
 def reason_to_confirm(performance: WorkloadPerformance) -> str:
-    """Return why a person must review a speedup before it counts, or "" if that is not necessary."""
+    """Return why a person must review a speedup before it counts, or "" if that is not necessary.
+
+    An existing kernel, which was tested, shows that its time can be reached. It may be slow, so alone it shows no more.
+    """
     baselines = [t for t in performance.timings if t.contender not in (CANDIDATE, BEST)]
-    if not baselines:
+    if all(t.contender == EXISTING for t in baselines):
         return ""
     strongest = min(baselines, key=lambda t: t.median_us)
     ratio = strongest.median_us / max(performance.candidate.median_us, 1e-9)
@@ -128,5 +142,6 @@ def reason_to_confirm(performance: WorkloadPerformance) -> str:
         return ""
     return (
         f"{ratio:.1f} times as fast as the strongest baseline "
-        f"({strongest.contender}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person confirms."
+        f"({called(strongest.contender)}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person "
+        "confirms."
     )

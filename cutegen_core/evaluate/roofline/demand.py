@@ -19,6 +19,9 @@ from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, InputFacts, Node
 from cutegen_core.records.operations import ROWS, Flow
 
+_WHOLE_LINES = (Flow.SORT, Flow.SOFTMAX)
+"""Every result depends on all elements of its line."""
+
 Demand = Mapping[str, ElementSet]
 Push = tuple[str, ElementSet]
 
@@ -130,7 +133,8 @@ class _Walk:
         yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
 
     def _rows(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Need all of every operand if all of the result is needed; else as many elements as that many rows hold."""
+        """Need all of every operand if all of the result is needed; whole rows where each result depends on its row;
+        else as many elements as that many rows hold."""
         if ops.traits(node).some:
             yield from self._unknown(node, region)
             return
@@ -138,6 +142,8 @@ class _Walk:
             shape = self._shape(name)
             if region.full:
                 yield name, ElementSet.all(shape)
+            elif region.boxes and shape == node.shape and ops.traits(node).flow in _WHOLE_LINES:
+                yield name, region.widened(number(node, 1, "dim", _line(node)) % len(shape))
             elif ops.traits(node).flow in ROWS and name == tensor(node, 0):
                 yield name, ElementSet.some(shape, region.count * max(1, prod(shape) // max(1, prod(region.shape))))
 
@@ -292,6 +298,11 @@ _STEPS: Mapping[Flow, Callable[[_Walk, Node, ElementSet], Iterator[Push]]] = {
     Flow.EXPANSION: _Walk._rows, **dict.fromkeys(ROWS, _Walk._rows),
 }  # fmt: skip
 """What one operation asks of its operands; the other flows are in `view_regions.SHOWN`, or unknown, as COMPOSITE is."""
+
+
+def _line(node: Node) -> int:
+    """Return the dimension along which an operation sorts, where none is given."""
+    return 0 if ops.name(node) == "msort" else -1
 
 
 def _fits(shape: Shape, boxes: list[Box]) -> bool:

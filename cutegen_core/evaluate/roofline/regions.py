@@ -134,6 +134,10 @@ class ElementSet:
             return ElementSet.some(shape, self.count)
         return ElementSet(shape, tuple(_replaced(b, dim, (b[dim][0] + start, b[dim][1] + start)) for b in self.boxes))
 
+    def widened(self, dim: int) -> ElementSet:
+        """Return the whole lines along `dim` that have an element in it."""
+        return ElementSet(self.shape, tuple(dict.fromkeys(_replaced(b, dim, (0, self.shape[dim])) for b in self.boxes)))
+
     def clipped(self, shape: Shape, dim: int, start: int) -> ElementSet:
         """Return one part of a concatenation, which begins at `start` along `dim`."""
         if not self.boxes:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cutegen_core.propose.families.family import Family, MenuItem
+from cutegen_core.propose.families.family import MenuItem
 from cutegen_core.propose.port import Attempt
-
-
-def menu(family: Family, arch: str) -> tuple[MenuItem, ...]:
-    """Give the ideas for a family that the architecture can carry out, in order."""
-    return tuple(item for item in family.menu if _number(item.arch) <= _number(arch))
+from cutegen_core.propose.replies.reading import first_words
 
 
 def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
     """Return the menu item that an idea names ("vectorise: 128-bit loads" -> "vectorise"), else the idea's own first
     words."""
-    head = re.split(r"[:.(]| - ", idea.strip().lower(), maxsplit=1)[0].strip(" `*\"'")
-    slug = re.sub(r"[^a-z0-9]+", "-", head).strip("-")
+    slug = first_words(idea)
     return next((item.key for item in items if item.key == slug or slug.startswith(f"{item.key}-")), slug)
 
 
@@ -49,7 +44,3 @@ def profile_reason(
     if len(tail) == stalled_after and not any(a.promoted for a in tail):
         return f"the last {stalled_after} steps brought nothing"
     return ""
-
-
-def _number(arch: str) -> int:
-    return int(re.sub(r"\D", "", arch) or 0)

@@ -9,6 +9,7 @@ A new folder is a new family; nothing else has a list of them.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -180,3 +181,12 @@ def _claimed(family: Family, others: Sequence[tuple[Path, Family]]) -> Iterator[
             *(kind for kind in (family.otherwise,) if kind is not None and kind is other.otherwise),
         ]
         yield from (f"{what!s} is claimed by {path}, too" for what in both)
+
+
+def menu(family: Family, arch: str) -> tuple[MenuItem, ...]:
+    """Give the ideas for a family that the architecture can carry out, in order."""
+    return tuple(item for item in family.menu if _arch_number(item.arch) <= _arch_number(arch))
+
+
+def _arch_number(arch: str) -> int:
+    return int(re.sub(r"\D", "", arch) or 0)

@@ -26,7 +26,14 @@ _WORD_CHARACTERS = 40
 
 
 class ChatAnswers:
-    """Answers prompts through `models.toml`; a session may name one model for every role."""
+    """Answers prompts through `models.toml`; a session may name one model for every role.
+
+    Args:
+        roles: those that it answers in this session.
+    """
+
+    def __init__(self, roles: tuple[Role, ...]) -> None:
+        self._roles = roles
 
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
         """Reserve tokens for the prompt and the longest answer.
@@ -45,9 +52,7 @@ class ChatAnswers:
 
     def context_tokens(self, state: State) -> int:
         """Return the smallest context of the roles."""
-        return min(
-            self.settings(role, state).prompt_tokens_max for role in (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
-        )
+        return min(self.settings(role, state).prompt_tokens_max for role in self._roles)
 
     @staticmethod
     def settings(role: Role, state: State) -> ModelSettings:

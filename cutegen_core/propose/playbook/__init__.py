@@ -10,12 +10,14 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.redirects import redirect, understood
 from cutegen_core.propose.playbook.regions import Planner, Region
-from cutegen_core.propose.playbook.values import NotInPlaybook
+from cutegen_core.propose.playbook.serving import levels_of, recognise
+from cutegen_core.propose.playbook.values import NotInPlaybook, plain
 from cutegen_core.propose.playbook.variants import Variant, menu_of, write_variants
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
@@ -23,24 +25,33 @@ from cutegen_core.records.problem import Signature
 __all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
 
 
-def propose(graph: Graph, signature: Signature, name: str) -> tuple[Variant, ...]:
-    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered."""
+def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str] = ()) -> tuple[Variant, ...]:
+    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
+
+    Args:
+        allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
+    """
+    whole = recognise(graph, signature, _identifier(name))
+    if whole:
+        return tuple(Variant(v.name, v.idea, v.source) for v in whole)
     planner = _plan(graph, signature)
+    last = _plan(graph, signature, fast=True) if "fast_math" in allow else planner
     taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
-    return write_variants(planner.regions, planner.scratch, _identifier(name), taken)
+    return write_variants(planner, last, _identifier(name), taken)
 
 
 def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
+    if whole := levels_of(graph, signature):
+        return tuple((level.name, level.idea) for level in whole)
     last: Region = _plan(graph, signature).regions[-1]
     return tuple((level.name, level.idea) for level in menu_of(last))
 
 
-def _plan(graph: Graph, signature: Signature) -> Planner:
-    values = lower(graph, signature)
-    planner = Planner({t.name for t in signature.tensors} | set(signature.scalars))
-    for value, spec in zip(values, signature.outputs, strict=True):
-        planner.output(value, spec.name)
+def _plan(graph: Graph, signature: Signature, *, fast: bool = False) -> Planner:
+    values = [plain(value) for value in lower(graph, signature)]
+    planner = Planner({t.name for t in signature.tensors} | set(signature.scalars), fast)
+    planner.outputs(values, [spec.name for spec in signature.outputs])
     return planner
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
-from cutegen_core.propose.playbook.statements import Statements, TermText, term_names
+from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE
 
@@ -26,7 +26,7 @@ class RegionKernel(ABC):
     def __init__(self, region: Region, name: str, naming: Naming) -> None:
         self.region, self.name, self.naming = region, name, naming
         names = term_names(region, naming)
-        self._parameters = Parameters(region.out.tensor, naming)
+        self._parameters = Parameters({s.out.tensor for s in region.stores}, naming)
         self._lay_out()
         self.sizes: dict[str, str] = {}
         for size, (ctype, expression) in region.terms.sizes.items():
@@ -44,11 +44,15 @@ class RegionKernel(ABC):
 
     @property
     def inputs(self) -> list[TensorText]:
-        return self.tensors[:-1]
+        return self.tensors[: -len(self.region.stores)]
+
+    @property
+    def outputs(self) -> list[TensorText]:
+        return self.tensors[-len(self.region.stores) :]
 
     @property
     def out(self) -> TensorText:
-        return self.tensors[-1]
+        return self.outputs[0]
 
     @property
     def parameters(self) -> str:
@@ -65,7 +69,7 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        out = self.region.out
+        out = self.region.stores[0].out
         self.n = self._parameters.number("n", f"{out.tensor}.numel", "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
@@ -83,41 +87,69 @@ class ElementwiseKernel(RegionKernel):
             step *= mode.extent.size
         return access.offset.size == 0
 
+    @property
+    def functions(self) -> list[str]:
+        """Return the names of the device functions, one for each result."""
+        return [self.function if k == 0 else f"{self.function}{k + 1}" for k in range(len(self.outputs))]
+
     def call(self, index: str, fragment: str = "") -> str:
-        """Return the device function's arguments at one element; `fragment` names flat tensors held in registers."""
+        """Return the device functions' arguments at one element; `fragment` names flat tensors held in registers."""
         loads = [f"static_cast<{t.ctype}>({_read(t, index, fragment)})" for t in self.statements.loads]
         return ", ".join([*loads, *self.sizes])
 
+    def results(self, index: str, fragment: str = "") -> list[tuple[TensorText, str]]:
+        """Return each result's tensor, and the call that computes its element."""
+        arguments = self.call(index, fragment)
+        calls = (f"{name}({arguments})" for name in self.functions)
+        return [(out, f"static_cast<{out.element}>({code})") for out, code in zip(self.outputs, calls, strict=True)]
+
     @property
     def pointwise(self) -> str:
-        """Return the device function."""
-        terms = self.region.terms.terms
+        """Return the device functions."""
+        return "\n".join(map(self._function, self.functions, self.statements.roots))
+
+    def _function(self, name: str, result: StoreText) -> str:
+        lines = [f"  {t.ctype} const {t.name} = {t.code};" for t in self.statements.of(result) if t.tensor is None]
         taken = [f"{t.ctype} {t.name}" for t in self.statements.loads]
         taken += [f"{ctype} {name}" for name, ctype in self.sizes.items()]
-        lines = [f"  {t.ctype} const {t.name} = {t.code};" for t in self.statements.before if t.tensor is None]
-        ctype = terms[self.region.root].ctype if self.region.root in terms else "auto"
-        body = "\n".join([*lines, f"  return {self.statements.root};"])
-        return f"__device__ {ctype} {self.function}({', '.join(taken)}) {{\n{body}\n}}\n"
+        body = "\n".join([*lines, f"  return {result.root};"])
+        return f"__device__ {result.ctype} {name}({', '.join(taken)}) {{\n{body}\n}}\n"
 
 
 class RowsKernel(RegionKernel):
-    """A kernel that reduces each of `rows` rows of `cols` elements; whole rows are read in vectors of `width`."""
+    """A kernel of `rows` rows of `cols` elements, or strips, which may be reduced; they are read in vectors of `width`.
+
+    Attributes:
+        aligned: condition of the plan under which every vector is aligned: offsets, strides and rows are whole vectors.
+    """
 
     def _lay_out(self) -> None:
         outer, reduced = self.region.outer or NO_MODES, self.region.reduced
         self.rows = self._parameters.number("rows", _product_text(outer), "int")
         self.cols = self._parameters.number("cols", _product_text(reduced), "int")
         for access in self.region.accesses:
-            varies = any(s in self.region.terms.reduced for s in access.strides)
+            varies = self.region.varies(access)
             parts = [self._parameters.nested(outer, access, self.rows)]
             if varies:
                 parts.insert(0, self._parameters.nested(reduced, access, self.cols))
-            self._parameters.add(access, layout_of(*parts), varies=varies)
+            once = varies and all(m.stride(access).text != "0" for m in outer)
+            self._parameters.add(access, layout_of(*parts), varies=varies, once=once)
         self.width = self._parameters.vector_width(lambda t: t.varies)
 
     @property
-    def full_output(self) -> bool:
-        return self.region.full_output
+    def aligned(self) -> str:
+        walked = [a for a in self.region.accesses if self.region.varies(a)]
+        steps = [m.stride(a).text for a in walked for m in self.region.outer]
+        texts = dict.fromkeys([*(a.offset.text for a in walked), *steps])
+        numbers = [self.naming.let("step", text) for text in texts if text != "0"]
+        return " and ".join(f"{name} % {self.width} == 0" for name in dict.fromkeys([self.cols, *numbers]))
+
+    @property
+    def late(self) -> list[TensorText]:
+        """Return what many rows read and no reduction needs, such as the weight of a norm."""
+        needed = [t.tensor for one in self.statements.passes for t in one.terms]
+        wanted = [t for t in self.inputs if t.varies and not t.once and t not in needed]
+        return wanted if self.statements.passes else []
 
 
 class ProductKernel(RegionKernel):
@@ -130,7 +162,7 @@ class ProductKernel(RegionKernel):
         self.N = self._parameters.number("N", columns.extent.text, "int")
         self.K = self._parameters.number("K", inner.extent.text, "int")
         self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
-        self.ctype = COMPUTE_TYPE[self.region.out.dtype]
+        self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +33,8 @@ class TensorText:
 
     Attributes:
         flat: walked in memory order by every thread.
-        varies: along the reduction.
+        varies: along the reduction, or the strip.
+        once: no other thread reads or writes an element of it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class TensorText:
     layout: str
     flat: bool
     varies: bool
+    once: bool = False
 
     @property
     def m(self) -> str:
@@ -64,9 +66,9 @@ class Nested(NamedTuple):
 
 
 class Parameters:
-    """The parameters of one kernel, collected as its layouts are written; the tensor it writes comes last."""
+    """The parameters of one kernel, collected as its layouts are written; the tensors it writes come last."""
 
-    def __init__(self, written: str, naming: Naming) -> None:
+    def __init__(self, written: Collection[str], naming: Naming) -> None:
         self._written, self._naming = written, naming
         self._tensors: list[tuple[TensorAccess, TensorText]] = []
         self._numbers: dict[str, str] = {}
@@ -79,7 +81,7 @@ class Parameters:
     def text(self) -> str:
         """Return the C++ parameter list."""
         pointers = [
-            f"{ELEMENT[dtype]}{'' if tensor == self._written else ' const'}* {self._naming.tensor(tensor)}"
+            f"{ELEMENT[dtype]}{'' if tensor in self._written else ' const'}* {self._naming.tensor(tensor)}"
             for tensor, dtype in self._pointers.items()
         ]
         text = ", ".join(pointers + [f"{ctype} {name}" for name, ctype in self._numbers.items()])
@@ -102,13 +104,15 @@ class Parameters:
         widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t)], default=4)
         return max(1, VECTOR_BYTES // widest)
 
-    def add(self, access: TensorAccess, layout: str, *, flat: bool = False, varies: bool = False) -> None:
+    def add(
+        self, access: TensorAccess, layout: str, *, flat: bool = False, varies: bool = False, once: bool = False
+    ) -> None:
         """Add a tensor as it is addressed here."""
         base = self._naming.tensor(access.tensor)
         pointer = base if access.offset.text == "0" else f"{base} + {self.number('offset', access.offset.text, 'long')}"
         # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
         name = fresh(base[:1].upper() + base[1:], {t.name for t in self.tensors})
-        self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies)))
+        self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies, once)))
 
     def number(self, wanted: str, expression: str, ctype: str) -> str:
         """Return the name of a number of the plan, which becomes a parameter."""

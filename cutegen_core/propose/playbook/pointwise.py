@@ -41,6 +41,8 @@ UNARY: Mapping[str, str] = {
     "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
     "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
     "logical_not": "!{0}",
+    "isinf": "isinf({0})",
+    "isnan": "isnan({0})",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }
@@ -97,8 +99,21 @@ __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
 }
 
 
-def fill(code: str, operands: tuple[str, ...], ctype: str) -> str:
+FAST: Mapping[str, str] = {
+    UNARY["exp"]: "__expf({0})",
+    UNARY["log"]: "__logf({0})",
+    UNARY["sigmoid"]: "__fdividef(1.0f, 1.0f + __expf(-{0}))",
+    UNARY["silu"]: "__fdividef({0}, 1.0f + __expf(-{0}))",
+    UNARY["rsqrt"]: "rsqrtf({0})",
+    BINARY["div"]: "__fdividef({0}, {1})",
+}
+"""Approximate intrinsics of float, for those formulas that have some; a file with them declares fast_math."""
+
+
+def fill(code: str, operands: tuple[str, ...], ctype: str, *, fast: bool = False) -> str:
     """Return `code` with its operands (names or literals) and the type of its arithmetic filled in."""
+    if fast and ctype == "float":
+        code = FAST.get(code, code)
     return code.format(*operands, T=ctype, f="f" if ctype == "float" else "")
 
 

@@ -21,7 +21,7 @@ class PlaybookProposer:
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next kernel that was not tried; Finished if there is none, Declined for words that do not map."""
         try:
-            variants = propose(request.graph, request.signature, request.problem.name)
+            variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
         except NotInPlaybook as reason:
             return Finished(f"not in the playbook: {reason}")
         if request.instruction:

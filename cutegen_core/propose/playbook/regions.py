@@ -1,17 +1,19 @@
 """Cut values into regions, one kernel each.
 
 1. A root with a reduction becomes a row region, a matrix product with what follows it a product region, the rest is
-   elementwise.
-2. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
-3. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
+   elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
+2. Results over the same elements, or the same rows, share a region: what they read is read once.
+3. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
+4. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
@@ -20,15 +22,16 @@ from cutegen_core.propose.playbook.values import (
     Load,
     Move,
     Product,
-    Reduce,
     Reshape,
     Value,
     contiguous,
+    plain,
 )
 
 
 class Kind(StrEnum):
     ELEMENTWISE = "elementwise"
+    STRIPS = "strips"
     ROWS = "rows"
     PRODUCT = "product"
 
@@ -45,20 +48,27 @@ class Mode:
 
 
 @dataclass(frozen=True)
+class Store:
+    """A result: the name (or literal) of its term, and how it is stored over the domain."""
+
+    root: str
+    out: TensorAccess
+
+
+@dataclass(frozen=True)
 class Region:
     """A kernel to write.
 
     Attributes:
-        root: name (or literal) of the term that is stored.
-        out: how the result is stored over the domain.
-        outer, reduced: merged modes, slowest first; for a product `outer` is batch..., m, n and `reduced` is k.
+        stores: its results, at least one.
+        outer, reduced: merged modes, slowest first; for a product `outer` is batch..., m, n and `reduced` is k, for
+            strips `reduced` is the strip.
         a, b: operands of the product.
     """
 
     kind: Kind
     terms: Terms
-    root: str
-    out: TensorAccess
+    stores: tuple[Store, ...]
     outer: tuple[Mode, ...]
     reduced: tuple[Mode, ...] = ()
     a: TensorAccess | None = None
@@ -66,14 +76,13 @@ class Region:
 
     @property
     def accesses(self) -> list[TensorAccess]:
-        """Return every tensor access, the store last."""
+        """Return every tensor access, the stores last."""
         operands = [x for x in (self.a, self.b) if x is not None]
-        return [*operands, *(t.access for t in self.terms.loads if t.access is not None), self.out]
+        return [*operands, *_accesses(self.terms, self.stores)]
 
-    @property
-    def full_output(self) -> bool:
-        """Return whether the result varies along the reduction: softmax does, sum does not."""
-        return any(s in self.terms.reduced for s in self.out.strides)
+    def varies(self, access: TensorAccess) -> bool:
+        """Return whether it varies along the reduction, or the strip: the result of softmax does, that of sum not."""
+        return any(s in self.terms.reduced for s in access.strides)
 
 
 @dataclass(frozen=True)
@@ -87,18 +96,18 @@ class RegionScratch:
 
 @dataclass
 class Planner:
-    """Builds the regions of one reference, in launch order."""
+    """Builds the regions of one reference, in launch order; `fast` has approximate intrinsics in them."""
 
     taken: set[str]
+    fast: bool = False
     regions: list[Region] = field(default_factory=list)
     scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
 
-    def output(self, value: Value, tensor: str) -> None:
-        """Add the region that writes `value` to `tensor`, after those it needs."""
-        while isinstance(value, Reshape):
-            value = value.operand
-        self.regions.append(self._region(value, tensor))
+    def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
+        """Add the regions that write these values, after those they need."""
+        for group in grouped(values):
+            self.regions.append(self._region([values[k] for k in group], [tensors[k] for k in group]))
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
@@ -108,7 +117,7 @@ class Planner:
             return value
         if value not in self._written:
             name = fresh("tmp", self.taken)
-            self.output(value, name)
+            self.outputs([plain(value)], [name])
             self.scratch.append(RegionScratch(name, value.dtype, value.dims))
             self._written[value] = contiguous(name, value.dtype, value.dims)
         return self._written[value]
@@ -119,50 +128,54 @@ class Planner:
             return replace(value, operand=self._in_memory(value.operand))
         return self.materialise(value)
 
-    def _region(self, value: Value, tensor: str) -> Region:
-        store = contiguous(tensor, value.dtype, value.dims)
-        reductions = list(_reductions(value))
-        accumulated = _accumulated(value)
-        if accumulated is not None and not reductions:
-            return self._product(value, accumulated, store)
-        for reduction in reductions:
-            coordinates = _row_coordinates(value, reduction)
-            if coordinates is not None:
-                return self._rows(value, reduction, coordinates, store)
-        return self._elementwise(value, store)
+    def _region(self, values: Sequence[Value], tensors: Sequence[str]) -> Region:
+        first = values[0]
+        stores = [contiguous(t, v.dtype, v.dims) for v, t in zip(values, tensors, strict=True)]
+        domain = row_domain(first)
+        if domain is not None:
+            return self._over_rows(Kind.ROWS, domain, values, stores)
+        accumulated = _accumulated(first)
+        if accumulated is not None and not list(reductions(first)):
+            return self._product(first, accumulated, stores[0])
+        flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
+        domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
+        if domain is not None:
+            strips = self._over_rows(Kind.STRIPS, domain, values, stores)
+            if flat is None or _are_strips(strips):
+                return strips
+        assert flat is not None
+        return flat
 
-    def _elementwise(self, value: Value, store: Load) -> Region:
-        symbols = [f"o{k}" for k in range(len(value.dims))]
-        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise)
-        root = terms.at(value, symbols)
-        out = _access(store, symbols)
-        accesses = [*(t.access for t in terms.loads if t.access), out]
-        return Region(Kind.ELEMENTWISE, terms, root, out, merged(symbols, terms, accesses))
+    def _elementwise(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
+        symbols = [f"o{k}" for k in range(len(values[0].dims))]
+        terms = Terms(dict(zip(symbols, values[0].dims, strict=True)), self.materialise, fast=self.fast)
+        made = tuple(Store(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True))
+        return Region(Kind.ELEMENTWISE, terms, made, merged(symbols, terms, _accesses(terms, made)))
 
-    def _rows(self, value: Value, reduction: Reduce, coordinates: list[Coordinate], store: Load) -> Region:
-        outer = {s: d for s, d in zip(coordinates, value.dims, strict=True) if s and s.startswith("o")}
-        reduced = {f"r{j}": reduction.operand.dims[axis] for j, axis in enumerate(reduction.axes)}
-        terms = Terms({**outer, **reduced}, self.materialise)
-        root = terms.at(value, coordinates)
-        out = _access(store, coordinates)
-        accesses = [*(t.access for t in terms.loads if t.access), out]
-        return Region(
-            Kind.ROWS, terms, root, out, merged(list(outer), terms, accesses), merged(list(reduced), terms, accesses)
-        )
+    def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
+        outer = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("o")}
+        reduced = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("r")}
+        terms = Terms({**outer, **reduced}, self.materialise, fast=self.fast)
+        made = []
+        for value, store in zip(values, stores, strict=True):
+            coordinates = domain.coordinates(value)
+            assert coordinates is not None
+            made.append(Store(terms.at(value, coordinates), _access(store, coordinates)))
+        accesses = _accesses(terms, made)
+        rows, row = (merged(list(symbols), terms, accesses) for symbols in (outer, reduced))
+        return Region(kind, terms, tuple(made), rows, row)
 
     def _product(self, value: Value, prod: Product, store: Load) -> Region:
         symbols = [f"o{k}" for k in range(len(value.dims))]
         extents = dict(zip(symbols, prod.dims, strict=True))
-        terms = Terms({**extents, "r0": prod.a.dims[-1]}, self.materialise, prod)
+        terms = Terms({**extents, "r0": prod.a.dims[-1]}, self.materialise, prod, fast=self.fast)
         batch, m, n = symbols[:-2], symbols[-2], symbols[-1]
         a = self._operand(terms, prod.a, [*_batched(prod.a, prod, batch), m, "r0"])
         b = self._operand(terms, prod.b, [*_batched(prod.b, prod, batch), "r0", n])
-        root = terms.at(value, symbols)
-        out = _access(store, symbols)
-        accesses = [a, b, *(t.access for t in terms.loads if t.access), out]
-        rows = merged(symbols[:-1], terms, accesses)
+        made = (Store(terms.at(value, symbols), _access(store, symbols)),)
+        rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
-        return Region(Kind.PRODUCT, terms, root, out, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
+        return Region(Kind.PRODUCT, terms, made, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
 
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
@@ -186,20 +199,25 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess
     return tuple(modes)
 
 
+def _accesses(terms: Terms, stores: Sequence[Store]) -> list[TensorAccess]:
+    return [*(t.access for t in terms.loads if t.access is not None), *(s.out for s in stores)]
+
+
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides)
 
 
-def _reductions(value: Value) -> Iterator[Reduce]:
-    """Return the reductions under `value`, outermost first, without those inside them."""
-    if isinstance(value, Reduce):
-        yield value
-    elif isinstance(value, Compute):
-        for operand in value.operands:
-            yield from _reductions(operand)
-    elif isinstance(value, Move):
-        yield from _reductions(value.operand)
+def _strips_of(flat: Region, value: Value) -> Domain | None:
+    """Return the domain in which the fastest mode of an elementwise region is the strip; None if it has only one."""
+    if len(flat.outer) < 2:
+        return None
+    return strips_domain(value, len(value.dims) - len(flat.outer[-1].symbols))
+
+
+def _are_strips(region: Region) -> bool:
+    """Return whether every tensor is contiguous along the strip, or the same all along."""
+    return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
 
 
 def _accumulated(value: Value) -> Product | None:
@@ -209,16 +227,6 @@ def _accumulated(value: Value) -> Product | None:
     if isinstance(value, Compute):
         found = (_accumulated(o) for o in value.operands if o.sizes == value.sizes)
         return next((p for p in found if p is not None), None)
-    return None
-
-
-def _row_coordinates(value: Value, reduction: Reduce) -> list[Coordinate] | None:
-    """Return coordinates of `value` in the domain of `reduction`; None if the two do not belong together."""
-    names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(reduction.axes)}
-    if value.sizes == reduction.operand.sizes:
-        return [names.get(k, f"o{k}") for k in range(len(value.dims))]
-    if [s for s in value.sizes if s != 1] == [s for s in reduction.sizes if s != 1]:
-        return [f"o{k}" if d.size != 1 else None for k, d in enumerate(value.dims)]
     return None
 
 

@@ -2,7 +2,8 @@
 
 1. `before`: what needs no reduction; of a product, what follows its sum.
 2. `passes`: one walk over the row for each level of reductions, and what can be computed once they are complete.
-3. `final`: what is computed for each element that is written, from which `root` follows.
+3. `final`: what is computed for each element that is written, from which the roots of the results follow.
+A result that needs no reduction is stored in the first pass, if there is one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import Parameters, TensorText
-from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.regions import Region, Store
 from cutegen_core.propose.playbook.terms import Term
 
 
@@ -49,11 +50,27 @@ class ReductionText:
 
 
 @dataclass(frozen=True)
+class StoreText:
+    """A result: `root` is stored to `tensor`, for each element or, if it does not vary, for each row.
+
+    Attributes:
+        term: the name of the root among the region's terms.
+        ctype: type of its arithmetic.
+    """
+
+    root: str
+    tensor: TensorText
+    term: str
+    ctype: str
+
+
+@dataclass(frozen=True)
 class PassText:
-    """One walk over the row: statements for each element, what is reduced, statements once it is."""
+    """One walk over the row: statements for each element, what is reduced or stored, statements once it is."""
 
     terms: tuple[TermText, ...]
     reductions: tuple[ReductionText, ...]
+    stores: tuple[StoreText, ...]
     after: tuple[TermText, ...]
 
 
@@ -64,22 +81,41 @@ class Statements:
         self._terms, self._names, self._parameters = region.terms, names, parameters
         reductions = [t for t in self._terms.terms.values() if t.reduction is not None]
         levels = max((t.level for t in reductions), default=0)
-        roots = [region.root, *(t.reduction[1] for t in reductions if t.reduction)]
+        roots = [*(s.root for s in region.stores), *(t.reduction[1] for t in reductions if t.reduction)]
         fixed = self._terms.closure(_all_needs(self._terms.terms, roots), varying=False)
         after = [tuple(self._text(t) for t in fixed if t.level == level) for level in range(levels + 1)]
         self.before = after[0]
+        self.roots = tuple(self._store(s) for s in region.stores)
+        early = [s for s in self.roots if levels and s.tensor.varies and self._level(s.term) == 0]
+        late = [s for s in self.roots if s not in early]
         self.passes = [
-            self._pass([t for t in reductions if t.level == level], after[level]) for level in range(1, levels + 1)
+            self._pass([t for t in reductions if t.level == level], early if level == 1 else [], after[level])
+            for level in range(1, levels + 1)
         ]
-        self.final = tuple(self._text(t) for t in self._terms.closure([region.root], varying=True))
+        self.final = self._varying([s.term for s in late])
         self.loads = tuple(self._text(t) for t in self._terms.loads)
-        self.root = self._renamed(region.root)
+        self.stores = tuple(s for s in late if s.tensor.varies)
+        self.row_stores = tuple(s for s in late if not s.tensor.varies)
 
-    def _pass(self, reductions: Sequence[Term], after: tuple[TermText, ...]) -> PassText:
-        operands = [t.reduction[1] for t in reductions if t.reduction]
-        terms = tuple(self._text(t) for t in self._terms.closure(operands, varying=True))
+    def of(self, result: StoreText) -> tuple[TermText, ...]:
+        """Return what a result needs where nothing is reduced."""
+        return tuple(self._text(t) for t in self._terms.closure([result.term], varying=False))
+
+    def _varying(self, roots: Sequence[str]) -> tuple[TermText, ...]:
+        return tuple(self._text(t) for t in self._terms.closure(roots, varying=True))
+
+    def _level(self, term: str) -> int:
+        return self._terms.terms[term].level if term in self._terms.terms else 0
+
+    def _store(self, store: Store) -> StoreText:
+        tensor, known = self._parameters.tensor_of(store.out), self._terms.terms.get(store.root)
+        assert tensor is not None
+        return StoreText(self._renamed(store.root), tensor, store.root, known.ctype if known else "auto")
+
+    def _pass(self, reductions: Sequence[Term], stores: Sequence[StoreText], after: tuple[TermText, ...]) -> PassText:
+        operands = [t.reduction[1] for t in reductions if t.reduction] + [s.term for s in stores]
         texts = (self._reduction(t, *t.reduction) for t in reductions if t.reduction)
-        return PassText(terms, tuple(texts), after)
+        return PassText(self._varying(operands), tuple(texts), tuple(stores), after)
 
     def _reduction(self, term: Term, kind: str, operand: str) -> ReductionText:
         return ReductionText(

@@ -77,6 +77,7 @@ class Terms:
         materialise: turns a value into a scratch tensor written earlier.
         accumulator: the product this region computes; its term is called "acc".
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
+        fast: use approximate intrinsics where there are some.
     """
 
     extents: Mapping[str, Extent]
@@ -84,6 +85,7 @@ class Terms:
     accumulator: Product | None = None
     terms: dict[str, Term] = field(default_factory=dict)
     sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    fast: bool = False
     _known: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     @property
@@ -137,7 +139,7 @@ class Terms:
     def _compute(self, value: Compute, coordinates: Sequence[Coordinate]) -> str:
         operands = tuple(self.at(o, _aligned(o, value, coordinates)) for o in value.operands)
         ctype = COMPUTE_TYPE[value.dtype]
-        code = fill(value.code, operands, ctype)
+        code = fill(value.code, operands, ctype, fast=self.fast)
         needs = tuple(o for o in operands if o in self.terms or o == "acc")
         return self._term(("compute", ctype, code), ctype, code=code, needs=needs, **self._inherited(needs))
 

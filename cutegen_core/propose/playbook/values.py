@@ -248,6 +248,13 @@ def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
     return value if tuple(sizes) == value.sizes else _reshaped(value, regroup(value.dims, sizes, inferred))
 
 
+def plain(value: Value) -> Value:
+    """Return the value without the reshapes around it: memory has the same elements in the same order."""
+    while isinstance(value, Reshape):
+        value = value.operand
+    return value
+
+
 def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
     if isinstance(value, Load) and value.contiguous:
         return contiguous(value.tensor, value.dtype, dims)

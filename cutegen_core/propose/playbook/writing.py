@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
 from cutegen_core.propose.playbook.regions import RegionScratch
@@ -36,6 +37,29 @@ class LaunchText:
     when: str = ""
 
 
+@dataclass
+class RegionText:
+    """The part of a kernel file that one region contributes.
+
+    Attributes:
+        suffix: behind the names of its parameters, where other regions have some of that name.
+    """
+
+    suffix: str
+    code: str = ""
+    params: list[ParameterText] = field(default_factory=list)
+    where: list[str] = field(default_factory=list)
+    launches: list[LaunchText] = field(default_factory=list)
+
+    def param(self, name: str, default: int, *values: int) -> str:
+        """Add a parameter, tunable if it has several values, and return its name."""
+        self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
+        return name + self.suffix
+
+    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "") -> None:
+        self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when))
+
+
 @functools.cache
 def _templates() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
@@ -57,9 +81,9 @@ def _quoted(items: Sequence[str]) -> str:
 
 def write_file(
     idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[RegionScratch],
-    launches: Sequence[LaunchText], code: str,
+    launches: Sequence[LaunchText], code: str, *, fast: bool = False,
 ) -> str:  # fmt: skip
-    """Return the whole kernel file."""
+    """Return the whole kernel file; `fast` declares approximate intrinsics."""
     lines = [f'idea = "{idea}"', ""]
     mentioned = re.findall(r"\w+", " ".join(f"{' '.join((*t.grid, *t.args))} {t.when}" for t in launches))
     lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
@@ -78,6 +102,7 @@ def write_file(
         lines += [f'when = "{launch.when}"'] if launch.when else []
         lines.append("")
     lines += ["[numerics]", 'accumulate = "float32"', "deterministic = true"]
+    lines += ['allow = ["fast_math"]'] if fast else []
     plan = "\n".join(lines)
     head = "#include <cute/tensor.hpp>\n\nusing namespace cute;\n"
     return f"/* cutegen\n{plan}\n*/\n{head}\n{_helpers(code)}{code}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_core.evaluate.evidence import cost, plain_text, verdict
+from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.trial import Resources, Trial
 
@@ -25,6 +26,16 @@ def evidence(trial: Trial, source: str) -> str:
     cause = (_errors(section).clipped(_ROWS.get(section.topic, _ALL), _NOTES.get(section.topic, 0))
              for section in found.cause)  # fmt: skip
     return "\n".join([f"Verdict: {found.headline}", plain_text.text(cause, source)]).rstrip()
+
+
+def failure(request: ProposalRequest) -> dict[str, str]:
+    """Return what a repair's prompt says: the evidence against the base, and what the base was meant to do."""
+    assert request.base_trial is not None
+    assert request.base is not None
+    return {
+        "evidence": evidence(request.base_trial, request.base.source),
+        "intent": request.base.idea or "the seed",
+    }
 
 
 def _errors(section: Section) -> Section:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cutegen_core.evaluate.evidence import plain_text, profile, speed
+from cutegen_core.propose.port import ProposalRequest
+from cutegen_core.propose.prompting import feedback
 from cutegen_core.records.evidence import Section, Tone, Topic
 from cutegen_core.records.performance import Profile
 from cutegen_core.records.trial import Trial
@@ -32,6 +34,15 @@ def text(found: Profile, source: str = "") -> str:
     """
     code = source.splitlines()
     return "\n".join(line for section in profile.profile(found) for line in _launch(section, code))
+
+
+def whole(request: ProposalRequest) -> str:
+    """Write the compiler's resources, and the profile if there is one."""
+    trial = request.base_trial
+    spent = feedback.resources_text(trial.resources) if trial and trial.resources else ""
+    source = request.base.source if request.base else ""
+    seen = text(request.profile, source) if request.profile else request.profile_note
+    return "\n".join(part for part in (seen, spent) if part)
 
 
 def _launch(section: Section, code: list[str]) -> Iterator[str]:

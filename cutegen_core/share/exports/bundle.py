@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -42,6 +42,9 @@ class Bundle:
         types: name expression of a kernel -> its parameters' C++ types.
         candidate: key of the kernel file.
         origin: one line that says where it comes from, for comments.
+        in_place: output -> input that it replaces, where the export writes in place.
+        original: name and text of the file that the existing kernel came from, where it was given.
+        open_numbers: the numbers of the module are parameters of the host functions, not constants.
     """
 
     name: str
@@ -54,6 +57,9 @@ class Bundle:
     arch: str
     candidate: str
     origin: str
+    in_place: Mapping[str, str] = field(default_factory=dict)
+    open_numbers: bool = False
+    original: tuple[str, str] | None = None
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:

@@ -12,7 +12,7 @@ from functools import partial
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.propose.cutegen.prompting import FOLDER
+from cutegen_core.propose.prompting.rendering import EXAMPLE
 from cutegen_core.records.as_json import dump
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision, DecisionKind
@@ -264,4 +264,4 @@ def _take_theirs(field: _TextField, draft: Draft) -> None:
 
 
 def _source(store: Store, base: str) -> str:
-    return store.text(base) if base else (FOLDER / "example.cu").read_text()
+    return store.text(base) if base else EXAMPLE.read_text()

@@ -11,7 +11,7 @@ from cutegen_core import views
 from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
-from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers
+from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for
 from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy
@@ -26,14 +26,16 @@ from pages.components.shared.texts import note, quiet, show_hidden
 
 FIRST_PROBLEM = "softmax"
 DEFAULT_TOKENS = 400_000
-GATES = (Gate.PROMPT, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
+GATES = (Gate.PROMPT, Gate.ANSWER, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 
 
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     """Draw the choices of a session; Start creates and opens it. `chosen` replaces the choice of the problem."""
     name = chosen.name if chosen else "any"
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
-    strategy = _strategy(name)
+    strategy = _strategy(name, problem)
+    roles = "-roles" if STRATEGIES[strategy].roles else ""
+    reviewed = tuple(gate for gate in GATES if gate is not Gate.ANSWER or roles)
     first, second, third = st.columns([1.6, 1, 1])
     with first:
         proposer = st.selectbox(
@@ -47,8 +49,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         llm = _llm(name) if proposer is AnsweredBy.LLM else Llm()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
-            "Review before", GATES, selection_mode="multi", default=list(start.DEFAULT_GATES),
-            format_func=_gate_words.__getitem__, key=f"new-gates-{name}",
+            "Review before", reviewed, selection_mode="multi", default=list(start.default_gates(strategy)),
+            format_func=_gate_words.__getitem__, key=f"new-gates-{name}{roles}",
         )  # fmt: skip
         arch = st.selectbox(
             "Compile for", list(KNOWN), index=list(KNOWN).index(choose_device().arch), key=f"new-arch-{name}", width=150
@@ -73,9 +75,9 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         )
 
 
-def _strategy(name: str) -> str:
-    """Draw the choice of the strategy; a single one is no choice."""
-    keys = list(STRATEGIES)
+def _strategy(name: str, problem: Problem) -> str:
+    """Draw the choice of the strategies that can begin with the problem; a single one is no choice."""
+    keys = strategies_for(problem)
     if len(keys) == 1:
         return keys[0]
     return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=f"new-strategy-{name}")
@@ -146,6 +148,7 @@ def render_path() -> None:
 
 _gate_words = {
     Gate.PROMPT: "sending a prompt",
+    Gate.ANSWER: "using a role's answer",
     Gate.PLAN: "using a plan",
     Gate.DIFF: "compiling a change",
     Gate.PROMOTION: "promoting a kernel",

@@ -29,6 +29,7 @@ _SAY_WHY = "Type a reason first, then press Reject."
 MORE_TOKENS = 200_000
 _HINTS = {
     Gate.PROMPT: "Review, then send the prompt.",
+    Gate.ANSWER: "Review the answer.",
     Gate.PLAN: "Review the plan.",
     Gate.DIFF: "Review, then compile.",
     Gate.PROMOTION: "Review the verdict.",

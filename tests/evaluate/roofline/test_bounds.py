@@ -180,6 +180,8 @@ def test_an_input_that_changes_nothing_costs_nothing():
         ("a.sum(1)[:7]", 7 * N), ("(a @ b)[:3]", 3 * N + N * N), ("a + b[0]", N * N + N), ("a.flatten()[:9]", 9),
         ("a.unsqueeze(0).expand(5, n, n)[:, :2]", 2 * N),
         ("F.max_pool2d(a.view(1, 1, n, n), 1, stride=4)", N * N // 16),
+        ("torch.sort(a, stable=True)[0][:3, :2]", 3 * N), ("torch.msort(a)[:3, :2]", 2 * N),
+        ("torch.softmax(a, 1)[:, :4]", N * N), ("torch.softmax(a, dim=0)[:, :4]", 4 * N),
     ],
 )  # fmt: skip
 def test_only_what_can_be_reached_is_read(body, elements):
@@ -364,6 +366,9 @@ def test_far_beyond_the_strongest_baseline_a_person_must_look():
     assert "5.1 times" in reason
     assert "torch.compile" in reason
     assert bounds.reason_to_confirm(performance(10.0, source, best=900.0)) == ""
+    assert bounds.reason_to_confirm(performance(10.0, source, existing=900.0)) == ""
+    both = bounds.reason_to_confirm(performance(10.0, source, eager=90.0, existing=60.0))
+    assert "6.0 times as fast as the strongest baseline (existing kernel, 60.00 us)" in both
 
 
 def test_the_reference_answers_for_its_own_inputs(shared):

@@ -10,11 +10,12 @@ from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
 from cutegen_core.propose.cutegen import prompting
-from cutegen_core.propose.cutegen.menus import menu, open_items, profile_reason
+from cutegen_core.propose.cutegen.menus import open_items, profile_reason
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
 from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.families.family import registered
+from cutegen_core.propose.families.family import menu, registered
 from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
+from cutegen_core.propose.prompting import rendering
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import AnsweredBy
@@ -50,7 +51,7 @@ from tests.problems.kernelbench_files import GOOD
 from tests.session.real_sessions import loop
 
 FAMILIES = {family.name: family for family in registered().families}
-EXAMPLE = (prompting.FOLDER / "example.cu").read_text()
+EXAMPLE = rendering.EXAMPLE.read_text()
 SCATTER = """import torch
 import torch.nn as nn
 
@@ -85,6 +86,8 @@ CLASSES = {
     "layernorm": "reduction",
     "rmsnorm": "reduction",
     "add_rmsnorm": "reduction",
+    "fused_add_rmsnorm": "reduction",
+    "merge_attn_states_lse": "elementwise",
     "sum_reduction": "reduction",
     "mean_reduction": "reduction",
     "max_reduction": "reduction",

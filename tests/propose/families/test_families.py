@@ -147,6 +147,7 @@ from cutegen_core.judge.reference_process import tracing, worker
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.cutegen import prompting
+from cutegen_core.propose.prompting.rendering import EXAMPLE
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.records.candidate import Author, Candidate
@@ -154,7 +155,7 @@ from cutegen_core.records.candidate import Author, Candidate
 problem = library.load("sort_rows")
 graph, signature = tracing.trace(problem.source, "here"), worker.trace_signature(problem.source, "here")
 request = ProposalRequest(problem, signature, graph, choose_device("sm_90a"), None)
-base = Candidate((prompting.FOLDER / "example.cu").read_text(), Author.MODEL)
+base = Candidate(EXAMPLE.read_text(), Author.MODEL)
 prompts = {"seed": prompting.seed(request), "optimise": prompting.optimise(replace(request, base=base))}
 print(json.dumps({"class": classify(graph).name, **{name: prompt.text for name, prompt in prompts.items()}}))
 """

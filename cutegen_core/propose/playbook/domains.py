@@ -1,0 +1,121 @@
+"""The elements that a kernel walks row by row, and which results can share them.
+
+A domain has the extents of what is reduced, or of the largest of the results; a symbol for each dimension says whether
+it is walked within a row (r0, r1, ...) or from row to row (o0, o1, ...). A result belongs to it that is made of its
+elements, one for each element or one for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutegen_core.propose.playbook.terms import Coordinate
+from cutegen_core.propose.playbook.values import Compute, Extent, Move, Product, Reduce, Reshape, Value
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Extents, and a symbol for each; None for an extent of 1 that is walked neither way."""
+
+    dims: tuple[Extent, ...]
+    symbols: tuple[Coordinate, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(d.size for d in self.dims)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Return the dimensions that are walked within a row."""
+        return tuple(k for k, s in enumerate(self.symbols) if s is not None and s.startswith("r"))
+
+    def coordinates(self, value: Value) -> list[Coordinate] | None:
+        """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
+        if value.sizes == self.sizes:
+            return list(self.symbols)
+        rows = [k for k, size in enumerate(self.sizes) if size != 1 and k not in self.axes]
+        if [s for s in value.sizes if s != 1] != [self.sizes[k] for k in rows]:
+            return None
+        symbols = iter(rows)
+        return [self.symbols[next(symbols)] if d.size != 1 else None for d in value.dims]
+
+    def holds(self, value: Value) -> bool:
+        """Return whether the value is computed within a row, with no tensor between."""
+        inner = list(_parts(value))
+        plain = not any(isinstance(v, Product | Reshape) for v in inner)
+        own = all(v.operand.sizes == self.sizes and v.axes == self.axes for v in inner if isinstance(v, Reduce))
+        return plain and own and self.coordinates(value) is not None
+
+
+def row_domain(value: Value) -> Domain | None:
+    """Return the domain of the first reduction that the value belongs to; None if there is none."""
+    for reduction in reductions(value):
+        found = _over(reduction.operand.dims, reduction.axes, value.sizes == reduction.operand.sizes)
+        if found.coordinates(value) is not None:
+            return found
+    return None
+
+
+def strips_domain(value: Value, rows: int) -> Domain | None:
+    """Return the domain in which the value's first `rows` dimensions count rows, the others elements of a strip."""
+    if not 0 < rows < len(value.dims):
+        return None
+    return _over(value.dims, range(rows, len(value.dims)), True)
+
+
+def grouped(values: Sequence[Value]) -> list[list[int]]:
+    """Return which values share a region, by position: first of each the one whose elements are walked."""
+    left = sorted(range(len(values)), key=lambda k: (row_domain(values[k]) is None, -values[k].numel))
+    groups: list[list[int]] = []
+    while left:
+        groups.append(_group(values, left))
+        left = [k for k in left if k not in groups[-1]]
+    return groups
+
+
+def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
+    """Return the first of these positions, with those that share its region."""
+    first, found = values[positions[0]], [positions[0]]
+    domain = row_domain(first)
+    if domain is None and not _is_pointwise(first):
+        return found
+    for k in positions[1:]:
+        value = values[k]
+        if domain is None and value.sizes == first.sizes:
+            found += [k] if _is_pointwise(value) else []
+            continue
+        walked = domain or strips_domain(first, len(value.dims))
+        if walked is not None and walked.holds(value):
+            found.append(k)
+            domain = walked
+    return found
+
+
+def _is_pointwise(value: Value) -> bool:
+    return not any(isinstance(v, Product | Reshape | Reduce) for v in _parts(value))
+
+
+def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:
+    names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(axes)}
+    symbols = [names.get(k, f"o{k}" if full or d.size != 1 else None) for k, d in enumerate(dims)]
+    return Domain(tuple(dims), tuple(symbols))
+
+
+def reductions(value: Value) -> Iterator[Reduce]:
+    """Yield the reductions under `value`, outermost first, without those inside them."""
+    if isinstance(value, Reduce):
+        yield value
+    elif isinstance(value, Compute):
+        for operand in value.operands:
+            yield from reductions(operand)
+    elif isinstance(value, Move):
+        yield from reductions(value.operand)
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    yield value
+    operands = value.operands if isinstance(value, Compute) else ()
+    inner = (value.operand,) if isinstance(value, Move | Reduce) else operands
+    for operand in inner:
+        yield from _parts(operand)
