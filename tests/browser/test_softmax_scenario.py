@@ -52,6 +52,9 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     page.get_by_role("radio", name="correctness").click()
     expect(page).to_have_url(re.compile("pane=correctness"))
 
+    # Without motion from here, as in the other tests.
+    page.emulate_media(reduced_motion="reduce")
+
     # A bug by hand: every output is a little too large. The verdict names the coordinates.
     promoted = page.url
     edit(page, too_large)

@@ -12,7 +12,6 @@ import pytest
 
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
 from cutegen_core.propose.llm import model_settings
-from cutegen_core.propose.llm.answers import ChatAnswers
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Autonomy, DecisionKind, StudyKind
 from cutegen_core.records.event import (
@@ -28,11 +27,14 @@ from cutegen_core.records.event import (
 )
 from cutegen_core.session.proposing import LOST_CALL
 from cutegen_core.trajectory.state import State
+from tests.later import Later
 from tests.model_server import Answer, ModelServer, reply
 from tests.model_server import Recorded as Request
 from tests.places import DATA
 from tests.session.mortal import Diary, dies, make_mortal
 from tests.session.scripted import ScriptedSessions, scripted
+
+answers = Later("cutegen_core.propose.llm.answers")
 
 RELU = (DATA / "relu.cu").read_text()
 BROKEN = RELU + "// status COMPILE_ERROR\n"
@@ -58,8 +60,8 @@ class ModelSessions(ScriptedSessions):
     def proposer(self, state: State) -> CutegenStrategy:  # type: ignore[override]
         return CutegenStrategy()
 
-    def model(self, state: State, role: Role | None = None) -> ChatAnswers:  # type: ignore[override]
-        return ChatAnswers((Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR))
+    def model(self, state: State, role: Role | None = None) -> object:  # type: ignore[override]
+        return answers.ChatAnswers((Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR))
 
 
 def drive(desk: ScriptedSessions, diary: Diary) -> State:
