@@ -67,7 +67,7 @@ class _Unit:
         if row is None:
             return 0
         if row.file in self._files:
-            return int(row.line)
+            return int(row.line) or self._line_before(row)
         return next((line for file, line in self._inlined_calls(address) if file in self._files), 0)
 
     def _find_row(self, address: int) -> LineState | None:
@@ -75,6 +75,15 @@ class _Unit:
             if before.address <= address < after.address and not before.end_sequence:
                 return before
         return None
+
+    def _line_before(self, row: LineState) -> int:
+        """Return the last line before an instruction that the compiler gave line 0: it merged or moved it."""
+        line = 0
+        for before in self._rows[: self._rows.index(row)]:
+            line = (
+                0 if before.end_sequence else int(before.line) if before.line and before.file in self._files else line
+            )
+        return line
 
     def _inlined_calls(self, address: int) -> Iterator[tuple[int, int]]:
         """Return (file, line) of the inlined calls around `address`, innermost first."""

@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
+from cutegen_core.execute.emulator.symbolise import Symboliser
 from cutegen_core.records.trial import Status
+from tests.adversarial.corpus import named
 from tests.crowd import crowded
 from tests.execute.emulator.emulated import Harness, kernel, line_of, one
 
@@ -428,3 +431,15 @@ def test_errors_inside_cute_are_folded_to_the_line_that_led_there(harness: Harne
     built = harness.build(source)
     assert built.status is Status.COMPILE_ERROR
     assert built.diagnostics[0].line == line_of(source, MARK)
+
+
+def test_wherever_an_endless_loop_is_stopped_a_line_of_it_is_named(harness: Harness) -> None:
+    """The compiler gives instructions that it merged or moved line 0."""
+    built = harness.build(named("endless loop").source, checked=True)
+    assert built.path is not None
+    with built.path.open("rb") as file:
+        dwarf = ELFFile(file).get_dwarf_info()
+        states = [e.state for unit in dwarf.iter_CUs() for e in dwarf.line_program_for_CU(unit).get_entries()]
+    numberless = [state.address + 1 for state in states if state is not None and not state.line]
+    assert numberless
+    assert {Symboliser(built.path).find_line([address]) for address in numberless} <= {15, 16, 17, 18, 19}
