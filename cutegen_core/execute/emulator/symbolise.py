@@ -80,9 +80,10 @@ class _Unit:
         """Return the last line before an instruction that the compiler gave line 0: it merged or moved it."""
         line = 0
         for before in self._rows[: self._rows.index(row)]:
-            line = (
-                0 if before.end_sequence else int(before.line) if before.line and before.file in self._files else line
-            )
+            if before.end_sequence:
+                line = 0
+            elif before.line and before.file in self._files:
+                line = int(before.line)
         return line
 
     def _inlined_calls(self, address: int) -> Iterator[tuple[int, int]]:
