@@ -73,11 +73,8 @@ def check_nothing_lost(home: Path, events: list[Recorded], session: str) -> None
     assert len(tried) == len(set(tried)), "no trial that was recorded is run again"
 
 
-def kernels(cases: list[tuple[str, int]], default: int) -> list[object]:
-    return [case if n < default else pytest.param(*case, marks=pytest.mark.thorough) for n, case in enumerate(cases)]
-
-
-@pytest.mark.parametrize(("side", "at"), kernels([("after", 12), ("before", 2), ("after", 1)], default=1))
+@pytest.mark.thorough
+@pytest.mark.parametrize(("side", "at"), [("after", 12), ("before", 2), ("after", 1)])
 def test_a_run_whose_engine_is_killed_again_and_again(
     home: Path, monkeypatch: pytest.MonkeyPatch, side: str, at: int
 ) -> None:
@@ -99,7 +96,8 @@ def play(request: Request) -> Answer:
     return reply(f"Idea: seed\n```cpp\n{RELU}```\n", size=500)
 
 
-@pytest.mark.parametrize(("side", "first"), kernels([("before", 6), ("after", 2), ("before", 2)], default=1))
+@pytest.mark.thorough
+@pytest.mark.parametrize(("side", "first"), [("before", 6), ("after", 2), ("before", 2)])
 def test_calls_of_an_engine_that_is_killed_are_not_paid_twice(
     home: Path, monkeypatch: pytest.MonkeyPatch, side: str, first: int
 ) -> None:
