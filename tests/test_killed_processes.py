@@ -35,7 +35,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 KILLING = ROOT / "tests" / "session" / "killing"
 RELU = (DATA / "relu.cu").read_text()
-SIDES = ("before", "after")
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ def test_calls_of_an_engine_that_is_killed_are_not_paid_twice(
         assert len(resumed) == lost, "a call is repeated only where a person says so"
 
 
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("side", ["before", pytest.param("after", marks=pytest.mark.thorough)])
 def test_a_command_that_is_killed_leaves_a_whole_session_or_none(
     home: Path, monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
