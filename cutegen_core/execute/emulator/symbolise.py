@@ -7,6 +7,7 @@ result is the kernel file's innermost line on the chain of inlined calls, then o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class _Unit:
         if row is None:
             return 0
         if row.file in self._files:
-            return int(row.line)
+            return int(row.line) or self._nearest_line(row)
         return next((line for file, line in self._inlined_calls(address) if file in self._files), 0)
 
     def _find_row(self, address: int) -> LineState | None:
@@ -75,6 +76,13 @@ class _Unit:
             if before.address <= address < after.address and not before.end_sequence:
                 return before
         return None
+
+    def _nearest_line(self, row: LineState) -> int:
+        """Return the line next to an instruction that the compiler gave line 0: it merged or moved it."""
+        at = self._rows.index(row)
+        nearby = (reversed(self._rows[:at]), self._rows[at:])
+        rows = chain.from_iterable(takewhile(lambda one: not one.end_sequence, some) for some in nearby)
+        return next((int(one.line) for one in rows if one.line and one.file in self._files), 0)
 
     def _inlined_calls(self, address: int) -> Iterator[tuple[int, int]]:
         """Return (file, line) of the inlined calls around `address`, innermost first."""

@@ -6,8 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
+from cutegen_core.execute.emulator.symbolise import Symboliser
+from cutegen_core.kernel.kernel_file import PROGRAM_NAME
 from cutegen_core.records.trial import Status
+from tests.adversarial.corpus import named
 from tests.crowd import crowded
 from tests.execute.emulator.emulated import Harness, kernel, line_of, one
 
@@ -428,3 +432,19 @@ def test_errors_inside_cute_are_folded_to_the_line_that_led_there(harness: Harne
     built = harness.build(source)
     assert built.status is Status.COMPILE_ERROR
     assert built.diagnostics[0].line == line_of(source, MARK)
+
+
+def test_an_endless_loop_that_is_stopped_at_a_merged_instruction_has_its_line(harness: Harness) -> None:
+    """The compiler gives instructions that it merged or moved line 0."""
+    built = harness.build(named("endless loop").source, checked=True)
+    assert built.path is not None
+    with built.path.open("rb") as file:
+        dwarf = ELFFile(file).get_dwarf_info()
+        (program,) = (dwarf.line_program_for_CU(unit) for unit in dwarf.iter_CUs())
+        rows = [entry.state for entry in program.get_entries() if entry.state is not None]
+    own = [n for n, entry in enumerate(program["file_entry"], 1) if entry.name.decode().endswith(PROGRAM_NAME)]
+    loop = [row.address for row in rows if row.file in own and row.line == 17]
+    numberless = [r.address + 1 for r in rows if r.file in own and not r.line and r.address > min(loop)]
+    assert numberless
+    lines = [Symboliser(built.path).find_line([address]) for address in numberless]
+    assert 17 in lines or 16 in lines, "some belong to header code around it, and to no line of the file"
