@@ -11,6 +11,10 @@ TF32 or bfloat16.
 Calibration (multiple 32): summing 4096 products in sequence errs by at most 21 x own, TF32 by at least 65 x (unsigned
 inputs) or 700 x (signed), a one-pass variance of values with a large mean by 1500 x.
 
+The 8-bit floats have so few bits that every rounding of the output would count as an error: for them half a unit in
+the last place at each value comes on top of `allowed`, `own` counts only what is beyond that, and what is beyond the
+largest number may saturate (`float8`).
+
 NaN and Inf must match; where the declared precision overflows, the finite and the overflowed value are both right.
 float32 may flush values below the smallest normal number to zero. Integers and bools must equal the reference at either
 precision (a tie in argmax may fall both ways).
@@ -26,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutegen_core.judge.float8 import FLOAT8, half_units, is_overflow, saturate
 from cutegen_core.judge.mismatch import find_pattern
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
@@ -33,13 +38,16 @@ from cutegen_core.records.trial import Comparison, Mismatch
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+EPSILON = {
+    "float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7,
+    **{dtype: float8.epsilon for dtype, float8 in FLOAT8.items()},
+}  # fmt: skip
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
 _INEXACT = 16.0
 """Epsilons, at the output's scale: rounding after every operation errs by less."""
-_FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24}
+_FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def compare(
         precision: measured over further seeds; by default measured from `values` alone.
     """
     if precision is None and values.declared is not None:
-        precision = measure(values.want, values.declared)
+        precision = measure(values.want, values.declared, dtype)
     allowed = _allowed(dtype, tolerance, values.want, precision)
     ratio = _error_ratio(values, allowed, dtype)
     for other in values.others:
@@ -95,7 +103,7 @@ def compare(
         ratio = np.minimum(ratio, _error_ratio(again, _allowed(dtype, tolerance, other, precision), dtype))
     wrong: Mask = ratio > 1.0
     some = bool(wrong.any())
-    error = _finite_error(values.got, values.want)
+    error = _finite_error(values.got, saturate(dtype, values.want))
     return Comparison(
         output=output,
         shape=tuple(values.got.shape),
@@ -114,10 +122,18 @@ def compare(
     )
 
 
-def measure(want: Array, declared: Array) -> Precision:
-    """Measure the reference's own error and scale, over elements that are finite in both arrays."""
-    scale = np.abs(_finite_or_zero(want.astype(np.float64))).max(initial=0.0)
-    return Precision(float(_finite_error(declared, want).max(initial=0.0)), float(scale))
+def measure(want: Array, declared: Array, dtype: str = "") -> Precision:
+    """Measure the reference's own error and scale, over elements that are finite in both arrays.
+
+    Args:
+        dtype: of `declared`; if it is an 8-bit float, the rounding of the output itself is no error.
+    """
+    want = saturate(dtype, want.astype(np.float64, copy=False))
+    scale = np.abs(_finite_or_zero(want)).max(initial=0.0)
+    error = _finite_error(declared, want)
+    if dtype in FLOAT8:
+        error -= half_units(FLOAT8[dtype], _finite_or_zero(want))
+    return Precision(float(error.max(initial=0.0)), float(scale))
 
 
 def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
@@ -163,14 +179,17 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     """Return the largest allowed |got - want| per element."""
     if dtype not in EPSILON:
         return np.zeros(want.shape)
-    close: Array = np.asarray(np.abs(_finite_or_zero(want)))
+    want = _finite_or_zero(saturate(dtype, want))
+    close: Array = np.asarray(np.abs(want))
     close *= tolerance.rtol
     close += tolerance.atol
-    if precision is None or dtype == "float64":
-        return close
-    least, most = error_limits(dtype, tolerance, precision)
-    np.maximum(close, least, out=close)
-    return np.minimum(close, most, out=close)
+    if precision is not None and dtype != "float64":
+        least, most = error_limits(dtype, tolerance, precision)
+        np.maximum(close, least, out=close)
+        np.minimum(close, most, out=close)
+    if dtype in FLOAT8:
+        close += half_units(FLOAT8[dtype], want)
+    return close
 
 
 def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
@@ -180,14 +199,15 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
         if values.declared is not None:
             same |= values.got == values.declared
         return np.where(same, 0.0, np.inf)
-    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(values.want))
+    want = saturate(dtype, values.want)
+    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(want))
     np.abs(error, out=error)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.divide(error, allowed, out=error, where=error != 0.0)
-    special = ~(np.isfinite(values.got) & np.isfinite(values.want))
+    special = ~(np.isfinite(values.got) & np.isfinite(want))
     if not special.any():
         return ratio
-    same = _same_special(values.got, values.want)
+    same = _same_special(values.got, want) | is_overflow(dtype, values.got, values.want)
     if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
         overflows = ~np.isfinite(values.declared) & np.isfinite(values.want)

@@ -202,6 +202,7 @@ BUILT_IN: dict[str, set[str]] = {
     "add_rmsnorm": {"weak-baseline"},
     "fused_add_rmsnorm": {"weak-baseline", "small-benchmark"},
     "merge_attn_states_lse": {"weak-baseline", "small-benchmark"},
+    "per_token_quant_fp8": {"weak-baseline", "small-benchmark"},
     "rmsnorm": {"weak-baseline"},
     "rotary_embedding": {"weak-baseline", "small-benchmark"},
     "silu_and_mul": {"weak-baseline", "small-benchmark"},

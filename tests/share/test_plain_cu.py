@@ -1,6 +1,7 @@
 """A plain `.cu` becomes a kernel file: its launches are read, its arguments matched, its host code is gone."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -169,8 +170,51 @@ def test_host_arithmetic_keeps_its_meaning(host, grid):
     (launch,) = launches(made)
     assert grid is None or launch[1] == [grid]
     if grid is None:
-        assert launch[1] == ["7 * (out.numel > 100) + (out.numel // 4) * (1 - (out.numel > 100))"]
+        assert launch[1] == ["7 * (out.numel > 100) + out.numel // 4 * (1 - (out.numel > 100))"]
     assert made.is_complete == ("for" not in host)
+
+
+ODD = """
+#ifdef USE_ROCM
+#include <hip/hip_runtime.h>
+__global__ void k(const float* a, float* b, int n, int rocm) { }
+#else
+#include <cuda_runtime.h>
+#endif
+/* __global__ void old(float* p) { } */
+static const char* kNote = "{ __global__ <<< \\" ( ";
+static const char* kRaw = R"({{{ k<<<1, 1>>>(); )";
+namespace a { namespace b {
+struct Pair { float x, y; };
+template <typename T, int N = 4>
+__device__ T twice(T v) { return v + v; }
+__global__ __launch_bounds__(128) void k(const float* __restrict__ a, float* b, int n) { b[0] = twice(a[0]); }
+#if 0
+__global__ void k(const float* a, float* b, int n, int never) { }
+#endif
+} }
+#define GRID(n) (((n) + 127) / 128)
+#if CUDART_VERSION >= 11000 && !defined(SLOW)
+#define BLOCK 128
+#else
+#define BLOCK 64
+#endif
+template <typename F> void timed(F f) { f(); }
+void run(const float* a, float* b, int n, cudaStream_t s) {
+  if (n <= 0) { return; }
+  timed([&] { a::b::k<<<GRID(n), BLOCK, 0, s>>>(a, b, n); });
+}
+"""
+
+
+def test_namespaces_comments_strings_and_branches_are_read_as_a_compiler_reads_them():
+    made = read_one(ODD)
+    assert launches(made) == [("a::b::k", ["(out.numel + 127) // 128"], ["128"], ["x", "out", "out.numel"])]
+    kernel = parse(made.text)
+    assert screen(kernel) == ()
+    assert kernel.body.count("__global__") == 2  # one of them in a comment
+    assert not {"hip_runtime", "kNote", "kRaw", "timed", "rocm", "never"} & set(re.findall(r"\w+", kernel.body))
+    assert "struct Pair" in kernel.body
 
 
 def test_the_command_writes_the_file_and_says_what_is_left(tmp_path, capsys):

@@ -63,7 +63,7 @@ def plan(request: ProposalRequest) -> str:
         LookupError: the instruction, or what the person said of the last plan, names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"DONE: not in the playbook: {reason}"
     words = request.sent_back.dropped if request.sent_back else request.instruction
@@ -91,7 +91,7 @@ def code(request: ProposalRequest, planned: str) -> str:
         LookupError: what the person said of the last file names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"The playbook cannot write this: {reason}"
     base = request.base.source if request.base else ""

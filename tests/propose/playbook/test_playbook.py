@@ -72,7 +72,8 @@ CASES = {
         x="torch.randn(R, C, D)"),
     "maximum of a column": problem("torch.max(x, dim=0)[0]", ROWS, {"R": 33, "C": 5}, **DRAW),
     "chunks of a row": problem(
-        "F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]", {"R": 6, "C": 96}, {"R": 5, "C": 80}, x="torch.randn(R, C)"),
+        "F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]", {"R": 6, "C": 96}, {"R": 5, "C": 80},
+        x="torch.randn(R, C).half()"),
     "chunks that are no whole vectors": problem(
         "x[:, C // 2:] - x[:, :C // 2]", {"R": 6, "C": 96}, {"R": 5, "C": 54}, x="torch.randn(R, C)"),
     "two results of equal extents": problem(

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from cutegen_core.records.errors import UsageError
 from cutegen_core.share.exports.library import dropin
 from cutegen_core.share.exports.library.facts import HostFunction, LibraryFacts, Original, count_lines
-from cutegen_core.share.imports.plain_cu.source import SourceFile, find_close, split_file, tokenize
+from cutegen_core.share.imports.plain_cu.source import SourceFile, split_file
+from cutegen_core.share.imports.plain_cu.tokens import find_close, tokenize
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*\n", re.MULTILINE)
 

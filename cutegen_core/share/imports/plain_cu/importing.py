@@ -14,10 +14,11 @@ from cutegen_core.problems import read
 from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.problem import Problem, Signature, WorkloadRole
 from cutegen_core.share.imports.plain_cu import matching, writing
-from cutegen_core.share.imports.plain_cu.host_values import Buffer, Number, Unread, Value
-from cutegen_core.share.imports.plain_cu.host_walk import RawLaunch, Walk, find_entries, walk
+from cutegen_core.share.imports.plain_cu.host_walk import Walk, find_entries, walk
+from cutegen_core.share.imports.plain_cu.launches import RawLaunch
 from cutegen_core.share.imports.plain_cu.matching import COLUMNS, NUMEL, ROWS
 from cutegen_core.share.imports.plain_cu.source import Function, SourceFile, Variable, split_file
+from cutegen_core.share.imports.plain_cu.values import Buffer, Number, Unread, Value
 from cutegen_core.share.imports.plain_cu.writing import Hole
 
 

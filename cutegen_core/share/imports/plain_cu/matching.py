@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.records.problem import ITEMSIZE, Signature, TensorSpec
-from cutegen_core.share.imports.plain_cu.host_values import DTYPES, Buffer, TypeOf
-from cutegen_core.share.imports.plain_cu.host_walk import RawLaunch, Walk
+from cutegen_core.share.imports.plain_cu.host_walk import Walk
+from cutegen_core.share.imports.plain_cu.launches import RawLaunch
+from cutegen_core.share.imports.plain_cu.values import DTYPES, Buffer, TypeOf
 
 NUMEL = frozenset("n num numel size count total length len elements num_elements n_elements total_elements".split())  # noqa: SIM905
 ROWS = frozenset("rows m nrows n_rows num_rows num_tokens tokens n_tokens batch batch_size b bs".split())  # noqa: SIM905

@@ -7,25 +7,16 @@ declaration or a definition at file or namespace level.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cutegen_core.kernel.screening import blank_comments
+from cutegen_core.share.imports.plain_cu.directives import HOST_WORDS, Macro, read_directives
+from cutegen_core.share.imports.plain_cu.tokens import Token, close_angle, find_close, split_commas, tokenize
 
-_TOKEN = re.compile(r"<<<|>>>|::|->|&&|\|\||[=!<>+*/%-]=|\+\+|--|\.?\d[\w.']*|[^\W\d]\w*|\"\"|''|\S")
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\r?\n|\\)*", re.MULTILINE)
-_DEFINE = re.compile(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?((?:[^\n\\]|\\\r?\n|\\)*)")
-_OPENING, _CLOSING = "([{", ")]}"
 _ATTRIBUTES = frozenset(("__launch_bounds__", "__attribute__", "__cluster_dims__", "alignas", "decltype", "noexcept"))
 _TYPE_WORDS = frozenset(("struct", "class", "union", "enum"))
-
-
-class Token(NamedTuple):
-    """A token of the blanked text and its offset."""
-
-    text: str
-    at: int
 
 
 class Variable(NamedTuple):
@@ -65,13 +56,6 @@ class Function:
     @property
     def qualified(self) -> str:
         return f"{self.scope}::{self.name}" if self.scope else self.name
-
-
-class Macro(NamedTuple):
-    """A macro of the file; `parameters` is None for one without brackets."""
-
-    parameters: tuple[str, ...] | None
-    body: tuple[Token, ...]
 
 
 @dataclass
@@ -120,86 +104,10 @@ class SourceFile:
 def split_file(name: str, text: str) -> SourceFile:
     """Split a file at its top level."""
     code = blank_comments(text)
-    found = SourceFile(name, text, code)
-    for match in _DIRECTIVE.finditer(code):
-        _take_directive(found, match[0], match.start(), match.end())
-    bare = _DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), code)
-    _split(found, tokenize(bare), "")
+    said = read_directives(text, code)
+    found = SourceFile(name, text, code, said.macros, dropped=said.dropped, left_out=said.left_out)
+    _split(found, tokenize(said.bare), "")
     return found
-
-
-def tokenize(code: str, offset: int = 0) -> tuple[Token, ...]:
-    return tuple(Token(match[0], match.start() + offset) for match in _TOKEN.finditer(code))
-
-
-def find_close(tokens: Sequence[Token], index: int) -> int:
-    """Return the index of the bracket that closes the one at `index`; the last index if it stays open."""
-    depth = 0
-    for position in range(index, len(tokens)):
-        depth += (tokens[position].text in _OPENING) - (tokens[position].text in _CLOSING)
-        if depth == 0:
-            return position
-    return len(tokens) - 1
-
-
-def split_commas(tokens: Sequence[Token], *, angles: bool = False) -> list[tuple[Token, ...]]:
-    """Split at the commas outside all brackets; with `angles` outside `<...>` too."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        opens, closes = token.text in _OPENING, token.text in _CLOSING
-        if angles:
-            opens, closes = opens or token.text == "<", closes or token.text == ">"
-        depth += opens - closes
-        if token.text == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [tuple(part) for part in parts] if any(parts) else []
-
-
-def close_angle(tokens: Sequence[Token], index: int) -> int:
-    """Return the index of the `>` that closes the `<` at `index`, or -1."""
-    depth = 0
-    for position in range(index, len(tokens)):
-        text = tokens[position].text
-        if text in ("(", "["):
-            depth += 0
-        depth += (text == "<") - (text == ">") - 3 * (text == ">>>")
-        if depth <= 0:
-            return position
-        if text in (";", "{", "}"):
-            return -1
-    return -1
-
-
-def _take_directive(found: SourceFile, text: str, begin: int, end: int) -> None:
-    """Note a macro; drop what is of the host: its includes, and macros that launch or call torch."""
-    if re.match(r"\s*#\s*include\b", text):
-        written = found.text[begin:end]
-        if not _ALLOWED.search(written):
-            found.dropped.append((begin, end))
-            found.left_out += [written.strip()] if '"' in written else []
-        return
-    define = _DEFINE.match(text)
-    if not define:
-        return
-    parameters = tuple(p.strip() for p in define[3].split(",")) if define[2] else None
-    body = re.sub(r"\\\r?\n", lambda m: " " * len(m[0]), define[4])
-    found.macros[define[1]] = Macro(parameters, tokenize(body, begin + define.start(4)))
-    if _HOST_WORDS.search(body):
-        found.dropped.append((begin, end))
-
-
-_ALLOWED = re.compile(
-    r"#\s*include\s*<(?:(?:cute|cutlass|cub|cooperative_groups|nv)/[\w/.+-]+|cuda/[\w/.+-]+|cuda_(?:fp16|bf16|fp8|fp6|fp4)"
-    r"\.h(?:pp)?|cooperative_groups\.h|mma\.h|math_constants\.h|vector_types\.h|cstdint|stdint\.h|cfloat|climits|float\.h"
-    r"|limits\.h|type_traits|limits|cmath|math\.h|cstddef)>"
-)
-_HOST_WORDS = re.compile(
-    r"<<<|\b(?:torch|at|c10|std::cout|pybind11)\s*::|\bcuda(?:Error|Get|Malloc|Free|Memcpy|Launch|Stream|Device)\w*"
-    r"|\b(?:printf|fprintf|exit|std::vector|TORCH_\w+|AT_DISPATCH\w*|PYBIND11_MODULE)\b"
-)
 
 
 def _split(found: SourceFile, tokens: Sequence[Token], scope: str) -> None:
@@ -298,19 +206,19 @@ def _take_item(found: SourceFile, item: Sequence[Token], scope: str) -> None:
             found.kernels[function.name] = function
         return
     if "__device__" in head or "__constant__" in head or _is_type(head):
-        if _HOST_WORDS.search(found.code[begin:end]):
+        if HOST_WORDS.search(found.code[begin:end]):
             found.dropped.append((begin, end))
         return
     if function is not None and (texts[-1] == "}" or function.name in found.hosts):
         if function.body and not re.fullmatch(r"[A-Z\d_]+", function.name):  # PYBIND11_MODULE and its like
             found.hosts[function.name] = function
-        if "constexpr" not in head or _HOST_WORDS.search(found.code[begin:end]):
+        if "constexpr" not in head or HOST_WORDS.search(found.code[begin:end]):
             found.dropped.append((begin, end))
         return
     if _is_constant(found, item, texts):
         return
     names_type = bool(head) and head[0] in ("using", "typedef", "static_assert") and "std" not in head
-    if names_type and not _HOST_WORDS.search(found.code[begin:end]):
+    if names_type and not HOST_WORDS.search(found.code[begin:end]):
         return
     found.dropped.append((begin, end))
 
@@ -325,6 +233,8 @@ def _is_constant(found: SourceFile, item: Sequence[Token], texts: Sequence[str])
     if "=" not in texts or not {"const", "constexpr"} & set(texts) or "(" in texts[: texts.index("=")]:
         return False
     at = texts.index("=")
+    if "*" in texts[:at]:
+        return False
     if not re.fullmatch(r"[^\W\d]\w*", texts[at - 1]):
         return "constexpr" in texts
     found.constants[texts[at - 1]] = tuple(item[at + 1 : -1])
@@ -375,35 +285,3 @@ def _variable(tokens: Sequence[Token]) -> Variable:
     if not texts:
         return Variable("", "", default)
     return Variable(" ".join(texts[:-1]).replace(" :: ", "::"), texts[-1], default)
-
-
-def expand(macros: Mapping[str, Macro], tokens: Sequence[Token], depth: int = 0) -> Iterator[Token]:
-    """Expand the file's own macros; a token from a macro keeps its place in the macro."""
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        macro = macros.get(token.text) if depth < 8 else None
-        if macro is None:
-            yield token
-        elif macro.parameters is None:
-            yield from expand(macros, macro.body, depth + 1)
-        elif index + 1 < len(tokens) and tokens[index + 1].text == "(":
-            close = find_close(tokens, index + 1)
-            yield from expand(macros, _call(macro, tokens[index + 2 : close]), depth + 1)
-            index = close
-        else:
-            yield token
-        index += 1
-
-
-def _call(macro: Macro, inside: Sequence[Token]) -> tuple[Token, ...]:
-    assert macro.parameters is not None
-    given = split_commas(inside)
-    named = [p for p in macro.parameters if p != "..."]
-    bound = dict(zip(named, given, strict=False))
-    if "..." in macro.parameters:
-        rest: list[Token] = []
-        for part in given[len(named) :]:
-            rest += [*([Token(",", part[0].at)] if rest and part else []), *part]
-        bound["__VA_ARGS__"] = tuple(rest)
-    return tuple(out for token in macro.body for out in bound.get(token.text, (token,)))

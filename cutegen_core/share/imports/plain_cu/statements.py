@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_core.share.imports.plain_cu.source import Token, find_close
+from cutegen_core.share.imports.plain_cu.tokens import Token, find_close
 
 Tokens = tuple[Token, ...]
 

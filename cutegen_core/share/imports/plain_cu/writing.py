@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cutegen_core.records.problem import Signature
-from cutegen_core.share.imports.plain_cu.host_values import C_NAMES, ONE, Buffer, Number, Triple, TypeOf, Unread, Value
-from cutegen_core.share.imports.plain_cu.host_walk import RawLaunch, Walk
+from cutegen_core.share.imports.plain_cu.host_walk import Walk
+from cutegen_core.share.imports.plain_cu.launches import RawLaunch
 from cutegen_core.share.imports.plain_cu.matching import BufferUse, Matching, itemsize
 from cutegen_core.share.imports.plain_cu.source import Function
+from cutegen_core.share.imports.plain_cu.values import C_NAMES, ONE, Buffer, Number, Triple, TypeOf, Unread, Value
 
 HOST_MARK = "// cutegen-host "
 """Begins the line that says which host function a kernel file was imported from, as JSON."""
