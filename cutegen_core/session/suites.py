@@ -15,7 +15,7 @@ from cutegen_core.records.problem import Problem
 from cutegen_core.session.writer import Writer
 from cutegen_core.trajectory.state import Step
 
-_GIVEN_UP = ". No further suite is asked for: the problem's own workloads judge from here on"
+_GIVEN_UP = "No further suite is asked for: the problem's own workloads judge from here on"
 
 
 def try_suite(writer: Writer, wanted: TriesSuite, step: Step, watch: Watch) -> SuiteTried:
@@ -29,7 +29,9 @@ def try_suite(writer: Writer, wanted: TriesSuite, step: Step, watch: Watch) -> S
     trusted = isinstance(found, SuiteCheck) and found.trusted
     message = found.message if isinstance(found, SuiteCheck) else found
     result = writer.store.put_record(found) if isinstance(found, SuiteCheck) else ""
-    return SuiteTried(step.number, key, result, trusted, message + (_GIVEN_UP if wanted.last and not trusted else ""))
+    if wanted.last and not trusted:
+        message = f"{message.rstrip('.')}. {_GIVEN_UP}"
+    return SuiteTried(step.number, key, result, trusted, message)
 
 
 def _check(writer: Writer, problem: Problem, key: str, watch: Watch) -> SuiteCheck | str:

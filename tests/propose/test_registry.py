@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.problems import library
 from cutegen_core.propose import registry
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
 from cutegen_core.propose.registry import Strategy, answerers, make_model, make_proposer
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.event import AnsweredBy, SessionSettings, SessionState
+from cutegen_core.records.event import AnsweredBy, Role, SessionSettings, SessionState
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from tests.session.scripted import ScriptedSessions
@@ -78,4 +79,25 @@ def test_what_is_not_registered_says_what_is(tmp_path: Path) -> None:
 def test_only_a_server_or_a_recording_answers_prompts_by_itself(tmp_path: Path, who: AnsweredBy, answers: bool) -> None:
     store = Store(tmp_path / "store.db")
     assert (make_model(store, replace(SETTINGS, answered_by=who)) is not None) == answers
+    store.close()
+
+
+def test_a_strategy_that_begins_with_an_existing_kernel_is_offered_where_there_is_one() -> None:
+    assert registry.strategies_for(library.load("relu")) == ["cutegen"]
+    assert registry.strategies_for(library.load("silu_and_mul")) == list(registry.STRATEGIES)
+    with pytest.raises(UsageError, match="the problem 'relu' names none"):
+        registry.check_problem("astra", library.load("relu"))
+
+
+def test_a_server_answers_the_roles_that_a_model_plays_and_no_others(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.db")
+    mixed = replace(SETTINGS, strategy="astra", roles={Role.PLANNING: AnsweredBy.LLM})
+    assert make_model(store, mixed, Role.PLANNING) is not None
+    assert make_model(store, mixed, Role.CODING) is None
+    assert make_model(store, mixed) is not None
+    assert make_model(store, replace(mixed, roles={})) is None
+    with pytest.raises(UsageError, match="the strategy 'astra' has no role 'proposer'"):
+        make_proposer(store, replace(mixed, roles={Role.PROPOSER: AnsweredBy.LLM}))
+    with pytest.raises(UsageError, match="recording cannot answer a role"):
+        make_proposer(store, replace(mixed, roles={Role.CODING: AnsweredBy.RECORDING}))
     store.close()
