@@ -258,7 +258,7 @@ class _ValueReader:
         return tuple(v for v in values if isinstance(v, Number)) if all(isinstance(v, Number) for v in values) else None
 
     def _sizes_of(self, tokens: tuple[CodeToken, ...]) -> str:
-        """Return the buffer of `x.sizes()`."""
+        """Return the buffer whose sizes are asked for."""
         if len(tokens) >= 3 and tokens[1].text == "." and tokens[2].text == "sizes":
             found = self.frame.values.get(tokens[0].text)
             return found.name if isinstance(found, HostBuffer) else ""

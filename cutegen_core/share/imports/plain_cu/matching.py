@@ -1,7 +1,7 @@
 """Find the problem's tensors and numbers behind the arguments of launches: by name, then by type and order.
 
 1. Tensors that the host function returns are the outputs, in order.
-2. Names decide next: the host's, then the kernel's, without prefixes such as `d_`.
+2. Names decide next: the host's, then the kernel's, without a prefix that says where memory is.
 3. What is left is taken in order: pointers to const are inputs, the others outputs. A pointer that is written and is an
    input by its name is in place: the output that replaces it begins as a copy of it.
 4. Memory that the host makes and that is neither becomes scratch.
@@ -64,7 +64,7 @@ class Matching:
 
 
 def plain(name: str) -> str:
-    """Return a name without prefixes, endings and case: `d_input` is `x`."""
+    """Return a name without prefixes, endings and case."""
     found = _AFFIX.sub("", _AFFIX.sub("", name.lower()))
     return _SAME.get(found, found)
 
