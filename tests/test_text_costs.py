@@ -28,7 +28,9 @@ from cutegen_core.machine.visible_text import escape_html, show_hidden
 from cutegen_core.problems import read
 from cutegen_core.propose.replies.parsing import parse_reply
 from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.share.imports import import_path
+from cutegen_core.share.imports.plain_cu import import_kernel
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.code_text import diff, highlight
 from tests.places import DATA
@@ -82,6 +84,18 @@ def imported(name, text):
         import_path(Store(Path(folder) / "store"), path)
 
 
+PLAIN = "__global__ void k(const float* x, float* out, int n) { out[0] = x[0]; }\n"
+SIGNATURES = {
+    "benchmark": Signature(
+        (TensorSpec("x", "float32", (4,)),), (TensorSpec("out", "float32", (4,), TensorRole.OUTPUT),)
+    )
+}
+
+
+def plain(text):
+    import_kernel(text, "plain.cu", Problem("relu", "", PROBLEM.format(""), "here", ()), SIGNATURES)
+
+
 ENTRIES = {
     "a kernel file": parse,
     "a plan": planned,
@@ -90,6 +104,13 @@ ENTRIES = {
     "code without its kernel": lambda text: parse(with_body(text).replace("void relu", "void other")),
     "a published node": lambda text: imported("node.json", json.dumps([{"src": text, "prev_src": f"a\n{text}"}])),
     "a published file": lambda text: imported("node.json", text),
+    "a plain .cu": lambda text: plain(PLAIN + text),
+    "a plain .cu's host code": lambda text: plain(
+        f"{PLAIN}void f(const float* x, float* out, int n) {{ k<<<1, 1>>>(x, out, n); {text}"
+    ),
+    "a plain .cu's launch": lambda text: plain(
+        f"{PLAIN}void f(const float* x, float* out, int n) {{ k<<<{text}, 1>>>(x, out, n); }}"
+    ),
     "a recording": lambda text: imported("recording.jsonl", text),
     "an expression": parse_expression,
     "code that is screened": lambda text: screen(parse(with_body(text))),
@@ -118,7 +139,9 @@ ENTRIES = {
     "kernels' names": compile_log.find_global_functions,
     "a name with hidden characters": lambda text: (show_hidden(text), escape_html(text)),
 }
-BOUNDED_S = {name: 1.2 for name in ENTRIES if name.startswith(("highlighted", "a problem", "a reference", "mutants"))}
+BOUNDED_S = {
+    name: 1.2 for name in ENTRIES if name.startswith(("highlighted", "a problem", "a reference", "mutants", "a plain"))
+}
 """Entries that take longer for a character, and no text beyond a length of their own: their longest time."""
 REFUSALS = (CutegenError, AsmError, candidate_source.SourceError)
 

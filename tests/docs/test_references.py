@@ -144,7 +144,7 @@ def test_every_identifier_they_name_is_in_the_code():
 
 # -- commands and figures ----------------------------------------------------------------------------------------------
 
-COMMAND = re.compile(r"(?:^|`)cutegen ([a-z]+)([^`\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|`)cutegen ([a-z-]+)([^`\n]*)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

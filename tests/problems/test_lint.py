@@ -261,11 +261,15 @@ RELU = (DATA / "relu.cu").read_text()
     [
         (RELU, False, "", ""),
         (RELU, True, "existing-passes", "existing kernel: PASSED "),
-        (RELU.replace("> 0.0f", "> 0.5f"), True, "existing-fails", "existing kernel: INCORRECT_NUMERICAL"),
+        pytest.param(
+            RELU.replace("> 0.0f", "> 0.5f"), True, "existing-fails", "existing kernel: INCORRECT_NUMERICAL",
+            marks=pytest.mark.thorough,
+        ),
         (RELU.replace("in(i) >", "missing(i) >"), False, "existing-refused", "existing kernel: COMPILE_ERROR"),
-        ("__global__ void k() {}", False, "existing-refused", "existing kernel: a kernel file opens with"),
+        ("__global__ void k() {}", False, "existing-refused", "existing kernel: line 1: a kernel file opens with"),
     ],
-)
+    ids=["right", "passes", "fails", "uncompilable", "no kernel file"],
+)  # fmt: skip
 def test_an_existing_kernel_that_cannot_be_used_is_a_finding(
     existing: str, run: bool, rule: str, words: str, worker: Worker
 ) -> None:

@@ -69,6 +69,7 @@ def test_the_existing_kernel_itself_is_not_timed_against_itself(desk):
         (WRONG, "it does not pass: INCORRECT_NUMERICAL: "),
         ("no kernel file", "it does not pass: REJECTED: "),
     ],
+    ids=["uncompilable", "wrong", "no kernel file"],
 )
 def test_one_that_does_not_pass_is_said_and_the_candidate_is_timed_without_it(desk, existing, reason):
     trial = tried(desk, begun_with(desk, existing), taking(RELU, 40.0))

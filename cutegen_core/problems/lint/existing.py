@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.stages.preparing import PlannedKernel, plan_candidate
@@ -34,7 +36,7 @@ def check_existing(problem: Problem, reference: Reference, device: Device, *, ru
         if refused:
             yield LintFinding("existing-refused", refused)
         elif run:
-            yield _run(problem, reference, compiler, device)
+            yield _run(problem, compiler, device)
 
 
 def check_alias(problem: Problem, signature: Signature) -> Iterator[LintFinding]:
@@ -64,8 +66,13 @@ def _compile(planned: PlannedKernel, compiler: Compiler) -> str:
     return "" if result.status is Status.PASSED else f"existing kernel: {result.status}: {result.message}."
 
 
-def _run(problem: Problem, reference: Reference, compiler: Compiler, device: Device) -> LintFinding:
-    with closing(CpuExecutor()) as executor:
+def _run(problem: Problem, compiler: Compiler, device: Device) -> LintFinding:
+    """Take the kernel through the tests, with a reference of its own: the lint's may not write what they read."""
+    with (
+        tempfile.TemporaryDirectory(prefix="cutegen-existing-") as scratch,
+        Reference(problem, Path(scratch)) as reference,
+        closing(CpuExecutor()) as executor,
+    ):
         evaluator = Evaluator(problem, reference, executor, compiler, device, content_key)
         trial = evaluator.evaluate(Candidate(problem.existing, Author.IMPORT), seed=_SEED, thorough=True)
     if trial.passed:

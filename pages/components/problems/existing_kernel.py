@@ -51,7 +51,7 @@ def _judge(key: str, editing: Editing, write: problem_draft.WriteText) -> None:
     try:
         kernel = parse(editing.existing)
     except KernelFileError as error:
-        note("warning", f"Line {error.line}: {error}" if error.line else str(error))
+        note("warning", str(error))
         if editing.problem and "__global__" in editing.existing:
             reading = ui_state.noted(_import, editing, write)
             st.button("Make a launch plan of its host code", key=f"{key}-import", on_click=reading)

@@ -10,6 +10,7 @@ import torch.nn as nn
 
 TITLE = "Residual add and RMSNorm, both results"
 EXISTING = "fused_add_rmsnorm.cu"
+ALIAS = {"out0": "x", "out1": "residual"}
 WORKLOADS = {
     "one": {"role": "emulator", "tokens": 1, "dim": 1},
     "narrow": {"role": "emulator", "tokens": 37, "dim": 5},

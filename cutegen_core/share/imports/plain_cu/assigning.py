@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from cutegen_core.share.imports.plain_cu.directives import expand
 from cutegen_core.share.imports.plain_cu.host_values import read_value, unread
-from cutegen_core.share.imports.plain_cu.source import Function, SourceFile
+from cutegen_core.share.imports.plain_cu.source import CudaFunction, SourceFile
 from cutegen_core.share.imports.plain_cu.statements import (
-    Block,
+    BlockStatement,
     If,
     Returned,
     Simple,
@@ -18,10 +18,10 @@ from cutegen_core.share.imports.plain_cu.statements import (
     lambda_body,
     read_statements,
 )
-from cutegen_core.share.imports.plain_cu.tokens import Token, close_angle, find_close, split_commas
-from cutegen_core.share.imports.plain_cu.values import ONE, Buffer, Frame, Number, Triple, TypeOf, Unread, Value
+from cutegen_core.share.imports.plain_cu.tokens import CodeToken, close_angle, find_close, split_commas
+from cutegen_core.share.imports.plain_cu.values import ONE, HostBuffer, HostFrame, Number, Triple, TypeOf, Unread, Value
 
-Tokens = tuple[Token, ...]
+Tokens = tuple[CodeToken, ...]
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -30,19 +30,19 @@ def statements_of(source: SourceFile, body: Tokens) -> tuple[Statement, ...]:
     return read_statements(tuple(expand(source.macros, body)))
 
 
-def returned_value(frame: Frame, body: Tokens) -> Value:
+def returned_value(frame: HostFrame, body: Tokens) -> Value:
     """Return what a helper computes; Unread if it is more than declarations, conditions and returns."""
     found = _returned(frame, statements_of(frame.source, body))
     return found if found is not None else unread(frame, body)
 
 
-def _returned(frame: Frame, statements: Sequence[Statement]) -> Value | None:
+def _returned(frame: HostFrame, statements: Sequence[Statement]) -> Value | None:
     for index, statement in enumerate(statements):
         if isinstance(statement, Returned):
             return read_value(frame, statement.tokens)
         if isinstance(statement, Simple):
             assign(frame, statement.tokens)
-        elif isinstance(statement, Block):
+        elif isinstance(statement, BlockStatement):
             return _returned(frame, (*statement.body, *statements[index + 1 :]))
         elif isinstance(statement, If):
             rest = statements[index + 1 :]
@@ -54,7 +54,7 @@ def _returned(frame: Frame, statements: Sequence[Statement]) -> Value | None:
     return None
 
 
-def choose(frame: Frame, condition: Tokens, yes: Value | None, no: Value | None) -> Value:
+def choose(frame: HostFrame, condition: Tokens, yes: Value | None, no: Value | None) -> Value:
     """Return the value of `condition ? yes : no`."""
     if yes == no and yes is not None:
         return yes
@@ -66,7 +66,7 @@ def choose(frame: Frame, condition: Tokens, yes: Value | None, no: Value | None)
     return unread(frame, condition)
 
 
-def assign(frame: Frame, tokens: Tokens) -> None:
+def assign(frame: HostFrame, tokens: Tokens) -> None:
     """Take a declaration or an assignment into the frame; ignore every other statement."""
     if not tokens:
         return
@@ -81,30 +81,30 @@ def assign(frame: Frame, tokens: Tokens) -> None:
     name = _assign_one(frame, first)
     if name and others and texts[0] not in (name,):
         for part in others:
-            _assign_one(frame, (Token(texts[0], part[0].at), *part) if part and part[0].text != "*" else part)
+            _assign_one(frame, (CodeToken(texts[0], part[0].at), *part) if part and part[0].text != "*" else part)
 
 
-def meant_type(frame: Frame, text: str) -> str | TypeOf:
+def meant_type(frame: HostFrame, text: str) -> str | TypeOf:
     """Return the type that a name stands for."""
     text = text.replace("typename ", "").replace(" :: ", "::").strip()
     return frame.types.get(text, text)
 
 
-def _assign_one(frame: Frame, tokens: Tokens) -> str:
+def _assign_one(frame: HostFrame, tokens: Tokens) -> str:
     """Take `T x = value`, `T x(value)`, `x = value`, `x.y = value` or `T* x`; return the name."""
     texts = [t.text for t in tokens]
     at = next((i for i, t in enumerate(texts) if t in ("=", "+=", "-=", "*=", "/=", "%=")), -1)
     if at > 0:
         return _assign_value(frame, tokens[:at], tokens[at + 1 :], plain=texts[at] == "=")
     if len(texts) >= 2 and "*" in texts and _NAME.fullmatch(texts[-1]) and "(" not in texts:
-        frame.values[texts[-1]] = Buffer(texts[-1], made=True)
+        frame.values[texts[-1]] = HostBuffer(texts[-1], made=True)
         return texts[-1]
     opening = next((i for i, t in enumerate(texts) if t in ("(", "{")), -1)
     if opening >= 2 and _NAME.fullmatch(texts[opening - 1]) and texts[opening - 2] not in (".", "->", "::"):
         name = texts[opening - 1]
         inside = tokens[opening + 1 : find_close(tokens, opening)]
         is_triple = "dim3" in texts[: opening - 1]
-        head = (Token("dim3", tokens[0].at), Token("(", 0), *inside, Token(")", 0)) if is_triple else inside
+        head = (CodeToken("dim3", tokens[0].at), CodeToken("(", 0), *inside, CodeToken(")", 0)) if is_triple else inside
         frame.values[name] = read_value(frame, head)
         return name
     if len(texts) == 2 and texts[0] == "dim3":
@@ -113,7 +113,7 @@ def _assign_one(frame: Frame, tokens: Tokens) -> str:
     return texts[-1] if len(texts) >= 2 and _NAME.fullmatch(texts[-1]) and "(" not in texts else ""
 
 
-def _assign_value(frame: Frame, left: Tokens, right: Tokens, *, plain: bool) -> str:
+def _assign_value(frame: HostFrame, left: Tokens, right: Tokens, *, plain: bool) -> str:
     texts = [t.text for t in left]
     if texts[-1] == "]" and "[" in texts:
         name = texts[texts.index("[") - 1]
@@ -126,14 +126,16 @@ def _assign_value(frame: Frame, left: Tokens, right: Tokens, *, plain: bool) -> 
     if not plain:
         frame.values[name] = unread(frame, (*left, *right))
         return name
-    body = lambda_body((Token("=", 0), *right)) if right and right[0].text == "[" else None
+    body = lambda_body((CodeToken("=", 0), *right)) if right and right[0].text == "[" else None
     if body is not None:
         frame.lambdas[name] = (_lambda_parameters(right), body)
     elif right and kernel_at(frame, right) is not None:
         frame.kernels[name] = right
     elif right and right[0].text == "{" and "dim3" in texts:
         inside = right[1 : find_close(right, 0)]
-        frame.values[name] = read_value(frame, (Token("dim3", right[0].at), Token("(", 0), *inside, Token(")", 0)))
+        frame.values[name] = read_value(
+            frame, (CodeToken("dim3", right[0].at), CodeToken("(", 0), *inside, CodeToken(")", 0))
+        )
     elif right and right[0].text == "{":
         frame.arrays[name] = tuple(split_commas(right[1 : find_close(right, 0)]))
     else:
@@ -141,14 +143,14 @@ def _assign_value(frame: Frame, left: Tokens, right: Tokens, *, plain: bool) -> 
     return name
 
 
-def _named(frame: Frame, name: str, value: Value) -> Value:
+def _named(frame: HostFrame, name: str, value: Value) -> Value:
     """Give a tensor that the host makes the name of its variable, and keep open what the problem says."""
     if name in frame.open and (isinstance(value, Unread) or (isinstance(value, Number) and "‹" not in value.text)):
         return Number(f"‹#{name}›")
-    return replace(value, name=name) if isinstance(value, Buffer) and value.made and not value.name else value
+    return replace(value, name=name) if isinstance(value, HostBuffer) and value.made and not value.name else value
 
 
-def _assign_member(frame: Frame, texts: Sequence[str], right: Tokens) -> str:
+def _assign_member(frame: HostFrame, texts: Sequence[str], right: Tokens) -> str:
     path, value = "".join(texts), read_value(frame, right)
     owner, _, member = path.rpartition(".")
     found = frame.values.get(owner)
@@ -166,7 +168,7 @@ def _lambda_parameters(tokens: Tokens) -> tuple[str, ...]:
     return tuple(part[-1].text for part in split_commas(inside, angles=True) if part)
 
 
-def kernel_at(frame: Frame, tokens: Sequence[Token]) -> tuple[Function, Tokens] | None:
+def kernel_at(frame: HostFrame, tokens: Sequence[CodeToken]) -> tuple[CudaFunction, Tokens] | None:
     """Return the kernel that the tokens name, with its template arguments."""
     tokens = tuple(tokens)
     while tokens and tokens[0].text in ("&", "(", "::"):

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Scope, parse_expression
-from cutegen_core.share.imports.plain_cu.tokens import Token, find_close, split_commas, tokenize
+from cutegen_core.records.errors import UsageError
+from cutegen_core.share.imports.plain_cu.tokens import CodeToken, find_close, split_commas, tokenize
 
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\r?\n|\\)*", re.MULTILINE)
 _DEFINE = re.compile(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?((?:[^\n\\]|\\\r?\n|\\)*)")
@@ -20,6 +21,7 @@ HOST_WORDS = re.compile(
     r"<<<|\b(?:torch|at|c10|std::cout|pybind11)\s*::|\bcuda(?:Error|Get|Malloc|Free|Memcpy|Launch|Stream|Device)\w*"
     r"|\b(?:printf|fprintf|exit|std::vector|TORCH_\w+|AT_DISPATCH\w*|PYBIND11_MODULE)\b"
 )
+_MOST_EXPANSIONS = 5_000
 _DEFINED = {"__CUDACC__": 1, "__NVCC__": 1, "CUDART_VERSION": 13000, "CUDA_VERSION": 13000, "__cplusplus": 201703}
 """What a compiler of CUDA defines; anything else that the file does not define counts as undefined."""
 
@@ -28,7 +30,7 @@ class Macro(NamedTuple):
     """A macro of the file; `parameters` is None for one without brackets."""
 
     parameters: tuple[str, ...] | None
-    body: tuple[Token, ...]
+    body: tuple[CodeToken, ...]
 
 
 class Directives(NamedTuple):
@@ -89,7 +91,7 @@ class _Branches:
 
     def take(self, word: str, text: str) -> bool:
         """Take a directive; return False if it is not about branches."""
-        rest = re.sub(r"\\\r?\n", " ", text.partition(word)[2]).strip()
+        rest = re.sub(r"\\\r?\n", " ", text.partition(word)[2]).strip() if word else ""
         if word in ("if", "ifdef", "ifndef"):
             value = self._value(word, rest)
             self._open.append((value is not False, value is True))
@@ -144,33 +146,46 @@ def _take(found: Directives, text: str, directive: str, begin: int, end: int) ->
         found.dropped.append((begin, end))
 
 
-def expand(macros: Mapping[str, Macro], tokens: Sequence[Token], depth: int = 0) -> Iterator[Token]:
-    """Expand the file's own macros; a token from a macro keeps its place in the macro."""
+def expand(macros: Mapping[str, Macro], tokens: Sequence[CodeToken]) -> Iterator[CodeToken]:
+    """Expand the file's own macros; a token from a macro keeps its place in the macro.
+
+    Raises:
+        UsageError: macros that name one another make too much of it.
+    """
+    return _expand(macros, tokens, 0, [_MOST_EXPANSIONS])
+
+
+def _expand(
+    macros: Mapping[str, Macro], tokens: Sequence[CodeToken], depth: int, left: list[int]
+) -> Iterator[CodeToken]:
     index = 0
     while index < len(tokens):
         token = tokens[index]
         macro = macros.get(token.text) if depth < 8 else None
+        left[0] -= macro is not None
+        if left[0] < 0:
+            raise UsageError(f"the macro {token.text} expands to too much to be followed")
         if macro is None:
             yield token
         elif macro.parameters is None:
-            yield from expand(macros, macro.body, depth + 1)
+            yield from _expand(macros, macro.body, depth + 1, left)
         elif index + 1 < len(tokens) and tokens[index + 1].text == "(":
             close = find_close(tokens, index + 1)
-            yield from expand(macros, _call(macro, tokens[index + 2 : close]), depth + 1)
+            yield from _expand(macros, _call(macro, tokens[index + 2 : close]), depth + 1, left)
             index = close
         else:
             yield token
         index += 1
 
 
-def _call(macro: Macro, inside: Sequence[Token]) -> tuple[Token, ...]:
+def _call(macro: Macro, inside: Sequence[CodeToken]) -> tuple[CodeToken, ...]:
     assert macro.parameters is not None
     given = split_commas(inside)
     named = [p for p in macro.parameters if p != "..."]
     bound = dict(zip(named, given, strict=False))
     if "..." in macro.parameters:
-        rest: list[Token] = []
+        rest: list[CodeToken] = []
         for part in given[len(named) :]:
-            rest += [*([Token(",", part[0].at)] if rest and part else []), *part]
+            rest += [*([CodeToken(",", part[0].at)] if rest and part else []), *part]
         bound["__VA_ARGS__"] = tuple(rest)
     return tuple(out for token in macro.body for out in bound.get(token.text, (token,)))

@@ -6,8 +6,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cutegen_core.share.imports.plain_cu.tokens import Token, close_angle, find_close, split_commas
-from cutegen_core.share.imports.plain_cu.values import DTYPES, ONE, Buffer, Frame, Number, Triple, TypeOf, Unread, Value
+from cutegen_core.kernel.expressions import MAX_TEXT
+from cutegen_core.share.imports.plain_cu.tokens import LONGEST_LIST, CodeToken, close_angle, find_close, split_commas
+from cutegen_core.share.imports.plain_cu.values import (
+    DTYPES,
+    ONE,
+    HostBuffer,
+    HostFrame,
+    Number,
+    Triple,
+    TypeOf,
+    Unread,
+    Value,
+)
 
 _SIZES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int16": 2, "int8": 1,
           "uint8": 1, "bool": 1}  # fmt: skip
@@ -15,27 +26,29 @@ _INTEGERS = re.compile(
     r"(?:(?:const|unsigned|signed|int|long|short|char|bool|auto|size_t|std|::|u?int\d+_t|float|double|Index|dim3|uint)\b\s*)+"
 )
 _NAME = re.compile(r"[^\W\d]\w*")
-_NUMBER = re.compile(r"(0[xX][\da-fA-F']+|\d[\d']*)(?:[uUlL]|[zZ])*")
+_NUMBER = re.compile(r"(0[xX][\da-fA-F']{1,19}|\d[\d']{0,24})(?:[uUlL]|[zZ])*")
 _CEIL_DIV = frozenset(
     "ceil_div ceildiv CeilDiv cdiv CDIV div_up divup DivUp DIVUP DIV_UP CEIL_DIV ceilDiv divUp THCCeilDiv".split()  # noqa: SIM905
 )
 _SM_COUNT = ("multiProcessorCount", "cudaDevAttrMultiProcessorCount")
 
 
-def read_value(frame: Frame, tokens: Sequence[Token]) -> Value:
+def read_value(frame: HostFrame, tokens: Sequence[CodeToken]) -> Value:
     """Return the meaning of a host expression."""
     tokens = tuple(tokens)
-    reader = _Reader(frame, tokens)
-    try:
-        value = reader.ternary()
-        if reader.index == len(tokens):
-            return value
-    except _NotRead:
-        pass
+    frame.spend()
+    if len(tokens) <= LONGEST_LIST:
+        reader = _ValueReader(frame, tokens)
+        try:
+            value = reader.ternary()
+            if reader.index == len(tokens):
+                return value
+        except (_NotRead, RecursionError):  # hundreds of brackets
+            pass
     return unread(frame, tokens)
 
 
-def unread(frame: Frame, tokens: Sequence[Token]) -> Unread:
+def unread(frame: HostFrame, tokens: Sequence[CodeToken]) -> Unread:
     return Unread(frame.source.original(tokens), frame.source.line(tokens[0].at) if tokens else 0)
 
 
@@ -50,10 +63,10 @@ _BINARY = (
 _WORDS = {"||": "or", "&&": "and", "/": "//"}
 
 
-class _Reader:
+class _ValueReader:
     """Reads one expression by recursive descent, each level of `_BINARY` by itself."""
 
-    def __init__(self, frame: Frame, tokens: tuple[Token, ...]) -> None:
+    def __init__(self, frame: HostFrame, tokens: tuple[CodeToken, ...]) -> None:
         self.frame, self.tokens, self.index = frame, tokens, 0
 
     def peek(self, ahead: int = 0) -> str:
@@ -147,7 +160,7 @@ class _Reader:
         while self.peek() == "::" and self.index + 1 < len(self.tokens):
             name += f"::{self.peek(1)}"
             self.index += 2
-        types: tuple[Token, ...] = ()
+        types: tuple[CodeToken, ...] = ()
         if self.peek() == "<" and (close := close_angle(self.tokens, self.index)) > 0 and self._calls_after(close):
             types = self.tokens[self.index + 1 : close]
             self.index = close + 1
@@ -179,7 +192,7 @@ class _Reader:
             return Number("sm_count")
         raise _NotRead
 
-    def called(self, name: str, types: tuple[Token, ...], inside: tuple[Token, ...]) -> Value:
+    def called(self, name: str, types: tuple[CodeToken, ...], inside: tuple[CodeToken, ...]) -> Value:
         last = name.rpartition("::")[2]
         arguments = split_commas(inside, angles=False)
         if last in ("static_cast", "reinterpret_cast", "const_cast", "raw_pointer_cast", "move", "forward", "int",
@@ -203,7 +216,7 @@ class _Reader:
             return self._made(last, arguments)
         raise _NotRead
 
-    def _own(self, name: str, arguments: list[tuple[Token, ...]]) -> Value | None:
+    def _own(self, name: str, arguments: list[tuple[CodeToken, ...]]) -> Value | None:
         """Return what one of the file's own helpers computes; None for any other function."""
         frame = self.frame
         if frame.depth > 8:
@@ -217,7 +230,7 @@ class _Reader:
         else:
             return None
         values = dict(frame.values) if last in frame.lambdas else {}
-        inner = Frame(
+        inner = HostFrame(
             frame.source, frame.run_helper, values, dict(frame.types), unknown=frame.unknown, depth=frame.depth + 1
         )
         inner.values |= {n: read_value(frame, a) for n, a in zip(names, arguments, strict=False)}
@@ -227,28 +240,28 @@ class _Reader:
                     inner.values[parameter.name] = Number(parameter.default)
         return _known(frame.run_helper(inner, body))
 
-    def _made(self, function: str, arguments: list[tuple[Token, ...]]) -> Value:
+    def _made(self, function: str, arguments: list[tuple[CodeToken, ...]]) -> Value:
         """Return a tensor that torch makes."""
         zero = function.startswith("zeros")
         if function in ("empty_like", "zeros_like") and arguments:
             like = read_value(self.frame, arguments[0])
-            if isinstance(like, Buffer):
-                return Buffer("", like.shape, like.like or like.name, made=True, zero=zero)
+            if isinstance(like, HostBuffer):
+                return HostBuffer("", like.shape, like.like or like.name, made=True, zero=zero)
         if function in ("empty", "zeros") and arguments:
-            return Buffer("", self._extents(arguments[0]), self._sizes_of(arguments[0]), made=True, zero=zero)
+            return HostBuffer("", self._extents(arguments[0]), self._sizes_of(arguments[0]), made=True, zero=zero)
         raise _NotRead
 
-    def _extents(self, tokens: tuple[Token, ...]) -> tuple[Number, ...] | None:
+    def _extents(self, tokens: tuple[CodeToken, ...]) -> tuple[Number, ...] | None:
         if not tokens or tokens[0].text != "{":
             return None
         values = [read_value(self.frame, part) for part in split_commas(tokens[1:-1])]
         return tuple(v for v in values if isinstance(v, Number)) if all(isinstance(v, Number) for v in values) else None
 
-    def _sizes_of(self, tokens: tuple[Token, ...]) -> str:
-        """Return the buffer of x.sizes()."""
+    def _sizes_of(self, tokens: tuple[CodeToken, ...]) -> str:
+        """Return the buffer whose sizes are asked for."""
         if len(tokens) >= 3 and tokens[1].text == "." and tokens[2].text == "sizes":
             found = self.frame.values.get(tokens[0].text)
-            return found.name if isinstance(found, Buffer) else ""
+            return found.name if isinstance(found, HostBuffer) else ""
         return ""
 
     def postfix(self, value: Value) -> Value:
@@ -260,7 +273,7 @@ class _Reader:
             self.index += 1
             if self.peek() == "<" and (close := close_angle(self.tokens, self.index)) > 0:
                 self.index = close + 1
-            inside: tuple[Token, ...] | None = None
+            inside: tuple[CodeToken, ...] | None = None
             if self.peek() == "(":
                 close = find_close(self.tokens, self.index)
                 inside = self.tokens[self.index + 1 : close]
@@ -268,12 +281,12 @@ class _Reader:
             value = self._member(value, member, inside)
         return value
 
-    def _member(self, value: Value, member: str, inside: tuple[Token, ...] | None) -> Value:
+    def _member(self, value: Value, member: str, inside: tuple[CodeToken, ...] | None) -> Value:
         if member in _SM_COUNT:
             return Number("sm_count")
         if isinstance(value, Triple) and member in ("x", "y", "z"):
             return _known(getattr(value, member))
-        if not isinstance(value, Buffer):
+        if not isinstance(value, HostBuffer):
             raise _NotRead
         if member in (
             "data_ptr",
@@ -301,23 +314,23 @@ class _Reader:
             return self._extent(value, "size", axis)
         raise _NotRead
 
-    def _numel(self, value: Buffer) -> Number:
+    def _numel(self, value: HostBuffer) -> Number:
         if value.shape and not value.like:
             return Number(" * ".join(extent.at(2) for extent in value.shape), 2 if len(value.shape) > 1 else 3)
         return Number(f"‹{value.like or value.name}›.numel")
 
-    def _extent(self, value: Buffer, member: str, axis: Number) -> Number:
+    def _extent(self, value: HostBuffer, member: str, axis: Number) -> Number:
         if axis.value is None:
             raise _NotRead
         if value.shape and not value.like and member == "size" and -len(value.shape) <= axis.value < len(value.shape):
             return value.shape[axis.value]
         return Number(f"‹{value.like or value.name}›.{'shape' if member == 'size' else 'stride'}[{axis.text}]")
 
-    def _inside(self, tokens: tuple[Token, ...]) -> Value:
+    def _inside(self, tokens: tuple[CodeToken, ...]) -> Value:
         return _known(read_value(self.frame, tokens))
 
 
-def size_of(frame: Frame, type_text: str) -> Number:
+def size_of(frame: HostFrame, type_text: str) -> Number:
     """Return `sizeof(T)`."""
     meant = frame.types.get(type_text, type_text)
     if isinstance(meant, TypeOf):
@@ -336,12 +349,14 @@ def _known(value: Value) -> Value:
 
 
 def _number(value: Value) -> Number:
-    if not isinstance(value, Number):
+    if not isinstance(value, Number) or len(value.text) > MAX_TEXT:
         raise _NotRead
     return value
 
 
 def _combine(operator: str, left: Number, right: Number) -> Number:
+    if len(left.text) + len(right.text) > MAX_TEXT:
+        raise _NotRead
     a, b = left.value, right.value
     if operator in ("<<", ">>"):
         if b is None:

@@ -17,9 +17,9 @@ from cutegen_core.share.imports.plain_cu.assigning import (
 from cutegen_core.share.imports.plain_cu.directives import expand
 from cutegen_core.share.imports.plain_cu.host_values import read_value, unread
 from cutegen_core.share.imports.plain_cu.launches import TYPED_LAUNCHES, RawLaunch, read_launches
-from cutegen_core.share.imports.plain_cu.source import Function, SourceFile, Variable
+from cutegen_core.share.imports.plain_cu.source import CudaFunction, SourceFile, Variable
 from cutegen_core.share.imports.plain_cu.statements import (
-    Block,
+    BlockStatement,
     Dispatch,
     If,
     Repeated,
@@ -30,13 +30,13 @@ from cutegen_core.share.imports.plain_cu.statements import (
     read_statements,
 )
 from cutegen_core.share.imports.plain_cu.tokens import close_angle, find_close, split_commas
-from cutegen_core.share.imports.plain_cu.values import Buffer, Frame, Number, TypeOf, Unread, Value
+from cutegen_core.share.imports.plain_cu.values import HostBuffer, HostFrame, Number, TypeOf, Unread, Value
 
 _MOST_CALLS = 12
 
 
 @dataclass
-class Walk:
+class HostWalk:
     """What the host code does from one entry function on.
 
     Attributes:
@@ -46,18 +46,18 @@ class Walk:
     """
 
     source: SourceFile
-    entry: Function | None
+    entry: CudaFunction | None
     launches: list[RawLaunch] = field(default_factory=list)
     returned: tuple[str, ...] = ()
     copied_in: list[str] = field(default_factory=list)
     copied_out: list[str] = field(default_factory=list)
     zeroed: set[str] = field(default_factory=set)
-    buffers: dict[str, Buffer] = field(default_factory=dict)
+    buffers: dict[str, HostBuffer] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def find_entries(source: SourceFile) -> tuple[Function, ...]:
+def find_entries(source: SourceFile) -> tuple[CudaFunction, ...]:
     """Return the host functions that launch kernels, themselves or by others, and that no other such function calls."""
     launching = _launching(source)
     called = {
@@ -69,7 +69,7 @@ def find_entries(source: SourceFile) -> tuple[Function, ...]:
     return tuple(host for name, host in launching.items() if name not in called)
 
 
-def _launching(source: SourceFile) -> Mapping[str, Function]:
+def _launching(source: SourceFile) -> Mapping[str, CudaFunction]:
     texts = {name: {t.text for t in expand(source.macros, host.body)} for name, host in source.hosts.items()}
     words = {"<<<", "cudaLaunchKernelEx", *TYPED_LAUNCHES}
     found = {name for name, used in texts.items() if used & words}
@@ -78,26 +78,26 @@ def _launching(source: SourceFile) -> Mapping[str, Function]:
     return {name: host for name, host in source.hosts.items() if name in found}
 
 
-def walk(source: SourceFile, entry: Function, sizes: Collection[str]) -> Walk:
+def walk(source: SourceFile, entry: CudaFunction, sizes: Collection[str]) -> HostWalk:
     """Follow the host code from `entry`; its parameters are tensors and numbers by their own names.
 
     Args:
         sizes: names that mean a number of the problem, even where a program states one.
     """
-    if not any(isinstance(_given(parameter), Buffer) for parameter in entry.parameters):
+    if not any(isinstance(_given(parameter), HostBuffer) for parameter in entry.parameters):
         source = replace(
             source,
             macros={n: m for n, m in source.macros.items() if m.parameters is not None or n not in sizes},
             constants={n: c for n, c in source.constants.items() if n not in sizes},
         )
-    made = Walk(source, entry)
-    frame = Frame(source, returned_value, unknown=made.unknown)
+    made = HostWalk(source, entry)
+    frame = HostFrame(source, returned_value, unknown=made.unknown)
     if not entry.parameters or entry.name == "main":
         frame.open = frozenset(sizes)
         frame.values |= {name: Number(f"‹#{name}›") for name in sizes}
     for parameter in entry.parameters:
         frame.values[parameter.name] = _given(parameter)
-        if isinstance(value := frame.values[parameter.name], Buffer):
+        if isinstance(value := frame.values[parameter.name], HostBuffer):
             made.buffers[parameter.name] = value
     for parameter in entry.template:
         frame.types[parameter.name] = parameter.name
@@ -107,23 +107,25 @@ def walk(source: SourceFile, entry: Function, sizes: Collection[str]) -> Walk:
 
 def _given(parameter: Variable) -> Value:
     is_tensor = parameter.is_pointer or "Tensor" in parameter.type or "vector" in parameter.type
-    return Buffer(parameter.name) if is_tensor else Number(f"‹#{parameter.name}›")
+    return HostBuffer(parameter.name) if is_tensor else Number(f"‹#{parameter.name}›")
 
 
 class _Walker:
     """Runs statements in order; conditions around a launch go with it."""
 
-    def __init__(self, found: Walk, launching: Mapping[str, Function]) -> None:
+    def __init__(self, found: HostWalk, launching: Mapping[str, CudaFunction]) -> None:
         self.found, self.launching = found, launching
 
-    def run(self, frame: Frame, statements: Sequence[Statement], when: tuple[Number | Unread, ...], depth: int) -> None:
+    def run(
+        self, frame: HostFrame, statements: Sequence[Statement], when: tuple[Number | Unread, ...], depth: int
+    ) -> None:
         for statement in statements:
             if isinstance(statement, Simple):
                 self.simple(frame, statement.tokens, when, depth)
             elif isinstance(statement, Returned):
                 self.simple(frame, statement.tokens, when, depth)
                 self._note_returned(frame, statement.tokens, depth)
-            elif isinstance(statement, Block):
+            elif isinstance(statement, BlockStatement):
                 self.run(frame, statement.body, when, depth)
             elif isinstance(statement, Dispatch):
                 inner = frame.inner()
@@ -134,12 +136,12 @@ class _Walker:
             else:
                 self._repeated(frame, statement, when, depth)
 
-    def _bind_dtype(self, frame: Frame, tokens: Tokens) -> None:
+    def _bind_dtype(self, frame: HostFrame, tokens: Tokens) -> None:
         meant = read_value(frame, tokens)
         frame.types["scalar_t"] = meant if isinstance(meant, TypeOf) else "scalar_t"
 
     def _branches(
-        self, frame: Frame, statement: If, when: tuple[Number | Unread, ...], depth: int
+        self, frame: HostFrame, statement: If, when: tuple[Number | Unread, ...], depth: int
     ) -> tuple[Number | Unread, ...]:
         """Run both branches; return the conditions for what follows."""
         value = read_value(frame, statement.condition)
@@ -158,7 +160,7 @@ class _Walker:
                 frame.values[name] = choose(frame, statement.condition, left, right)
         return (*when, *_open(contrary)) if statement.always_returns and launched else when
 
-    def _repeated(self, frame: Frame, statement: Repeated, when: tuple[Number | Unread, ...], depth: int) -> None:
+    def _repeated(self, frame: HostFrame, statement: Repeated, when: tuple[Number | Unread, ...], depth: int) -> None:
         inside = frame.inner()
         why = Unread(f"in a {statement.word}", self.found.source.line(statement.at))
         self.run(inside, statement.body, (*when, why), depth)
@@ -166,7 +168,7 @@ class _Walker:
             if inside.values.get(name) != frame.values[name]:
                 frame.values[name] = why
 
-    def _note_returned(self, frame: Frame, tokens: Tokens, depth: int) -> None:
+    def _note_returned(self, frame: HostFrame, tokens: Tokens, depth: int) -> None:
         if depth:
             return
         inside = tokens
@@ -174,11 +176,11 @@ class _Walker:
         if opening >= 0 and (opening == 0 or tokens[opening - 1].text in ("make_tuple", "tie", "vector")):
             inside = tokens[opening + 1 : find_close(tokens, opening)]
         values = [read_value(frame, part) for part in split_commas(inside)]
-        names = tuple(value.name for value in values if isinstance(value, Buffer))
+        names = tuple(value.name for value in values if isinstance(value, HostBuffer))
         if names and len(names) == len(values):
             self.found.returned = names
 
-    def simple(self, frame: Frame, tokens: Tokens, when: tuple[Number | Unread, ...], depth: int) -> None:
+    def simple(self, frame: HostFrame, tokens: Tokens, when: tuple[Number | Unread, ...], depth: int) -> None:
         texts = {token.text for token in tokens}
         self._memory(frame, tokens)
         if "<<<" in texts or "cudaLaunchKernelEx" in texts or texts & set(TYPED_LAUNCHES):
@@ -194,10 +196,12 @@ class _Walker:
             return
         assign(frame, tokens)
         for name, value in frame.values.items():
-            if isinstance(value, Buffer) and value.name == name:
+            if isinstance(value, HostBuffer) and value.name == name:
                 self.found.buffers.setdefault(name, value)
 
-    def _call(self, frame: Frame, tokens: Tokens, index: int, when: tuple[Number | Unread, ...], depth: int) -> None:
+    def _call(
+        self, frame: HostFrame, tokens: Tokens, index: int, when: tuple[Number | Unread, ...], depth: int
+    ) -> None:
         host = self.launching[tokens[index].text]
         types: Tokens = ()
         opening = index + 1
@@ -207,7 +211,8 @@ class _Walker:
         if opening >= len(tokens) or tokens[opening].text != "(":
             return
         arguments = split_commas(tokens[opening + 1 : find_close(tokens, opening)])
-        inner = Frame(self.found.source, returned_value, unknown=self.found.unknown)
+        frame.spend()
+        inner = HostFrame(self.found.source, returned_value, unknown=self.found.unknown, left=frame.left)
         for parameter, given in zip(host.parameters, arguments, strict=False):
             inner.values[parameter.name] = read_value(frame, given)
         for parameter, part in zip(host.template, split_commas(types, angles=True), strict=False):
@@ -215,22 +220,22 @@ class _Walker:
         self._deduce(inner, host)
         self.run(inner, statements_of(self.found.source, host.body), when, depth + 1)
 
-    def _bind(self, frame: Frame, inner: Frame, parameter: Variable, given: Tokens) -> None:
+    def _bind(self, frame: HostFrame, inner: HostFrame, parameter: Variable, given: Tokens) -> None:
         text = " ".join(t.text for t in given).replace(" :: ", "::")
         if parameter.type in ("typename", "class"):
             inner.types[parameter.name] = meant_type(frame, text)
         else:
             inner.values[parameter.name] = read_value(frame, given)
 
-    def _deduce(self, inner: Frame, host: Function) -> None:
+    def _deduce(self, inner: HostFrame, host: CudaFunction) -> None:
         """Let a type that is not given be that of the buffer whose parameter has it."""
         for template in host.template:
             if template.type in ("typename", "class") and template.name not in inner.types:
                 typed = (p for p in host.parameters if re.search(rf"\b{re.escape(template.name)}\b", p.type))
                 value = next((inner.values.get(p.name) for p in typed), None)
-                inner.types[template.name] = TypeOf(value.name) if isinstance(value, Buffer) else template.name
+                inner.types[template.name] = TypeOf(value.name) if isinstance(value, HostBuffer) else template.name
 
-    def _memory(self, frame: Frame, tokens: Tokens) -> None:
+    def _memory(self, frame: HostFrame, tokens: Tokens) -> None:
         """Note what is allocated, copied and cleared."""
         for index, token in enumerate(tokens):
             if index + 1 >= len(tokens) or tokens[index + 1].text != "(":
@@ -241,7 +246,7 @@ class _Walker:
             arguments = split_commas(tokens[index + 2 : find_close(tokens, index + 1)])
             values = [read_value(frame, argument) for argument in arguments]
             first = values[0] if values else None
-            if not isinstance(first, Buffer):
+            if not isinstance(first, HostBuffer):
                 continue
             if word.startswith("cudaMalloc") and len(values) > 1 and isinstance(values[1], Number):
                 made = replace(first, made=True, shape=(values[1],), in_bytes=True)
@@ -251,10 +256,10 @@ class _Walker:
             elif word.startswith("cudaMemcpy") and len(arguments) > 3:
                 self._copied(first, values[1], arguments[3])
 
-    def _copied(self, target: Buffer, origin: Value, direction: Tokens) -> None:
+    def _copied(self, target: HostBuffer, origin: Value, direction: Tokens) -> None:
         if direction and direction[-1].text.endswith("HostToDevice"):
             self.found.copied_in.append(target.name)
-        elif direction and direction[-1].text.endswith("DeviceToHost") and isinstance(origin, Buffer):
+        elif direction and direction[-1].text.endswith("DeviceToHost") and isinstance(origin, HostBuffer):
             self.found.copied_out.append(origin.name)
 
 

@@ -14,12 +14,15 @@ from cutegen_core.problems import read
 from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.problem import Problem, Signature, WorkloadRole
 from cutegen_core.share.imports.plain_cu import matching, writing
-from cutegen_core.share.imports.plain_cu.host_walk import Walk, find_entries, walk
+from cutegen_core.share.imports.plain_cu.host_walk import HostWalk, find_entries, walk
 from cutegen_core.share.imports.plain_cu.launches import RawLaunch
 from cutegen_core.share.imports.plain_cu.matching import COLUMNS, NUMEL, ROWS
-from cutegen_core.share.imports.plain_cu.source import Function, SourceFile, Variable, split_file
-from cutegen_core.share.imports.plain_cu.values import Buffer, Number, Unread, Value
+from cutegen_core.share.imports.plain_cu.source import CudaFunction, SourceFile, Variable, split_file
+from cutegen_core.share.imports.plain_cu.values import HostBuffer, Number, Unread, Value
 from cutegen_core.share.imports.plain_cu.writing import Hole
+
+LONGEST = 128 << 10
+"""Characters of a file that is imported; one with kernel and launcher has a tenth of that."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,24 @@ def import_kernel(
     try:
         text = kernel_file.decode(text)
     except KernelFileError as error:
-        raise UsageError(f"{file}:{error.line}: {error}") from error
+        what = str(error).removeprefix(f"line {error.line}: ")
+        raise UsageError(f"{file}:{error.line}: {what}" if error.line else f"{file}: {what}") from error
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"{file}: longer than {LONGEST >> 10} KiB: import the file that has the kernel, not all of it."
+        )
     if text.lstrip().startswith("/* cutegen"):
         raise UsageError(f"{file}:1: this is a kernel file with a launch plan already; use it as it is.")
-    source = split_file(file, text)
-    if not source.kernels:
-        raise UsageError(f"{file}: has no __global__ function, so there is nothing to launch.")
-    known = signatures or signatures_of(problem)
-    ordered = _ordered(problem, known)
-    sizes = _sizes(problem, ordered)
-    found = _follow(source, function, {*sizes, *ordered[0].scalars, *_usual_names()})
+    try:
+        source = split_file(file, text)
+        if not source.kernels:
+            raise UsageError(f"{file}: has no __global__ function, so there is nothing to launch.")
+        known = signatures or signatures_of(problem)
+        ordered = _ordered(problem, known)
+        sizes = _sizes(problem, ordered)
+        found = _follow(source, function, {*sizes, *ordered[0].scalars, *_usual_names()})
+    except RecursionError as error:
+        raise UsageError(f"{file}: brackets or blocks are nested too deeply to be followed.") from error
     made = matching.match(found, ordered, read.alias(problem))
     _prefer_sizes(made, sizes)
     return _write(found, made, ordered[0], problem)
@@ -116,7 +127,7 @@ def _usual_names() -> set[str]:
     return {*lower, *(name.upper() for name in lower)}
 
 
-def _follow(source: SourceFile, function: str, sizes: set[str]) -> Walk:
+def _follow(source: SourceFile, function: str, sizes: set[str]) -> HostWalk:
     entries = find_entries(source)
     if function:
         entries = tuple(host for host in source.hosts.values() if host.name == function)
@@ -129,7 +140,7 @@ def _follow(source: SourceFile, function: str, sizes: set[str]) -> Walk:
     if len(entries) > 1:
         listed = ", ".join(f"{host.name} (line {source.line(host.at)})" for host in entries)
         raise UsageError(f"{source.name}: several host functions launch kernels: {listed}. Name the one to import.")
-    found = walk(source, entries[0], sizes) if entries else Walk(source, None)
+    found = walk(source, entries[0], sizes) if entries else HostWalk(source, None)
     if not found.launches:
         found.notes.append(
             "no launch statement could be read: each kernel has one launch, in the file's order"
@@ -139,7 +150,7 @@ def _follow(source: SourceFile, function: str, sizes: set[str]) -> Walk:
     return found
 
 
-def _unlaunched(source: SourceFile, kernel: Function) -> RawLaunch:
+def _unlaunched(source: SourceFile, kernel: CudaFunction) -> RawLaunch:
     line = source.line(kernel.at)
     grid, block = (Unread(f"{what} of {kernel.name}", line) for what in ("grid", "block"))
     args = tuple(_given(parameter) for parameter in kernel.parameters)
@@ -147,10 +158,10 @@ def _unlaunched(source: SourceFile, kernel: Function) -> RawLaunch:
 
 
 def _given(parameter: Variable) -> Value:
-    return Buffer(parameter.name) if parameter.is_pointer else Number(f"‹#{parameter.name}›")
+    return HostBuffer(parameter.name) if parameter.is_pointer else Number(f"‹#{parameter.name}›")
 
 
-def _write(found: Walk, made: matching.Matching, signature: Signature, problem: Problem) -> ImportedKernel:
+def _write(found: HostWalk, made: matching.Matching, signature: Signature, problem: Problem) -> ImportedKernel:
     writer = writing.PlanWriter(found, made, signature)
     plan = writer.toml(f"the existing kernel, imported from {found.source.name}")
     body = writing.device_code(found, writer.helpers(), plan)
@@ -161,7 +172,7 @@ def _write(found: Walk, made: matching.Matching, signature: Signature, problem: 
     try:
         refused = screen(kernel_file.parse(text))
     except KernelFileError as error:
-        notes.append(f"line {error.line} of the kernel file: {error}")
+        notes.append(f"the kernel file, {error}")
         refused = ()
     notes += [f"line {d.line} of the kernel file: {d.message}" for d in refused]
     function = found.entry.name if found.entry else ""

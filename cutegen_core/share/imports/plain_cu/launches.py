@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from cutegen_core.share.imports.plain_cu.assigning import Tokens, kernel_at
 from cutegen_core.share.imports.plain_cu.host_values import read_value, unread
-from cutegen_core.share.imports.plain_cu.source import Function
-from cutegen_core.share.imports.plain_cu.tokens import Token, find_close, split_commas
-from cutegen_core.share.imports.plain_cu.values import ONE, Frame, Number, TypeOf, Unread, Value
+from cutegen_core.share.imports.plain_cu.source import CudaFunction
+from cutegen_core.share.imports.plain_cu.tokens import LONGEST_LIST, CodeToken, find_close, split_commas
+from cutegen_core.share.imports.plain_cu.values import ONE, HostFrame, Number, TypeOf, Unread, Value
 
 TYPED_LAUNCHES = {"cudaLaunchKernel": False, "cudaLaunchCooperativeKernel": True}
 
@@ -24,7 +24,7 @@ class RawLaunch:
         when: conditions under which it is made.
     """
 
-    kernel: Function
+    kernel: CudaFunction
     template: tuple[Number | str | TypeOf | Unread, ...]
     grid: Value
     block: Value
@@ -36,7 +36,7 @@ class RawLaunch:
     cluster: tuple[Value, ...] = ()
 
 
-def read_launches(frame: Frame, tokens: Tokens) -> Iterator[RawLaunch]:
+def read_launches(frame: HostFrame, tokens: Tokens) -> Iterator[RawLaunch]:
     """Yield the launches of a statement."""
     for index, token in enumerate(tokens):
         if token.text == "<<<":
@@ -47,7 +47,7 @@ def read_launches(frame: Frame, tokens: Tokens) -> Iterator[RawLaunch]:
             yield from made(frame, token, split_commas(inside))
 
 
-def _chevrons(frame: Frame, tokens: Tokens, index: int) -> Iterator[RawLaunch]:
+def _chevrons(frame: HostFrame, tokens: Tokens, index: int) -> Iterator[RawLaunch]:
     begin = index - 1
     if begin >= 0 and tokens[begin].text == ">":
         depth = 0
@@ -59,16 +59,19 @@ def _chevrons(frame: Frame, tokens: Tokens, index: int) -> Iterator[RawLaunch]:
     while begin - 1 >= 0 and tokens[begin - 1].text == "::":
         begin -= 2 if begin >= 2 else 1
     named = kernel_at(frame, tokens[max(begin, 0) : index])
-    close = next((i for i in range(index, len(tokens)) if tokens[i].text == ">>>"), -1)
+    last = min(index + LONGEST_LIST, len(tokens))
+    close = next((i for i in range(index, last) if tokens[i].text == ">>>"), -1)
     if named is None or close < 0 or close + 1 >= len(tokens):
         return
     config = split_commas(tokens[index + 1 : close])
     arguments = split_commas(tokens[close + 2 : find_close(tokens, close + 1)])
+    if len(config) < 2:
+        return
     grid, block, *rest = (read_value(frame, part) for part in config)
     yield _launch(frame, named, grid, block, rest[0] if rest else Number("0"), arguments, tokens[index].at)
 
 
-def _by_call(frame: Frame, word: Token, given: list[Tokens]) -> Iterator[RawLaunch]:
+def _by_call(frame: HostFrame, word: CodeToken, given: list[Tokens]) -> Iterator[RawLaunch]:
     """Read `cudaLaunchKernel(kernel, grid, block, args, smem, stream)`."""
     named = kernel_at(frame, given[0]) if given else None
     if named is None or len(given) < 4:
@@ -79,7 +82,7 @@ def _by_call(frame: Frame, word: Token, given: list[Tokens]) -> Iterator[RawLaun
     yield replace(made, cooperative=TYPED_LAUNCHES[word.text])
 
 
-def _by_config(frame: Frame, word: Token, given: list[Tokens]) -> Iterator[RawLaunch]:
+def _by_config(frame: HostFrame, word: CodeToken, given: list[Tokens]) -> Iterator[RawLaunch]:
     """Read `cudaLaunchKernelEx(&config, kernel, args...)`."""
     named = kernel_at(frame, given[1]) if len(given) > 1 else None
     if named is None:
@@ -98,13 +101,13 @@ def _by_config(frame: Frame, word: Token, given: list[Tokens]) -> Iterator[RawLa
     yield replace(made, cluster=() if all(c == ONE for c in cluster) else cluster)
 
 
-def _ending(frame: Frame, suffix: str) -> str:
+def _ending(frame: HostFrame, suffix: str) -> str:
     return next((name for name in frame.values if name.endswith(suffix)), "")
 
 
 def _launch(
-    frame: Frame, named: tuple[Function, Tokens], grid: Value, block: Value, smem: Value, arguments: Sequence[Tokens],
-    at: int,
+    frame: HostFrame, named: tuple[CudaFunction, Tokens], grid: Value, block: Value, smem: Value,
+    arguments: Sequence[Tokens], at: int,
 ) -> RawLaunch:  # fmt: skip
     kernel, types = named
     template = tuple(_template(frame, part) for part in split_commas(types, angles=True))
@@ -112,7 +115,7 @@ def _launch(
     return RawLaunch(kernel, template, grid, block, smem, args, frame.source.line(at))
 
 
-def _template(frame: Frame, tokens: Tokens) -> Number | str | TypeOf | Unread:
+def _template(frame: HostFrame, tokens: Tokens) -> Number | str | TypeOf | Unread:
     text = " ".join(t.text for t in tokens).replace(" :: ", "::")
     if text in frame.types:
         return frame.types[text]

@@ -1,7 +1,7 @@
 """Find the problem's tensors and numbers behind the arguments of launches: by name, then by type and order.
 
 1. Tensors that the host function returns are the outputs, in order.
-2. Names decide next: the host's, then the kernel's, without prefixes such as `d_`.
+2. Names decide next: the host's, then the kernel's, without a prefix that says where memory is.
 3. What is left is taken in order: pointers to const are inputs, the others outputs. A pointer that is written and is an
    input by its name is in place: the output that replaces it begins as a copy of it.
 4. Memory that the host makes and that is neither becomes scratch.
@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.records.problem import ITEMSIZE, Signature, TensorSpec
-from cutegen_core.share.imports.plain_cu.host_walk import Walk
+from cutegen_core.share.imports.plain_cu.host_walk import HostWalk
 from cutegen_core.share.imports.plain_cu.launches import RawLaunch
-from cutegen_core.share.imports.plain_cu.values import DTYPES, Buffer, TypeOf
+from cutegen_core.share.imports.plain_cu.values import DTYPES, HostBuffer, TypeOf
 
 NUMEL = frozenset("n num numel size count total length len elements num_elements n_elements total_elements".split())  # noqa: SIM905
 ROWS = frozenset("rows m nrows n_rows num_rows num_tokens tokens n_tokens batch batch_size b bs".split())  # noqa: SIM905
@@ -34,7 +34,7 @@ _AFFIX = re.compile(r"^(?:d|dev|device|g|p|ptr|gpu)_|_(?:d|dev|device|ptr|data|g
 class BufferUse:
     """A buffer of the host code as kernels take it."""
 
-    buffer: Buffer
+    buffer: HostBuffer
     parameters: list[str] = field(default_factory=list)
     written: bool = False
     dtype: str = ""
@@ -64,12 +64,12 @@ class Matching:
 
 
 def plain(name: str) -> str:
-    """Return a name without prefixes, endings and case: `d_input` is `x`."""
+    """Return a name without prefixes, endings and case."""
     found = _AFFIX.sub("", _AFFIX.sub("", name.lower()))
     return _SAME.get(found, found)
 
 
-def match(found: Walk, signatures: Sequence[Signature], alias: Mapping[str, str]) -> Matching:
+def match(found: HostWalk, signatures: Sequence[Signature], alias: Mapping[str, str]) -> Matching:
     """Match all buffers and numbers of the launches.
 
     Args:
@@ -111,11 +111,11 @@ def match(found: Walk, signatures: Sequence[Signature], alias: Mapping[str, str]
     return made
 
 
-def _uses(found: Walk) -> dict[str, BufferUse]:
+def _uses(found: HostWalk) -> dict[str, BufferUse]:
     uses: dict[str, BufferUse] = {}
     for launch in found.launches:
         for parameter, value in zip(launch.kernel.parameters, launch.args, strict=False):
-            if isinstance(value, Buffer):
+            if isinstance(value, HostBuffer):
                 buffer = found.buffers.get(value.name, value)
                 use = uses.setdefault(value.name, BufferUse(buffer))
                 use.parameters.append(parameter.name)
@@ -165,7 +165,7 @@ def _in_place(
 
 
 def _in_order(
-    found: Walk, made: Matching, uses: Mapping[str, BufferUse], free: dict[str, TensorSpec], outputs: set[str],
+    found: HostWalk, made: Matching, uses: Mapping[str, BufferUse], free: dict[str, TensorSpec], outputs: set[str],
     take: object,
 ) -> None:  # fmt: skip
     assert callable(take)
@@ -184,7 +184,7 @@ def _in_order(
             take(host, spec.name, "the next input of its type")
 
 
-def _is_intermediate(found: Walk, host: str) -> bool:
+def _is_intermediate(found: HostWalk, host: str) -> bool:
     """Whether one kernel writes it and a later one reads it, and the host neither copies nor is given it."""
     if host in found.copied_in or host in found.copied_out or host in found.returned:
         return False
@@ -194,7 +194,7 @@ def _is_intermediate(found: Walk, host: str) -> bool:
     written = read = False
     for launch in found.launches:
         for parameter, value in zip(launch.kernel.parameters, launch.args, strict=False):
-            if isinstance(value, Buffer) and value.name == host:
+            if isinstance(value, HostBuffer) and value.name == host:
                 read |= parameter.is_const and written
                 written |= not parameter.is_const
     return read
@@ -212,7 +212,7 @@ def _leave(made: Matching, host: str, use: BufferUse) -> None:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(found: Walk) -> Iterator[str]:
+def _numbers(found: HostWalk) -> Iterator[str]:
     """Yield the host's numbers that launches use, each once."""
     texts = " ".join(str(launch) for launch in found.launches) + str(sorted(found.buffers.items()))
     yield from dict.fromkeys(re.findall(r"‹#(\w+)›", texts))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cutegen_core.kernel.screening import blank_comments
 from cutegen_core.share.imports.plain_cu.directives import HOST_WORDS, Macro, read_directives
-from cutegen_core.share.imports.plain_cu.tokens import Token, close_angle, find_close, split_commas, tokenize
+from cutegen_core.share.imports.plain_cu.tokens import CodeToken, close_angle, find_close, split_commas, tokenize
 
 _ATTRIBUTES = frozenset(("__launch_bounds__", "__attribute__", "__cluster_dims__", "alignas", "decltype", "noexcept"))
 _TYPE_WORDS = frozenset(("struct", "class", "union", "enum"))
@@ -36,7 +36,7 @@ class Variable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Function:
+class CudaFunction:
     """A function of the file.
 
     Attributes:
@@ -50,7 +50,7 @@ class Function:
     head: str
     parameters: tuple[Variable, ...]
     template: tuple[Variable, ...]
-    body: tuple[Token, ...]
+    body: tuple[CodeToken, ...]
     at: int
 
     @property
@@ -73,9 +73,9 @@ class SourceFile:
     text: str
     code: str
     macros: dict[str, Macro] = field(default_factory=dict)
-    kernels: dict[str, Function] = field(default_factory=dict)
-    hosts: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, tuple[Token, ...]] = field(default_factory=dict)
+    kernels: dict[str, CudaFunction] = field(default_factory=dict)
+    hosts: dict[str, CudaFunction] = field(default_factory=dict)
+    constants: dict[str, tuple[CodeToken, ...]] = field(default_factory=dict)
     dropped: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class SourceFile:
     def line(self, at: int) -> int:
         return self.text.count("\n", 0, at) + 1
 
-    def original(self, tokens: Sequence[Token]) -> str:
+    def original(self, tokens: Sequence[CodeToken]) -> str:
         """Return the tokens as they are written in the file, on one line."""
         if not tokens:
             return ""
@@ -110,7 +110,7 @@ def split_file(name: str, text: str) -> SourceFile:
     return found
 
 
-def _split(found: SourceFile, tokens: Sequence[Token], scope: str) -> None:
+def _split(found: SourceFile, tokens: Sequence[CodeToken], scope: str) -> None:
     index = 0
     while index < len(tokens):
         text = tokens[index].text
@@ -129,7 +129,7 @@ def _split(found: SourceFile, tokens: Sequence[Token], scope: str) -> None:
             index = end
 
 
-def _brace_of_namespace(tokens: Sequence[Token], index: int) -> int:
+def _brace_of_namespace(tokens: Sequence[CodeToken], index: int) -> int:
     for position in range(index + 1, min(index + 12, len(tokens))):
         if tokens[position].text == "{":
             return position
@@ -138,7 +138,7 @@ def _brace_of_namespace(tokens: Sequence[Token], index: int) -> int:
     return -1
 
 
-def _skip_extern(found: SourceFile, tokens: Sequence[Token], index: int, scope: str) -> int:
+def _skip_extern(found: SourceFile, tokens: Sequence[CodeToken], index: int, scope: str) -> int:
     """Drop `extern "C"`, which hides parameter types, and the braces of its block."""
     begin, opening = tokens[index].at, tokens[index + 2] if index + 2 < len(tokens) else None
     string_end = found.text.find('"', found.text.find('"', begin) + 1) + 1
@@ -151,7 +151,7 @@ def _skip_extern(found: SourceFile, tokens: Sequence[Token], index: int, scope: 
     return close + 1
 
 
-def _end_of_item(found: SourceFile, tokens: Sequence[Token], index: int) -> int:
+def _end_of_item(found: SourceFile, tokens: Sequence[CodeToken], index: int) -> int:
     position = index
     is_type = False
     while position < len(tokens):
@@ -182,18 +182,18 @@ def _end_of_item(found: SourceFile, tokens: Sequence[Token], index: int) -> int:
     return len(tokens)
 
 
-def _has_parameters(tokens: Sequence[Token]) -> bool:
+def _has_parameters(tokens: Sequence[CodeToken]) -> bool:
     return any(t.text == ")" for t in tokens)
 
 
-def _is_macro_call(found: SourceFile, tokens: Sequence[Token], begin: int, opening: int, close: int) -> bool:
+def _is_macro_call(found: SourceFile, tokens: Sequence[CodeToken], begin: int, opening: int, close: int) -> bool:
     """Whether the item is a call of a macro that no semicolon ends."""
     named = opening == begin + 1 and tokens[begin].text in found.macros
     after = tokens[close + 1].text if close + 1 < len(tokens) else ""
     return named and after not in (";", "{")
 
 
-def _take_item(found: SourceFile, item: Sequence[Token], scope: str) -> None:
+def _take_item(found: SourceFile, item: Sequence[CodeToken], scope: str) -> None:
     texts = [token.text for token in item]
     brace = next((i for i, text in enumerate(texts) if text == "{"), len(item))
     head = texts[:brace]
@@ -224,11 +224,11 @@ def _take_item(found: SourceFile, item: Sequence[Token], scope: str) -> None:
 
 
 def _is_type(head: Sequence[str]) -> bool:
-    outside = head[close_angle([Token(t, 0) for t in head], 1) + 1 :] if head[:2] == ["template", "<"] else head
+    outside = head[close_angle([CodeToken(t, 0) for t in head], 1) + 1 :] if head[:2] == ["template", "<"] else head
     return bool(outside) and (outside[0] in _TYPE_WORDS or outside[:2] == ["typedef", "struct"])
 
 
-def _is_constant(found: SourceFile, item: Sequence[Token], texts: Sequence[str]) -> bool:
+def _is_constant(found: SourceFile, item: Sequence[CodeToken], texts: Sequence[str]) -> bool:
     """Note `const int X = 256;`, which device code and plan may use."""
     if "=" not in texts or not {"const", "constexpr"} & set(texts) or "(" in texts[: texts.index("=")]:
         return False
@@ -241,7 +241,7 @@ def _is_constant(found: SourceFile, item: Sequence[Token], texts: Sequence[str])
     return True
 
 
-def _function(found: SourceFile, item: Sequence[Token], brace: int, scope: str) -> Function | None:
+def _function(found: SourceFile, item: Sequence[CodeToken], brace: int, scope: str) -> CudaFunction | None:
     """Read a function's head; None for what is no function."""
     index = 0
     template: tuple[Variable, ...] = ()
@@ -269,10 +269,10 @@ def _function(found: SourceFile, item: Sequence[Token], brace: int, scope: str) 
     body = tuple(item[brace + 1 : -1]) if brace < len(item) else ()
     head = " ".join(found.code[item[start].at : item[close].at + 1].split())
     void = len(parameters) == 1 and (parameters[0].type, parameters[0].name) == ("", "void")
-    return Function(named.text, scope, head, () if void else parameters, template, body, named.at)
+    return CudaFunction(named.text, scope, head, () if void else parameters, template, body, named.at)
 
 
-def _variable(tokens: Sequence[Token]) -> Variable:
+def _variable(tokens: Sequence[CodeToken]) -> Variable:
     """Read `const float* __restrict__ x = nullptr`."""
     texts = [t.text for t in tokens if t.text not in ("__restrict__", "__restrict", "__grid_constant__", "restrict")]
     default = ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_core.share.imports.plain_cu.tokens import Token, find_close
+from cutegen_core.share.imports.plain_cu.tokens import CodeToken, find_close
 
-Tokens = tuple[Token, ...]
+Tokens = tuple[CodeToken, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockStatement:
     """`{ ... }`; names declared in it end with it."""
 
     body: tuple[Statement, ...]
@@ -61,12 +61,12 @@ class Dispatch:
     body: tuple[Statement, ...]
 
 
-Statement = Simple | Returned | If | Repeated | Block | Dispatch
+Statement = Simple | Returned | If | Repeated | BlockStatement | Dispatch
 
 _LOOPS = frozenset(("for", "while", "switch"))
 
 
-def read_statements(tokens: Sequence[Token]) -> tuple[Statement, ...]:
+def read_statements(tokens: Sequence[CodeToken]) -> tuple[Statement, ...]:
     """Return the statements of a body, without its braces."""
     found: list[Statement] = []
     index = 0
@@ -77,13 +77,13 @@ def read_statements(tokens: Sequence[Token]) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def _read(tokens: Sequence[Token], index: int) -> tuple[Statement | None, int]:
+def _read(tokens: Sequence[CodeToken], index: int) -> tuple[Statement | None, int]:
     text = tokens[index].text
     if text == ";":
         return None, index + 1
     if text == "{":
         close = find_close(tokens, index)
-        return Block(read_statements(tokens[index + 1 : close])), close + 1
+        return BlockStatement(read_statements(tokens[index + 1 : close])), close + 1
     if text == "if":
         return _read_if(tokens, index)
     if text in _LOOPS:
@@ -95,14 +95,14 @@ def _read(tokens: Sequence[Token], index: int) -> tuple[Statement | None, int]:
         # `do { ... } while (0)` is how macros hold several statements.
         while end < len(tokens) and tokens[end].text != ";":
             end = find_close(tokens, end) + 1 if tokens[end].text == "(" else end + 1
-        return Block(body), end + 1
+        return BlockStatement(body), end + 1
     end = _end_of_simple(tokens, index)
     if text == "return":
         return Returned(tuple(tokens[index + 1 : end])), end + 1
     return _simple(tuple(tokens[index:end])), end + 1
 
 
-def _read_if(tokens: Sequence[Token], index: int) -> tuple[Statement, int]:
+def _read_if(tokens: Sequence[CodeToken], index: int) -> tuple[Statement, int]:
     opening = index + 1
     if opening < len(tokens) and tokens[opening].text == "constexpr":
         opening += 1
@@ -114,16 +114,16 @@ def _read_if(tokens: Sequence[Token], index: int) -> tuple[Statement, int]:
     return If(tuple(tokens[opening + 1 : close]), then, otherwise), end
 
 
-def _read_branch(tokens: Sequence[Token], index: int) -> tuple[tuple[Statement, ...], int]:
+def _read_branch(tokens: Sequence[CodeToken], index: int) -> tuple[tuple[Statement, ...], int]:
     if index >= len(tokens):
         return (), index
     statement, end = _read(tokens, index)
-    if isinstance(statement, Block):
+    if isinstance(statement, BlockStatement):
         return statement.body, end
     return ((statement,) if statement else ()), end
 
 
-def _end_of_simple(tokens: Sequence[Token], index: int) -> int:
+def _end_of_simple(tokens: Sequence[CodeToken], index: int) -> int:
     while index < len(tokens) and tokens[index].text != ";":
         index = find_close(tokens, index) + 1 if tokens[index].text in "([{" else index + 1
     return min(index, len(tokens))

@@ -7,21 +7,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"<<<|>>>|::|->|&&|\|\||[=!<>+*/%-]=|\+\+|--|\.?\d[\w.']*|[^\W\d]\w*|\"\"|''|\S")
+LONGEST_LIST = 500
+"""Tokens of the longest template list, launch configuration or expression that is read."""
+
 _OPENING, _CLOSING = "([{", ")]}"
 
 
-class Token(NamedTuple):
+class CodeToken(NamedTuple):
     """A token of the blanked text and its offset."""
 
     text: str
     at: int
 
 
-def tokenize(code: str, offset: int = 0) -> tuple[Token, ...]:
-    return tuple(Token(match[0], match.start() + offset) for match in _TOKEN.finditer(code))
+def tokenize(code: str, offset: int = 0) -> tuple[CodeToken, ...]:
+    return tuple(CodeToken(match[0], match.start() + offset) for match in _TOKEN.finditer(code))
 
 
-def find_close(tokens: Sequence[Token], index: int) -> int:
+def find_close(tokens: Sequence[CodeToken], index: int) -> int:
     """Return the index of the bracket that closes the one at `index`; the last index if it stays open."""
     depth = 0
     for position in range(index, len(tokens)):
@@ -31,9 +34,9 @@ def find_close(tokens: Sequence[Token], index: int) -> int:
     return len(tokens) - 1
 
 
-def split_commas(tokens: Sequence[Token], *, angles: bool = False) -> list[tuple[Token, ...]]:
+def split_commas(tokens: Sequence[CodeToken], *, angles: bool = False) -> list[tuple[CodeToken, ...]]:
     """Split at the commas outside all brackets; with `angles` outside `<...>` too."""
-    parts: list[list[Token]] = [[]]
+    parts: list[list[CodeToken]] = [[]]
     depth = 0
     for token in tokens:
         opens, closes = token.text in _OPENING, token.text in _CLOSING
@@ -47,10 +50,10 @@ def split_commas(tokens: Sequence[Token], *, angles: bool = False) -> list[tuple
     return [tuple(part) for part in parts] if any(parts) else []
 
 
-def close_angle(tokens: Sequence[Token], index: int) -> int:
+def close_angle(tokens: Sequence[CodeToken], index: int) -> int:
     """Return the index of the `>` that closes the `<` at `index`, or -1."""
     depth = 0
-    for position in range(index, len(tokens)):
+    for position in range(index, min(index + LONGEST_LIST, len(tokens))):
         text = tokens[position].text
         depth += (text == "<") - (text == ">") - 3 * (text == ">>>")
         if depth <= 0:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from cutegen_core.records.errors import UsageError
 from cutegen_core.share.imports.plain_cu.source import SourceFile
-from cutegen_core.share.imports.plain_cu.tokens import Token
+from cutegen_core.share.imports.plain_cu.tokens import CodeToken
 
 DTYPES: Mapping[str, str] = {
     "float": "float32", "float2": "float32", "float4": "float32", "double": "float64", "double2": "float64",
@@ -45,7 +46,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Buffer:
+class HostBuffer:
     """A tensor or pointer of the host code.
 
     Attributes:
@@ -88,12 +89,13 @@ class Unread:
     line: int
 
 
-Value = Number | Buffer | Triple | TypeOf | Unread
+Value = Number | HostBuffer | Triple | TypeOf | Unread
 ONE = Number("1")
+MOST_VALUES = 20_000
 
 
 @dataclass
-class Frame:
+class HostFrame:
     """Names of a host function at one place.
 
     Attributes:
@@ -101,22 +103,30 @@ class Frame:
         types: type names, such as `scalar_t`, and what they stand for: a C++ type or a TypeOf.
         lambdas: local functions by name: parameters and body.
         unknown: variables whose value could not be read, shared by all frames of a walk.
+        left: how many more values may be computed, shared by all frames of a walk.
         open: names of numbers that the problem states, not this program.
         arrays: initialisers of arrays, by name; `kernels` the variables that hold a kernel.
     """
 
     source: SourceFile
-    run_helper: Callable[[Frame, tuple[Token, ...]], Value]
+    run_helper: Callable[[HostFrame, tuple[CodeToken, ...]], Value]
     values: dict[str, Value] = field(default_factory=dict)
     types: dict[str, str | TypeOf] = field(default_factory=dict)
-    lambdas: dict[str, tuple[tuple[str, ...], tuple[Token, ...]]] = field(default_factory=dict)
-    arrays: dict[str, tuple[tuple[Token, ...], ...]] = field(default_factory=dict)
-    kernels: dict[str, tuple[Token, ...]] = field(default_factory=dict)
+    lambdas: dict[str, tuple[tuple[str, ...], tuple[CodeToken, ...]]] = field(default_factory=dict)
+    arrays: dict[str, tuple[tuple[CodeToken, ...], ...]] = field(default_factory=dict)
+    kernels: dict[str, tuple[CodeToken, ...]] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
     open: frozenset[str] = frozenset()
     depth: int = 0
+    left: list[int] = field(default_factory=lambda: [MOST_VALUES])
 
-    def inner(self) -> Frame:
+    def spend(self) -> None:
+        """Count one more value; UsageError after too many, which functions that call one another can ask for."""
+        self.left[0] -= 1
+        if self.left[0] < 0:
+            raise UsageError(f"{self.source.name}: its host code computes too much to be followed")
+
+    def inner(self) -> HostFrame:
         return replace(
             self, values=dict(self.values), types=dict(self.types), lambdas=dict(self.lambdas),
             arrays=dict(self.arrays), kernels=dict(self.kernels),

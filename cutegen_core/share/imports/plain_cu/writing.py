@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cutegen_core.records.problem import Signature
-from cutegen_core.share.imports.plain_cu.host_walk import Walk
+from cutegen_core.share.imports.plain_cu.host_walk import HostWalk
 from cutegen_core.share.imports.plain_cu.launches import RawLaunch
 from cutegen_core.share.imports.plain_cu.matching import BufferUse, Matching, itemsize
-from cutegen_core.share.imports.plain_cu.source import Function
-from cutegen_core.share.imports.plain_cu.values import C_NAMES, ONE, Buffer, Number, Triple, TypeOf, Unread, Value
+from cutegen_core.share.imports.plain_cu.source import CudaFunction
+from cutegen_core.share.imports.plain_cu.values import C_NAMES, ONE, HostBuffer, Number, Triple, TypeOf, Unread, Value
 
 HOST_MARK = "// cutegen-host "
 """Begins the line that says which host function a kernel file was imported from, as JSON."""
@@ -45,7 +45,7 @@ class Hole(NamedTuple):
 class PlanWriter:
     """Writes the plan of the launches of one host function."""
 
-    def __init__(self, found: Walk, matching: Matching, signature: Signature) -> None:
+    def __init__(self, found: HostWalk, matching: Matching, signature: Signature) -> None:
         self.found, self.matching, self.signature = found, matching, signature
         self.holes: list[Hole] = []
         self.dtypes = {spec.name: spec.dtype for spec in signature.tensors}
@@ -143,7 +143,7 @@ class PlanWriter:
         parameters = launch.kernel.parameters
         for index, value in enumerate(launch.args):
             place = f"argument {parameters[index].name}" if index < len(parameters) else f"argument {index + 1}"
-            if isinstance(value, Buffer):
+            if isinstance(value, HostBuffer):
                 found = self.matching.tensors.get(value.name)
                 yield found or self.hole(place, None, value.name)
             elif isinstance(value, Number):
@@ -186,13 +186,13 @@ class PlanWriter:
         """Return the type of the tensor that is passed where the parameter's type is `T*`."""
         for parameter, value in zip(launch.kernel.parameters, launch.args, strict=False):
             bare = parameter.type.replace("const", "").replace("*", "").strip()
-            if parameter.is_pointer and bare == name and isinstance(value, Buffer):
+            if parameter.is_pointer and bare == name and isinstance(value, HostBuffer):
                 dtype = self.dtypes.get(self.matching.tensors.get(value.name, ""), "")
                 return C_NAMES.get(dtype, "")
         return ""
 
 
-def device_code(found: Walk, helpers: str, kernels: str) -> str:
+def device_code(found: HostWalk, helpers: str, kernels: str) -> str:
     """Return the device code of the file, with the types of torch written as CUDA's."""
     text = found.source.device_text()
     for torch_type, own in _TORCH_TYPES.items():
@@ -204,7 +204,7 @@ def device_code(found: Walk, helpers: str, kernels: str) -> str:
     return "".join(f"#include <{header}>\n" for header in wanted) + helpers + text + "\n"
 
 
-def host_line(found: Walk, matching: Matching) -> str:
+def host_line(found: HostWalk, matching: Matching) -> str:
     """Return the line that says which host function the kernel was imported from; "" if there was none."""
     entry = found.entry
     if entry is None or entry.name == "main":
@@ -218,7 +218,7 @@ def host_line(found: Walk, matching: Matching) -> str:
     return HOST_MARK + json.dumps(facts, ensure_ascii=False).replace("*/", "* /") + "\n"
 
 
-def _of(entry: Function, names: Mapping[str, str]) -> Mapping[str, str]:
+def _of(entry: CudaFunction, names: Mapping[str, str]) -> Mapping[str, str]:
     own = {parameter.name for parameter in entry.parameters}
     return {host: name for host, name in names.items() if host in own}
 
