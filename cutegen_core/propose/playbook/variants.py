@@ -75,7 +75,7 @@ ROWS = (
 STRIPS = (
     Level("naive", "one thread, one element", strips_naive),
     Level("vectorised", "128-bit loads and stores of strips, one vector a thread", strips_vector),
-    Level("tuned", "several vectors of a strip in flight a thread, launch chosen by size, tunable", strips_tuned),
+    Level("tuned", "several 128-bit vectors of a strip in flight a thread, launch chosen by size", strips_tuned),
 )
 STRIPS_HOISTED = (
     *STRIPS[:2],
