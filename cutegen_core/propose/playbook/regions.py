@@ -141,7 +141,7 @@ class Planner:
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
             strips = self._over_rows(Kind.STRIPS, domain, values, stores)
-            if flat is None or _are_strips(strips):
+            if flat is None or are_strips(strips):
                 return strips
         assert flat is not None
         return flat
@@ -217,7 +217,7 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
     return strips_domain(value, len(value.dims) - len(flat.outer[-1].symbols))
 
 
-def _are_strips(region: Region) -> bool:
+def are_strips(region: Region) -> bool:
     """Return whether every tensor is contiguous along the strip, or the same all along."""
     return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
 

@@ -29,7 +29,7 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_naive,
     rows_registers,
 )
-from cutegen_core.propose.playbook.regions import Kind, Planner, Region
+from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.writing import RegionText, write_file
 
 
@@ -106,7 +106,8 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     if region.kind is Kind.PRODUCT:
         return PRODUCT
     if region.kind is Kind.STRIPS:
-        return STRIPS_HOISTED if has_invariants(region) else STRIPS
+        wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
+        return wide if are_strips(region) else STRIPS[:1]
     varying = [a for a in region.accesses if region.varies(a)]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
