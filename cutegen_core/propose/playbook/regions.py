@@ -48,7 +48,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Store:
+class RegionResult:
     """A result: the name (or literal) of its term, and how it is stored over the domain."""
 
     root: str
@@ -68,7 +68,7 @@ class Region:
 
     kind: Kind
     terms: Terms
-    stores: tuple[Store, ...]
+    stores: tuple[RegionResult, ...]
     outer: tuple[Mode, ...]
     reduced: tuple[Mode, ...] = ()
     a: TensorAccess | None = None
@@ -141,7 +141,7 @@ class Planner:
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
             strips = self._over_rows(Kind.STRIPS, domain, values, stores)
-            if flat is None or _are_strips(strips):
+            if flat is None or are_strips(strips):
                 return strips
         assert flat is not None
         return flat
@@ -149,7 +149,9 @@ class Planner:
     def _elementwise(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         symbols = [f"o{k}" for k in range(len(values[0].dims))]
         terms = Terms(dict(zip(symbols, values[0].dims, strict=True)), self.materialise, fast=self.fast)
-        made = tuple(Store(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True))
+        made = tuple(
+            RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
+        )
         return Region(Kind.ELEMENTWISE, terms, made, merged(symbols, terms, _accesses(terms, made)))
 
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
@@ -160,7 +162,7 @@ class Planner:
         for value, store in zip(values, stores, strict=True):
             coordinates = domain.coordinates(value)
             assert coordinates is not None
-            made.append(Store(terms.at(value, coordinates), _access(store, coordinates)))
+            made.append(RegionResult(terms.at(value, coordinates), _access(store, coordinates)))
         accesses = _accesses(terms, made)
         rows, row = (merged(list(symbols), terms, accesses) for symbols in (outer, reduced))
         return Region(kind, terms, tuple(made), rows, row)
@@ -172,7 +174,7 @@ class Planner:
         batch, m, n = symbols[:-2], symbols[-2], symbols[-1]
         a = self._operand(terms, prod.a, [*_batched(prod.a, prod, batch), m, "r0"])
         b = self._operand(terms, prod.b, [*_batched(prod.b, prod, batch), "r0", n])
-        made = (Store(terms.at(value, symbols), _access(store, symbols)),)
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
         return Region(Kind.PRODUCT, terms, made, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
@@ -199,7 +201,7 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess
     return tuple(modes)
 
 
-def _accesses(terms: Terms, stores: Sequence[Store]) -> list[TensorAccess]:
+def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess]:
     return [*(t.access for t in terms.loads if t.access is not None), *(s.out for s in stores)]
 
 
@@ -215,7 +217,7 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
     return strips_domain(value, len(value.dims) - len(flat.outer[-1].symbols))
 
 
-def _are_strips(region: Region) -> bool:
+def are_strips(region: Region) -> bool:
     """Return whether every tensor is contiguous along the strip, or the same all along."""
     return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
 

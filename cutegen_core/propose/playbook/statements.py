@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import Parameters, TensorText
-from cutegen_core.propose.playbook.regions import Region, Store
+from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.terms import Term
 
 
@@ -107,7 +107,7 @@ class Statements:
     def _level(self, term: str) -> int:
         return self._terms.terms[term].level if term in self._terms.terms else 0
 
-    def _store(self, store: Store) -> StoreText:
+    def _store(self, store: RegionResult) -> StoreText:
         tensor, known = self._parameters.tensor_of(store.out), self._terms.terms.get(store.root)
         assert tensor is not None
         return StoreText(self._renamed(store.root), tensor, store.root, known.ctype if known else "auto")

@@ -29,7 +29,7 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_naive,
     rows_registers,
 )
-from cutegen_core.propose.playbook.regions import Kind, Planner, Region
+from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.writing import RegionText, write_file
 
 
@@ -75,7 +75,7 @@ ROWS = (
 STRIPS = (
     Level("naive", "one thread, one element", strips_naive),
     Level("vectorised", "128-bit loads and stores of strips, one vector a thread", strips_vector),
-    Level("tuned", "several vectors of a strip in flight a thread, launch chosen by size, tunable", strips_tuned),
+    Level("tuned", "several 128-bit vectors of a strip in flight a thread, launch chosen by size", strips_tuned),
 )
 STRIPS_HOISTED = (
     *STRIPS[:2],
@@ -106,7 +106,8 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     if region.kind is Kind.PRODUCT:
         return PRODUCT
     if region.kind is Kind.STRIPS:
-        return STRIPS_HOISTED if has_invariants(region) else STRIPS
+        wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
+        return wide if are_strips(region) else STRIPS[:1]
     varying = [a for a in region.accesses if region.varies(a)]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS

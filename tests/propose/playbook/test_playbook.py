@@ -85,6 +85,9 @@ CASES = {
     "weights of a row, and their logarithm": problem(
         "(x * torch.exp(s).unsqueeze(-1) + y, torch.log1p(torch.exp(s)))", CUBE, {"R": 3, "C": 7, "D": 24},
         x="torch.randn(R, C, D)", s="torch.randn(R, C)", y="torch.randn(R, C, D)"),
+    "weights of a row, whose operand is transposed": problem(
+        "(x.transpose(1, 2) * torch.exp(s).unsqueeze(-1), torch.exp(s) + 1.0)", CUBE, {"R": 3, "C": 7, "D": 24},
+        x="torch.randn(R, D, C)", s="torch.randn(R, C)"),
     "a product beside what it is made of": problem(
         "(x @ y, x * 2.0)", {"R": 40, "C": 24}, {"R": 9, "C": 21}, **DRAW, y="torch.randn(C, R)"),
     "a loss over everything": problem(
