@@ -1,5 +1,5 @@
-"""The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | sessions | show |
-export`.
+"""The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | import-kernel |
+sessions | show | export`.
 
 Every command takes `--json`: then standard output holds one JSON document and nothing else; progress goes to stderr.
 Exit codes: 0 done (for `check` and `run`: passed, accepted), 1 not passed, 2 wrong usage or the machine's fault.
@@ -104,6 +104,9 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
         "--lint", nargs="?", const="", metavar="NAME_OR_PATH",
         help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
+    listing.add_argument(
+        "--run-existing", action="store_true", help="with --lint, also test their existing kernels on the emulator"
+    )
 
 
 def _add_kernels(command: _AddCommand) -> None:
@@ -159,6 +162,17 @@ def _add_answerers(parser: argparse.ArgumentParser) -> None:
 def _add_sessions(command: _AddCommand) -> None:
     importing = command("import", commands.import_, "import a recording, CuTeGen nodes or a KernelBench run, read-only")
     importing.add_argument("path", type=Path, help="file or folder to import")
+    kernel = command("import-kernel", commands.import_kernel, "make a kernel file of a plain .cu with host code")
+    kernel.add_argument("file", type=Path, help="file with __global__ functions and the host code that launches them")
+    kernel.add_argument(
+        "--problem", required=True, metavar="NAME_OR_PATH", help="what it solves: its arguments are matched to that"
+    )
+    kernel.add_argument(
+        "--function", default="", metavar="NAME", help="host function to follow, where several launch kernels"
+    )
+    kernel.add_argument(
+        "-o", "--out", dest="output", type=Path, metavar="FILE", help="file to write (default: standard output)"
+    )
     command("sessions", commands.list_sessions, "list the sessions of this workspace")
     show = command("show", commands.show, "show one session step by step")
     show.add_argument("session", help="session id, or its first characters")
@@ -166,6 +180,9 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("session", help="session id, or its first characters")
     formats = "; ".join(f"{found.key}: {found.title}" for found in FORMATS.values())
     exporting.add_argument("--format", choices=tuple(FORMATS), default="cu", help=f"{formats} (default: %(default)s)")
+    exporting.add_argument(
+        "--original", type=Path, metavar="FILE", help="format library: the file that the existing kernel came from"
+    )
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 

@@ -39,7 +39,7 @@ from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.session.moves import WORKING
 from cutegen_core.share.exports import FORMATS, export
-from cutegen_core.share.imports import import_path
+from cutegen_core.share.imports import import_path, plain_cu
 from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import make_executor
@@ -133,8 +133,8 @@ def twin(arguments: argparse.Namespace) -> int:
     """Run Astra with four roles, then with one, and compare."""
     store = Store()
     runs = []
-    plans = (("four roles", "astra", dict(arguments.role)), ("one role", _single("astra"), {}))
-    for agents, strategy, roles in plans:
+    chosen: Mapping[Role, AnsweredBy] = dict(arguments.role)
+    for agents, strategy, roles in (("four roles", "astra", chosen), ("one role", _single("astra"), {})):
         session = _start(arguments, store, strategy, roles)
         _follow(store, session, quiet=arguments.json)
         runs.append(views.agent_run(store, session, agents))
@@ -214,6 +214,29 @@ def import_(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def import_kernel(arguments: argparse.Namespace) -> int:
+    problem = library.load(arguments.problem)
+    made = plain_cu.import_kernel(
+        decode(_read_kernel(arguments.file)), arguments.file.name, problem, function=arguments.function
+    )
+    if arguments.output:
+        arguments.output.write_text(made.text, encoding="utf-8")
+    if arguments.json:
+        facts = {"function": made.function, "complete": made.is_complete, "notes": made.notes}
+        holes = [hole._asdict() for hole in made.holes]
+        written = {"path": str(arguments.output)} if arguments.output else {"text": made.text}
+        print_json({"file": str(arguments.file), "problem": problem.name, **facts, "holes": holes, **written})
+        return 0 if made.is_complete else 1
+    if not arguments.output:
+        print(made.text, end="")
+    for note in made.notes:
+        print(note, file=sys.stderr)
+    for hole in made.holes:
+        where = f"{arguments.file.name}:{hole.line}: " if hole.line else ""
+        print(f"{where}{hole.name} must be completed by hand: {hole.place}: {hole.text}", file=sys.stderr)
+    return 0 if made.is_complete else 1
+
+
 def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     """Follow a session to its end and print how it went."""
     state = _follow(store, session, quiet=arguments.json)
@@ -277,6 +300,8 @@ def show(arguments: argparse.Namespace) -> int:
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
+    for suite in view.state.suites:
+        print(f"    suite of step {suite.step}, {'trusted' if suite.trusted else 'not trusted'}: {suite.message}")
     for step in view.steps:
         mark = "*" if step.is_best else " "
         print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")
@@ -290,7 +315,7 @@ def export_session(arguments: argparse.Namespace) -> int:
     session = store.find_session(arguments.session)
     if not arguments.json and FORMATS[arguments.format].compiles:
         print("compiling with nvcc, if installed; this takes a minute or two", file=sys.stderr)
-    exported = export(store, session, arguments.format, arguments.output)
+    exported = export(store, session, arguments.format, arguments.output, original=arguments.original)
     if arguments.json:
         facts = {"path": str(exported.path), "checked": exported.checked, "note": exported.note}
         print_json({"session": session, "format": arguments.format, **facts})

@@ -18,6 +18,7 @@ from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.evidence import Topic
 from cutegen_core.records.trial import Stage, StageResult, Trial
+from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 
 _ROWS, _NOTES = 10, 1
@@ -51,7 +52,8 @@ def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:
         return {"name": entry.name, "path": str(entry.path), "error": entry.error}
     facts = {"name": entry.name, "path": entry.problem.origin}
     workloads = [{"name": w.name, "role": w.role, "sizes": dict(w.sizes)} for w in entry.problem.workloads]
-    return facts | {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+    own = {"title": entry.problem.title, "workloads": workloads, "key": entry.problem.key}
+    return facts | own | {"existing": bool(entry.problem.existing)}
 
 
 def session_json(store: Store, session: str) -> Mapping[str, Any]:
@@ -64,7 +66,9 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
         "problem": view.state.settings.problem_name,
         "state": view.state.status,
         "reason": view.state.reason,
-        "steps": [step._asdict() for step in view.steps],
+        "steps": [row._asdict() | _answers(step) for row, step in zip(view.steps, view.state.steps, strict=True)],
+        "suites": [as_json.to_plain(suite) for suite in view.state.suites],
+        "tokens": view.state.tokens,
         "best": {
             "candidate": view.state.best,
             "idea": best.idea if best else "",
@@ -74,6 +78,12 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
         if view.state.best
         else None,
     }
+
+
+def _answers(step: Step) -> dict[str, Any]:
+    """Return who answered which role in a step, and which answers do not count."""
+    given = [(call, call.answer) for call in step.calls if call.answer]
+    return {"answers": [{"role": call.role, "by": answer.by, "dropped": call.dropped} for call, answer in given]}
 
 
 def print_json(value: object) -> None:

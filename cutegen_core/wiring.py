@@ -8,14 +8,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
-from cutegen_core.evaluate.mutation.trust import Sample, SuiteJudges
+from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -72,12 +72,15 @@ class ToolsOfSession(NamedTuple):
     @contextmanager
     def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
         """Give what checks a suite; nothing is timed, and the oracle starts when a mutant first needs it."""
-        evaluator = replace(self.tools.evaluator(self.session, state.settings, problem), timer=None)
-        oracle = _LazyOracle(evaluator)
-        try:
-            yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
-        finally:
-            oracle.close()
+        owner = f"{self.session}, its suite"
+        with self.tools.at_work(owner):
+            evaluator = self.tools.evaluator(owner, state.settings, problem, timed=False)
+            oracle = _LazyOracle(evaluator)
+            try:
+                yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
+            finally:
+                oracle.close()
+                self.tools.forget(owner)
 
 
 class _LazyOracle:
@@ -102,11 +105,12 @@ class _LazyOracle:
 
 
 class _Judges(NamedTuple):
-    """The judges of a session's candidates: its reference, and on a GPU its timer."""
+    """The judges of a session's candidates: its reference, and on a GPU its timer and its existing kernel."""
 
     reference: Reference
     scratch: Path
     timer: Timer | None
+    existing: ExistingKernel
 
     def close(self) -> None:
         if self.timer:
@@ -121,7 +125,7 @@ class Tools:
     Compilers and executors are kept; judges are kept for the sessions at work and the latest few others.
     """
 
-    sample = Sample()
+    sample = MutantSample()
     """How many mutants check a suite."""
 
     def __init__(self, store: Store) -> None:
@@ -146,11 +150,12 @@ class Tools:
             with self._lock:
                 self._at_work.discard(session)
 
-    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "") -> Evaluator:
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "", *, timed: bool = True) -> Evaluator:
         """Return the evaluator of a session; `owner` keeps two sessions from sharing a reference worker.
 
         Args:
             judged_by: key of the problem in force (`State.problem`); by default the one that the session began with.
+            timed: measure speed where the executor can.
 
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
@@ -159,7 +164,7 @@ class Tools:
         device = choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
-            judges = self._judges_of(owner, problem, device if executor.measures_speed else None)
+            judges = self._judges_of(owner, problem, device if timed and executor.measures_speed else None)
             return Evaluator(
                 problem=problem,
                 reference=judges.reference,
@@ -168,7 +173,15 @@ class Tools:
                 device=device,
                 keep=self.store.put,
                 timer=judges.timer,
+                existing=judges.existing,
             )
+
+    def forget(self, owner: str) -> None:
+        """End the judges that were made for this owner."""
+        with self._lock:
+            judges = self._judges.pop(owner, None)
+        if judges:
+            judges.close()
 
     def warm(self, progress: Progress) -> None:
         """Prepare what the first trial would otherwise wait for."""
@@ -215,7 +228,7 @@ class Tools:
         if owner not in self._judges:
             scratch = Path(tempfile.mkdtemp(prefix="cutegen-reference-"))
             reference = Reference(problem, scratch)
-            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on))
+            self._judges[owner] = _Judges(reference, scratch, self._timer(reference, timed_on), ExistingKernel())
             idle = [o for o in self._judges if o != owner and o not in self._at_work]
             for other in idle[: max(0, len(self._judges) - _JUDGES_KEPT)]:
                 self._judges.pop(other).close()

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
@@ -72,8 +73,8 @@ class ToolsOfTests(Tools):
         self._executors[ExecutorKind.CPU] = SHARED.executor
         self._run_timeout_s = run_timeout_s
 
-    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "") -> Evaluator:
-        made = super().evaluator(owner, settings, judged_by)
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "", *, timed: bool = True) -> Evaluator:
+        made = super().evaluator(owner, settings, judged_by, timed=timed)
         return replace(made, run_timeout_s=self._run_timeout_s) if self._run_timeout_s else made
 
     def _compiler(self, arch: str) -> Compiler:
@@ -85,5 +86,5 @@ class ToolsOfTests(Tools):
         kept = self._judges.get(owner)
         if kept is None or kept.reference.problem != problem:
             reference = SHARED.reference(problem)
-            self._judges[owner] = _Judges(reference, reference.scratch, None)
+            self._judges[owner] = _Judges(reference, reference.scratch, None, ExistingKernel())
         return self._judges[owner]

@@ -13,6 +13,7 @@ import pytest
 from cutegen_core import cli, engine, views
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
+from tests.few_runs import few_runs_file
 from tests.places import DATA, ROOT
 from tests.session.real_sessions import wait_until
 
@@ -171,7 +172,7 @@ def test_wrong_usage_is_the_exit_code_of_the_process():
 
 
 def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(here, tmp_path):
-    result = answer("run", "--problem", "relu", "--auto")
+    result = answer("run", "--problem", few_runs_file("relu", tmp_path), "--auto")
     assert (result["state"], result["best"]["status"]) == ("ACCEPTED", "PASSED")
     session = result["session"]
     assert session in {row["id"] for row in here("sessions")}
@@ -185,8 +186,9 @@ def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(he
     assert again["best"]["candidate"] == result["best"]["candidate"]
 
 
-def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_home):
-    command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", "tanh", "--auto", "--json"]
+def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_home, tmp_path):
+    problem = str(few_runs_file("tanh", tmp_path))
+    command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     store = Store()
 
@@ -281,9 +283,29 @@ def test_one_engine_per_workspace():
 
 
 def test_a_run_for_a_file_of_the_users(tmp_path):
-    source = (ROOT / "cutegen_core/problems/catalogue/pointwise/swish.py").read_text()
-    path = tmp_path / "mine.py"
-    path.write_text(source)
+    path = few_runs_file("swish", tmp_path, "mine")
     result = answer("run", "--problem", path, "--auto", "--max-steps", 1, code=1)
     assert result["state"] == SessionState.EXHAUSTED
     assert result["best"]["status"] == "PASSED"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_"),
+    [
+        (["--strategy", "astra", "--problem", "relu"], "the problem 'relu' names none"),
+        (["--strategy", "astra", "--problem", "silu_and_mul", "--role", "proposer=llm"], "has no role 'proposer'"),
+        (["--problem", "silu_and_mul", "--role", "planning=person"], "the strategy 'cutegen' has no role 'planning'"),
+        (["--problem", "silu_and_mul", "--single-agent"], "has no twin with one role"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused_before_anything_runs(said, arguments, said_):
+    code, document, _ = said("run", *arguments)
+    assert (code, said_ in document["error"]) == (2, True), document
+
+
+@pytest.mark.parametrize("role", ["planner=llm", "planning=nobody", "planning"])
+def test_a_role_is_written_as_role_and_who(role, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "--problem", "silu_and_mul", "--strategy", "astra", "--role", role])
+    assert ended.value.code == 2
+    assert "is none of" in capsys.readouterr().err

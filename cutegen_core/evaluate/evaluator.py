@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages import preparing
+from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompileRefusal, PlannedKernel
 from cutegen_core.evaluate.stages.profiling import profile_candidate
@@ -22,14 +23,15 @@ from cutegen_core.evaluate.stages.testing import CorrectnessStage
 from cutegen_core.evaluate.stages.timing import BenchmarkStage, BuiltKernel
 from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.evaluate.variant import StopOnlyWatch
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
-from cutegen_core.records.candidate import Candidate
+from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import BEST, Peaks, Performance, Profile, Untimed
+from cutegen_core.records.performance import BEST, EXISTING, Peaks, Performance, Profile, Untimed
 from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     Correctness,
@@ -54,6 +56,7 @@ class Evaluator:
         timer: measures speed; None if nothing can be timed.
         run_timeout_s: limit of one run of the candidate on one workload: processor time on the emulator, wall-clock
             time on a GPU.
+        existing: the problem's existing kernel, kept as long as the judges of the problem.
     """
 
     problem: Problem
@@ -64,6 +67,7 @@ class Evaluator:
     keep: Callable[[str | bytes], str]
     timer: Timer | None = None
     run_timeout_s: float = 10.0
+    existing: ExistingKernel = field(default_factory=ExistingKernel)
 
     @property
     def measures_speed(self) -> bool:
@@ -233,7 +237,8 @@ class _Run:
         assert evaluator.timer
         self.timing = BenchmarkStage(
             evaluator.problem, evaluator.reference, evaluator.timer, BuiltKernel(self.planned, self.compiled.plain),
-            self._best(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough, self.watch, self.verdicts,
+            self._best(), self._existing(), evaluator.peaks, evaluator.device.l2_bytes, self.seed, self.rough,
+            self.watch, self.verdicts,
         )  # fmt: skip
         return self.timing.run()
 
@@ -252,12 +257,32 @@ class _Run:
             return Untimed(BEST, f"cannot be built any more: {again.status}: {again.message}")
         return BuiltKernel(*again)
 
+    def _existing(self) -> BuiltKernel | Untimed | None:
+        """Return the kernel that the problem begins with, or why it cannot be timed; None where it is not asked for."""
+        source = self.evaluator.problem.existing
+        if not source or self.rough or source == self.candidate.source:
+            return None
+        self.watch.say("testing and building the existing kernel, once")
+        return self.evaluator.existing.prepare(lambda: self._test_existing(source))
+
+    def _test_existing(self, source: str) -> BuiltKernel | Untimed:
+        """Take the existing kernel through the stages that a candidate takes before it is timed."""
+        watch = StopOnlyWatch(self.watch)
+        run = _Run(self.evaluator, Candidate(source, Author.IMPORT), self.seed, watch, False, None, True)
+        for stage, action in ((Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)):
+            failure = run.carry_out(stage, action)
+            if failure:
+                return Untimed(EXISTING, f"it does not pass: {failure.status}: {failure.message}")
+        return BuiltKernel(run.planned, run.compiled.plain)
+
     def _marks(self) -> tuple[Mark, ...]:
         marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}
         if not self.instrumented:
             marks.add(Mark.NOT_SANITIZED)
         if self._no_float64():
             marks.add(Mark.NO_FLOAT64)
+        if any(c.wide for v in self.verdicts for c in v.comparisons):
+            marks.add(Mark.WIDE_TOLERANCE)
         return tuple(sorted(marks))
 
     def _note(self, stage: Stage) -> str:

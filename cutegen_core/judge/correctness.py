@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from cutegen_core.judge.float8 import FLOAT8, half_units, is_overflow, saturate
 from cutegen_core.judge.mismatch import find_pattern
-from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
 Array = NDArray[Any]
@@ -45,6 +45,8 @@ EPSILON = {
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
+_INEXACT = 16.0
+"""Epsilons, at the output's scale: rounding after every operation errs by less."""
 _FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0)}
 
 
@@ -110,6 +112,7 @@ def compare(
         max_abs_error=float(error.max(initial=0.0)),
         error_ratio=float(ratio.max(initial=0.0)),
         reference_error=precision.own if precision else 0.0,
+        widening=widening(dtype, tolerance, precision),
         nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()) if some else 0,
         inf=int((wrong & _is_inf(values.got)).sum()) if some else 0,
         poison=int((wrong & values.poison).sum()) if some else 0,
@@ -138,6 +141,22 @@ def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tupl
     multiple = tolerance.error_multiple
     most = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
     return multiple / 2 * precision.own, most
+
+
+def widening(dtype: str, tolerance: Tolerance, precision: Precision | None) -> float:
+    """Return how many times the usual tolerance is allowed at the output's scale.
+
+    A file can widen it by its TOLERANCE, and by a result at its declared precision that is far from its float64 result.
+    """
+    if dtype not in EPSILON or precision is None:
+        return 0.0
+    usual, scale = DEFAULT_TOLERANCE[dtype], precision.scale
+    allowed = tolerance.atol + tolerance.rtol * scale
+    if dtype != "float64":
+        least, most = error_limits(dtype, tolerance, precision)
+        inexact = precision.own > _INEXACT * EPSILON[dtype] * scale
+        allowed = min(max(allowed, least if inexact else 0.0), most)
+    return allowed / (usual.atol + usual.rtol * scale)
 
 
 def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:

@@ -22,7 +22,7 @@ SizeValue = Number | tuple[int, ...]
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
 _LARGEST = 1 << 62
 LONGEST_SOURCE = 1 << 18
-LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EDITED_FROM")
+LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EXISTING", "ALIAS", "EDITED_FROM")
 """Module-level names that only the workbench reads."""
 
 

@@ -22,7 +22,6 @@ from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts
 from cutegen_core.records.problem import (
-    DEFAULT_TOLERANCE,
     FINITE_MATH,
     Problem,
     Signature,
@@ -90,7 +89,9 @@ class Reference:
         """Return inputs, outputs and scalars, traced on fake tensors so that no large tensor is allocated."""
         source = self.source(workload)
         if source not in self._signatures:
-            self._signatures[source] = self._ask("signature", source, reference_answers.signature)
+            found = self._ask("signature", source, reference_answers.signature)
+            self._check_tolerance(found)
+            self._signatures[source] = found
         return self._signatures[source]
 
     def graph(self, workload: Workload) -> Graph:
@@ -131,7 +132,7 @@ class Reference:
             poison: byte that filled the outputs before the kernel ran.
         """
         source = self.source(workload)
-        judged = [asdict(spec) | {"path": str(path)} | asdict(self.problem.tolerance_for(spec.dtype))
+        judged = [asdict(spec) | {"path": str(path)} | self._tolerance(spec, workload)
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
         asked = _drawing(workload, seed, derived=derived) | {"outputs": judged, "poison": poison, "digest": digest}
@@ -139,7 +140,7 @@ class Reference:
 
     def lint(self, workload: Workload) -> LintRun:
         """Run the reference at a small workload and return the doubts this raises (`lint_runs`)."""
-        tolerance = {dtype: asdict(self.problem.tolerance_for(dtype)) for dtype in DEFAULT_TOLERANCE}
+        tolerance = {spec.name: self._tolerance(spec, workload) for spec in self.signature(workload).outputs}
         allow = list(self.problem.allow)
         more = {"values": workload.values.value, "tolerance": tolerance, "allow": allow}
         return self._ask("lint", self.source(workload), reference_answers.lint_run, **more)
@@ -198,6 +199,18 @@ class Reference:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _tolerance(self, output: TensorSpec, workload: Workload) -> Message:
+        return asdict(self.problem.tolerance_for(output.dtype, output.name, workload))
+
+    def _check_tolerance(self, signature: Signature) -> None:
+        """Refuse a tolerance for an output that is none; raises ProblemError."""
+        unknown = self.problem.find_unknown_output(signature)
+        if unknown:
+            known = ", ".join(output.name for output in signature.outputs)
+            raise ProblemError(
+                f"{self.problem.origin}: a tolerance is for {unknown!r}, which is no output (outputs: {known})."
+            )
 
     def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
         origin = self.problem.origin

@@ -1,7 +1,8 @@
 """Edit a problem file's text: replace workloads or tolerance, and describe the changes in words.
 
 1. `parse_sizes` and `parse_size` read sizes as a person types them.
-2. `with_workloads`, `with_tolerance` and `with_edited_from` replace one literal and leave every other character alone.
+2. `with_workloads`, `with_tolerance`, `with_existing` and `with_edited_from` replace one literal and leave every other
+   character alone.
    `read.read` reports errors in the new values, as for any other text.
 3. `list_changes` compares an edited problem with its original.
 """
@@ -22,6 +23,7 @@ from cutegen_core.problems import read
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
+from cutegen_core.records.wording import counted
 
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
 
@@ -114,9 +116,15 @@ def workloads_literal(workloads: Sequence[Workload]) -> str:
 
 
 def with_tolerance(source: str, tolerance: Mapping[str, Tolerance]) -> str:
-    """Return the text with these tolerances; dtypes that are not named have the default ones."""
-    rows = ", ".join(f"{_quoted(dtype)}: {_tolerance_text(t)}" for dtype, t in tolerance.items())
-    return _with_literal(source, "TOLERANCE", f"{{{rows}}}")
+    """Return the text with these tolerances; outputs that neither name nor dtype says have the default ones."""
+    return _with_literal(source, "TOLERANCE", _tolerances_text(tolerance))
+
+
+def with_existing(source: str, file: str) -> str:
+    """Return the text with the file name of its existing kernel; "" for none."""
+    if not file and problem_source.find_assigned(problem_source.parse(source, "the text"), "EXISTING") is None:
+        return source
+    return _with_literal(source, "EXISTING", _quoted(file))
 
 
 def with_edited_from(source: str, original: str) -> str:
@@ -133,7 +141,14 @@ def _entry(workload: Workload) -> str:
     words = {"role": workload.role.value, **workload.sizes}
     if workload.values is not Values.GIVEN:
         words["values"] = workload.values.value
-    return "{" + ", ".join(f"{_quoted(k)}: {_value_text(v)}" for k, v in words.items()) + "}"
+    entries = [f"{_quoted(k)}: {_value_text(v)}" for k, v in words.items()]
+    if workload.tolerance:
+        entries.append(f'"tolerance": {_tolerances_text(workload.tolerance)}')
+    return "{" + ", ".join(entries) + "}"
+
+
+def _tolerances_text(tolerance: Mapping[str, Tolerance]) -> str:
+    return "{" + ", ".join(f"{_quoted(key)}: {_tolerance_text(t)}" for key, t in tolerance.items()) + "}"
 
 
 def _tolerance_text(tolerance: Tolerance) -> str:
@@ -206,21 +221,47 @@ def describe_workload(workload: Workload) -> str:
     """Describe a workload in a few words."""
     sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
     values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"
-    return f"{workload.role.value}, {sizes}{values}"
+    own = "".join(f", {key}: {describe_tolerance(t)}" for key, t in workload.tolerance.items())
+    return f"{workload.role.value}, {sizes}{values}{own}"
 
 
 def _other_changes(original: Problem, edited: Problem) -> Iterator[str]:
+    yield from _tolerance_changes(original, edited)
+    if original.allow != edited.allow:
+        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} → {', '.join(edited.allow) or 'none'}"
+    if _compulsory(original) != _compulsory(edited):
+        yield "what it says no kernel can avoid (COMPULSORY)"
+    if original.existing != edited.existing:
+        yield _existing_change(original.existing, edited.existing)
+    if _code(original) != _code(edited):
+        yield "the reference itself"
+
+
+def _tolerance_changes(original: Problem, edited: Problem) -> Iterator[str]:
     for dtype in DEFAULT_TOLERANCE:
         old, new = original.tolerance_for(dtype), edited.tolerance_for(dtype)
         for field in ("atol", "rtol", "error_multiple"):
             if getattr(old, field) != getattr(new, field):
                 yield f"{dtype} {field.replace('_', ' ')}: {getattr(old, field):g} → {getattr(new, field):g}"
-    if original.allow != edited.allow:
-        yield f"allowed relaxations: {', '.join(original.allow) or 'none'} → {', '.join(edited.allow) or 'none'}"
-    if _compulsory(original) != _compulsory(edited):
-        yield "what it says no kernel can avoid (COMPULSORY)"
-    if _code(original) != _code(edited):
-        yield "the reference itself"
+    for output in sorted({*original.tolerance, *edited.tolerance} - set(DEFAULT_TOLERANCE)):
+        one, other = (problem.tolerance.get(output) for problem in (original, edited))
+        if one != other:
+            yield f"{output}: {describe_tolerance(one)} → {describe_tolerance(other)}"
+
+
+def describe_tolerance(tolerance: Tolerance | None) -> str:
+    """Describe a tolerance in a few words; None is that of the output's dtype."""
+    if tolerance is None:
+        return "as its dtype"
+    return f"atol {tolerance.atol:g}, rtol {tolerance.rtol:g}, error multiple {tolerance.error_multiple:g}"
+
+
+def _existing_change(old: str, new: str) -> str:
+    if not old:
+        return f"existing kernel added: {counted(len(new.splitlines()), 'line')}"
+    if not new:
+        return "existing kernel removed"
+    return f"existing kernel: another one, {counted(len(new.splitlines()), 'line')}"
 
 
 def _compulsory(problem: Problem) -> str:

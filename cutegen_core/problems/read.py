@@ -1,7 +1,7 @@
 """Read a problem file's text as a `Problem`: parse it, never run it.
 
-WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE, EXISTING and EDITED_FROM are module-level literals. Every error names
-the file and the line (`line_of`). `edit` writes such texts.
+WORKLOADS, TOLERANCE, ALLOW, COMPULSORY, TITLE, EXISTING, ALIAS and EDITED_FROM are module-level literals. Every error
+names the file and the line (`line_of`). `edit` writes such texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
 TESTED = (WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-_WORKLOAD_WORDS = ("role", "values")
+_WORKLOAD_WORDS = ("role", "values", "tolerance")
+_OUTPUT = re.compile(r"out\d{0,3}")
 _KERNEL_FILE = re.compile(r"[\w.+-]{1,100}\.cu")
 
 
@@ -32,6 +33,7 @@ def read(source: str, name: str, origin: str) -> Problem:
     literals = _Literals(tree, origin)
     workloads = literals.workloads(problem_source.find_size_slots(tree))
     literals.check_compulsory()
+    literals.alias()
     title = literals.text("TITLE") or problem_source.read_docstring(tree) or name.replace("_", " ")
     return Problem(name, title, source, origin, workloads, literals.tolerance(), literals.allow())
 
@@ -70,6 +72,15 @@ def existing_file(problem: Problem) -> str:
     """
     literals = _Literals(problem_source.parse(problem.source, problem.origin), problem.origin)
     return literals.existing()
+
+
+def alias(problem: Problem) -> Mapping[str, str]:
+    """Return which input each output replaces where the kernel works in place, by output; for exports and imports.
+
+    Raises:
+        ProblemError: ALIAS is malformed.
+    """
+    return _Literals(problem_source.parse(problem.source, problem.origin), problem.origin).alias()
 
 
 def line_of(error: ProblemError, origin: str) -> int:
@@ -117,6 +128,15 @@ class _Literals:
             raise self._wrong(f'EXISTING names a kernel file beside this one, such as "norm.cu", not {name!r}')
         return name
 
+    def alias(self) -> Mapping[str, str]:
+        given = self._value("ALIAS", dict) or {}
+        names = all(isinstance(o, str) and _OUTPUT.fullmatch(o) and isinstance(i, str) for o, i in given.items())
+        if not names or len(set(given.values())) < len(given):
+            raise self._wrong(
+                'ALIAS maps an output to the input that it replaces, each once, such as {"out1": "residual"}'
+            )
+        return dict(given)
+
     def allow(self) -> tuple[str, ...]:
         value = self._value("ALLOW", (tuple, list)) or ()
         if not all(isinstance(item, str) for item in value):
@@ -133,8 +153,10 @@ class _Literals:
             )
 
     def tolerance(self) -> Mapping[str, Tolerance]:
-        given = self._value("TOLERANCE", dict) or {}
-        return {dtype: self._tolerance(dtype, entry) for dtype, entry in given.items()}
+        return self._tolerances("TOLERANCE", self._value("TOLERANCE", dict) or {})
+
+    def _tolerances(self, place: str, given: Mapping[object, object]) -> Mapping[str, Tolerance]:
+        return {str(key): self._tolerance(place, key, entry) for key, entry in given.items()}
 
     def workloads(self, slots: Mapping[str, SizeSlot]) -> tuple[Workload, ...]:
         given = self._value("WORKLOADS", dict)
@@ -182,7 +204,10 @@ class _Literals:
         except ValueError as error:
             known = f"roles: {_words(WorkloadRole)}; values: {_words(Values)}"
             raise self._wrong(f"workload {name!r}: {error}; {known}") from error
-        return Workload(name, role, sizes, values)
+        tolerance = entry.get("tolerance", {})
+        if not isinstance(tolerance, dict):
+            raise self._wrong(f"workload {name!r}: its tolerance is a dict as TOLERANCE is")
+        return Workload(name, role, sizes, values, self._tolerances(f"workload {name!r}: tolerance", tolerance))
 
     def _check_size(self, workload: str, name: object, value: object, slots: Mapping[str, SizeSlot]) -> None:
         slot = slots.get(name) if isinstance(name, str) else None
@@ -194,13 +219,17 @@ class _Literals:
         if any(new < 1 <= old for old, new in zip(whole_numbers(slot.value), whole_numbers(value), strict=False)):
             raise self._wrong(f"workload {workload!r} sets {name} = {value!r}: a size is at least 1")
 
-    def _tolerance(self, dtype: object, entry: object) -> Tolerance:
-        if dtype not in DEFAULT_TOLERANCE or not isinstance(entry, dict):
-            raise self._wrong(f"TOLERANCE maps one of {', '.join(DEFAULT_TOLERANCE)} to a dict with atol and rtol")
+    def _tolerance(self, place: str, key: object, entry: object) -> Tolerance:
+        known = key in DEFAULT_TOLERANCE or (isinstance(key, str) and _OUTPUT.fullmatch(key))
+        if not known or not isinstance(entry, dict):
+            names = ", ".join(DEFAULT_TOLERANCE)
+            raise self._wrong(
+                f"{place} maps an output (out, out0, out1, ...) or one of {names} to a dict with atol and rtol"
+            )
         unknown = set(entry) - {"atol", "rtol", "error_multiple"}
         numbers = all(_is_size_of_error(v) for v in entry.values())
         if unknown or not numbers or not {"atol", "rtol"} <= set(entry):
-            raise self._wrong(f"TOLERANCE[{dtype!r}] needs atol and rtol (and may have error_multiple), each >= 0")
+            raise self._wrong(f"{place}[{key!r}] needs atol and rtol (and may have error_multiple), each >= 0")
         return Tolerance(**{k: float(v) for k, v in entry.items()})
 
     def _value(self, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - checked against `kind`

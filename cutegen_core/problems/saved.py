@@ -1,16 +1,18 @@
-"""Save problems under a name in the workspace: one file each, in the form of any problem file.
+"""Save problems under a name in the workspace: one file each, in the form of any problem file, and beside it the
+existing kernel of a problem that begins with one.
 
-A saved problem can therefore be shared by sending its file, and `cutegen run --problem` accepts its name or path.
+A saved problem can therefore be shared by sending its files, and `cutegen run --problem` accepts its name or path.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace as replaced
 from pathlib import Path
 
 from cutegen_core.machine import workspace
-from cutegen_core.problems import read
+from cutegen_core.problems import edit, read
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import Problem
 
@@ -42,12 +44,13 @@ def find(name: str) -> Path | None:
     return path if _NAME.fullmatch(name) and path.is_file() else None
 
 
-def save(name: str, text: str, taken: Collection[str], *, replace: bool = False) -> Problem:
+def save(name: str, text: str, taken: Collection[str], *, replace: bool = False, existing: str = "") -> Problem:
     """Write the file and return the problem as read back from it.
 
     Args:
         taken: names of other problems, which would hide this one.
         replace: whether an existing file of that name may be replaced.
+        existing: text of the kernel that the problem begins with; it is saved as NAME.cu.
 
     Raises:
         ProblemError: the text is no problem, or has no workloads yet.
@@ -58,16 +61,28 @@ def save(name: str, text: str, taken: Collection[str], *, replace: bool = False)
         raise UsageError(f"{name} is a built-in problem: save this one under another name.")
     if path.exists() and not replace:
         raise UsageError(f"You have a problem called {name} already: choose another name, or replace it.")
+    if existing:
+        text = edit.with_existing(text, f"{name}.cu")
     problem = read.read(text, name, str(path))
+    stated = read.existing_file(problem)
+    if stated and not existing:
+        raise ProblemError(
+            f"{name} begins with {stated}, which is not here: give the kernel's text, or remove EXISTING."
+        )
     if not problem.workloads:
         raise ProblemError(f"{name} has no WORKLOADS yet: load it first, which finds sizes to test with.")
+    if existing:
+        _write(path.with_suffix(".cu"), existing)
     _write(path, text)
-    return problem
+    if not existing:
+        path.with_suffix(".cu").unlink(missing_ok=True)
+    return replaced(problem, existing=existing)
 
 
 def remove(name: str) -> None:
-    """Remove the file; sessions keep their own copy of the problem."""
-    path_of(name).unlink(missing_ok=True)
+    """Remove the problem's files; sessions keep their own copy of the problem."""
+    for path in (path_of(name), path_of(name).with_suffix(".cu")):
+        path.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -147,10 +147,12 @@ class TriesSuite:
 
     Attributes:
         problem: with the suite's workloads, None where the answer holds none; `reason` says why.
+        last: no other suite is asked for where this one is not trusted.
     """
 
     problem: Problem | None
     reason: str = ""
+    last: bool = False
 
 
 @dataclass(frozen=True)

@@ -153,12 +153,14 @@ class Workload:
     Attributes:
         sizes: module-level name -> int, float or tuple that replaces its literal.
         values: distribution of the floating inputs.
+        tolerance: by output name or dtype, in front of the problem's; empty for a workload without its own.
     """
 
     name: str
     role: WorkloadRole
     sizes: Mapping[str, int | float | tuple[int, ...]] = field(default_factory=dict)
     values: Values = Values.GIVEN
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ class Problem:
         title: one line for lists.
         source: Python text of the reference.
         origin: "built-in" or the absolute path of the file.
-        tolerance: by output dtype; a dtype that is not listed uses `DEFAULT_TOLERANCE`.
+        tolerance: by output name or dtype; an output that neither names uses `DEFAULT_TOLERANCE`.
         allow: relaxations a kernel may declare, such as "tf32" or "fast_math".
         existing: kernel file that is in use today, the one to beat; "" for a problem that begins without one.
     """
@@ -213,15 +215,33 @@ class Problem:
         """Content address: equal references, workloads, tolerances and existing kernels have equal keys, whatever file
         they come from.
         """
-        workloads = [(w.name, w.role, sorted(w.sizes.items()), w.values) for w in self.workloads]
-        tolerance = sorted((d, t.atol, t.rtol, t.error_multiple) for d, t in self.tolerance.items())
+        workloads = [
+            (w.name, w.role, sorted(w.sizes.items()), w.values, *([_facts(w.tolerance)] if w.tolerance else []))
+            for w in self.workloads
+        ]
+        tolerance = _facts(self.tolerance)
         facts = [self.source, workloads, tolerance, list(self.allow), *([self.existing] if self.existing else [])]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
-    def tolerance_for(self, dtype: str) -> Tolerance:
-        """Return the tolerance of an output dtype; integers and bools must match exactly."""
-        return self.tolerance.get(dtype) or DEFAULT_TOLERANCE.get(dtype) or Tolerance(0.0, 0.0)
+    def tolerance_for(self, dtype: str, output: str = "", workload: Workload | None = None) -> Tolerance:
+        """Return the tolerance of an output; integers and bools must match exactly.
+
+        The workload's own tolerance comes before the problem's, and in each an output's name before its dtype.
+        """
+        given = (*((workload.tolerance,) if workload else ()), self.tolerance)
+        found = (tolerance.get(key) for tolerance in given for key in (output, dtype))
+        return next(filter(None, found), None) or DEFAULT_TOLERANCE.get(dtype) or Tolerance(0.0, 0.0)
+
+    def find_unknown_output(self, signature: Signature) -> str:
+        """Return the name of an output that has a tolerance but that the signature lacks, or ""."""
+        known = {output.name for output in signature.outputs} | set(DEFAULT_TOLERANCE)
+        given = (self.tolerance, *(workload.tolerance for workload in self.workloads))
+        return next((name for tolerance in given for name in tolerance if name not in known), "")
 
     def with_role(self, *roles: WorkloadRole) -> tuple[Workload, ...]:
         """Return the workloads that have one of these roles, in order."""
         return tuple(w for w in self.workloads if w.role in roles)
+
+
+def _facts(tolerance: Mapping[str, Tolerance]) -> list[tuple[str, float, float, float]]:
+    return sorted((key, t.atol, t.rtol, t.error_multiple) for key, t in tolerance.items())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cutegen_core.records.performance import BEST, CANDIDATE, Speedup, Word
+from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Word
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
 _CLOSE = 1.1
-_CALLED = {CANDIDATE: "this kernel", BEST: "previous best"}
+_CALLED = {CANDIDATE: "this kernel", BEST: "previous best", EXISTING: "existing kernel"}
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -31,7 +31,7 @@ def pace(speedup: Speedup) -> str:
 
 def pace_against(speedup: Speedup) -> str:
     """Write a comparison with its baseline: "1.20x faster than eager", or "1.01x, within noise of eager"."""
-    article = "the " if speedup.baseline == BEST else ""
+    article = "the " if speedup.baseline in (BEST, EXISTING) else ""
     return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {article}{called(speedup.baseline)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_core.evaluate.mutation.study import MutantRow
-from cutegen_core.evaluate.mutation.trust import CANNOT_RUN, TOO_LARGE, KeptRows, SuiteJudges, check_suite
+from cutegen_core.evaluate.mutation.trust import CANNOT_RUN, TOO_LARGE, KeptRows, SuiteCheck, SuiteJudges, check_suite
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.problems.suite import LIMITS, added_workloads
@@ -15,28 +15,31 @@ from cutegen_core.records.problem import Problem
 from cutegen_core.session.writer import Writer
 from cutegen_core.trajectory.state import Step
 
+_GIVEN_UP = ". No further suite is asked for: the problem's own workloads judge from here on"
+
 
 def try_suite(writer: Writer, wanted: TriesSuite, step: Step, watch: Watch) -> SuiteTried:
-    """Return what became of a suite; one that asks for too much, or that the reference does not bear, is no fault of
-    the machine.
+    """Return what became of a suite.
 
     Raises:
         StoppedError: a person stopped it; a later check goes on from there.
     """
-    if wanted.problem is None:
-        return SuiteTried(step.number, "", "", False, wanted.reason)
-    key = writer.store.put_record(wanted.problem)
-    existing = wanted.problem.existing
+    key = writer.store.put_record(wanted.problem) if wanted.problem else ""
+    found = _check(writer, wanted.problem, key, watch) if wanted.problem else wanted.reason
+    trusted = isinstance(found, SuiteCheck) and found.trusted
+    message = found.message if isinstance(found, SuiteCheck) else found
+    result = writer.store.put_record(found) if isinstance(found, SuiteCheck) else ""
+    return SuiteTried(step.number, key, result, trusted, message + (_GIVEN_UP if wanted.last and not trusted else ""))
+
+
+def _check(writer: Writer, problem: Problem, key: str, watch: Watch) -> SuiteCheck | str:
+    """Return the check of a suite, or why none was made: it asks for too much, or the reference cannot run it."""
     try:
         with writer.tools.suite_judges(writer.state, key) as judges:
-            refusal = _too_large(judges, wanted.problem, writer)
-            if refusal:
-                return SuiteTried(step.number, key, "", False, refusal)
-            kept = _kept_rows(writer, key)
-            found = check_suite(judges, existing, int(key[:7], 16), watch, kept)
+            refusal = _too_large(judges, problem, writer)
+            return refusal or check_suite(judges, problem.existing, int(key[:7], 16), watch, _kept_rows(writer, key))
     except (ProblemError, WorkerLimitError) as error:
-        return SuiteTried(step.number, key, "", False, f"{CANNOT_RUN}: {error}")
-    return SuiteTried(step.number, key, writer.store.put_record(found), found.trusted, found.message)
+        return f"{CANNOT_RUN}: {error}"
 
 
 def _too_large(judges: SuiteJudges, problem: Problem, writer: Writer) -> str:

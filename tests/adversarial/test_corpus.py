@@ -1,6 +1,6 @@
 """The corpus on the emulator: no hostile kernel passes, no honest one is blocked, and each verdict says why.
 
-The files of the corpus are ordered by kind: neighbours try the same in different words. Every twelfth is tried by
+The files of the corpus are ordered by kind: neighbours try the same in different words. One in ONE_IN is tried by
 default, the others are thorough. The cases are two groups, so that two workers of pytest-xdist try half of them each.
 Mistakes and right kernels of files, which the command tries too, are in `test_mistakes`.
 """
@@ -23,7 +23,7 @@ from tests.adversarial.corpus import CORPUS, applying, named
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
-ONE_IN = 12
+ONE_IN = 24
 CASES = [
     pytest.param(
         case.name,

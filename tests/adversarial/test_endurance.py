@@ -8,7 +8,7 @@ from tests.adversarial.endurance import KERNELS, endure, faults
 
 
 @pytest.mark.parametrize(
-    ("rounds", "allowed_growth_mb"), [(2, 10.0), pytest.param(5, 25.0, marks=pytest.mark.thorough)]
+    ("rounds", "allowed_growth_mb"), [(1, 10.0), pytest.param(5, 25.0, marks=pytest.mark.thorough)]
 )
 def test_hostile_trials_leave_nothing_behind(rounds: int, allowed_growth_mb: float) -> None:
     endured = endure(rounds)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cutegen_core.trajectory.store import Store
 from tests.serving import NotServedError, Server, chromium, served
@@ -19,7 +19,10 @@ LOOKS: dict[str, Any] = {
 }  # fmt: skip
 """Without motion: what Streamlit moves while it loads is drawn by the processor, sixty times a second, and doubles what
 a page costs. `test_softmax_scenario` looks at the pages in motion."""
-QUICKER = ("--disable-gpu-compositing", "--disable-software-rasterizer")
+QUICKER = ("--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site")
+
+_EMPTY = "http://127.0.0.1/"
+"""Chromium gives a process to a site, whatever the port."""
 
 NewPage = Callable[..., Page]
 
@@ -74,6 +77,27 @@ def new_page(browser: Browser) -> Iterator[NewPage]:
         context.close()
 
 
+@pytest.fixture(scope="session")
+def visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """The visitor of tests that need one page. An empty page keeps its process, which has compiled Streamlit's scripts:
+    half of what opening a page costs."""
+    context = browser.new_context(**LOOKS)
+    empty = context.new_page()
+    empty.route(_EMPTY, lambda route: route.fulfill(body=""))
+    empty.goto(_EMPTY)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(new_page: NewPage) -> Page:
-    return new_page()
+def page(visitor: BrowserContext) -> Iterator[Page]:
+    """A new tab of a visitor who brings nothing of an earlier test."""
+    page = visitor.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    yield page
+    if page.url.startswith("http"):
+        page.evaluate("localStorage.clear()")
+    for opened in visitor.pages[1:]:
+        opened.close()
+    visitor.clear_cookies()

@@ -64,6 +64,7 @@ def tab_to(page: Page, label: str) -> None:
     raise AssertionError(f"{label} was not reached in {MOST_TABS} presses of Tab")
 
 
+@pytest.mark.thorough
 def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     page.add_init_script(_WATCH)
     page.goto(server.url)

@@ -77,6 +77,7 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     assert not store.waiting(story.session)
 
 
+@pytest.mark.thorough
 def test_two_tabs_agree(server: Server, store: Store, new_page: NewPage, page: Page) -> None:
     story = softmax_story(store)
     address = f"{server.url}/session?id={story.session}"

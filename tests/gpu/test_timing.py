@@ -17,7 +17,7 @@ from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import detect
 from cutegen_core.problems import library
 from cutegen_core.records.errors import ProblemError, StoppedError
-from cutegen_core.records.performance import BEST, CANDIDATE, COMPILED, EAGER, Word
+from cutegen_core.records.performance import BEST, CANDIDATE, COMPILED, EAGER, EXISTING, Word
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Mark, Status
 
@@ -239,3 +239,17 @@ def test_a_hostile_reference_reaches_nothing_on_the_gpu_either(tmp_path, compile
         with pytest.raises(ProblemError, match="PermissionError"):
             timer.measure(alone(compiled(BODY)), Silent())
         assert timer.judge.sandbox in ("landlock+seccomp", "seccomp")
+
+
+def test_the_existing_kernel_is_timed_in_turns_and_a_wrong_or_harmful_one_is_left_out(bench, compiled):
+    quick, slow = compiled(BODY), compiled(SLOW)
+    performance = bench.measure(alone(quick, existing=slow), Silent()).performance
+    assert [t.contender for t in performance.timings] == [CANDIDATE, EXISTING]
+    assert performance.speedup(EXISTING).word is Word.FASTER
+    for body in (TAIL, BEYOND):
+        measured = bench.measure(alone(quick, existing=compiled(body)), Silent())
+        assert measured.failure is None, measured.failure
+        assert [u.contender for u in measured.performance.untimed] == [EXISTING]
+        assert [t.contender for t in measured.performance.timings] == [CANDIDATE]
+    both = bench.measure(Contest(ROWS, 7, quick, slow, slow), Silent()).performance
+    assert [t.contender for t in both.timings] == [CANDIDATE, BEST, EXISTING, EAGER, COMPILED]

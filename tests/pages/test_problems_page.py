@@ -18,6 +18,7 @@ from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRol
 from cutegen_core.trajectory.store import Draft, Store
 from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
+from tests.places import DATA
 
 st = Later("streamlit")
 
@@ -276,3 +277,39 @@ def test_those_who_look_on_see_everything_and_edit_nothing(
     assert "ragged" in shown(page)
     assert not {b.key for b in page.button} & {"problem-edit", "problem-new", "lint-run", "problem-save"}
     assert not page.text_area
+
+
+# -- the existing kernel -----------------------------------------------------------------------------------------------
+
+KERNEL = (DATA / "relu.cu").read_text()
+RELU = "problem:relu of built-in"
+
+
+def typed(page: AppTest, text: str) -> AppTest:
+    page.text_area(key=f"{RELU}-existing").set_value(text).run()
+    assert not page.exception
+    return page
+
+
+def test_an_existing_kernel_is_added_shown_completed_saved_and_removed(store: Store, open_page: OpenPage) -> None:
+    page = typed(open_page("problems", name="relu", edit=1), KERNEL)
+    assert 'EXISTING = "relu.cu"' in text_of(page, RELU)
+    assert f"existing kernel added: {len(KERNEL.splitlines())} lines" in shown(page)
+    fill(page, f"plan-{RELU}-existing-0-grid", "ceil_div(n, 2 * BLOCK)")
+    assert '["ceil_div(n, 2 * BLOCK)"]' in str(page.text_area(key=f"{RELU}-existing").value)
+    fill(page, f"{RELU}-name", "mine")
+    click(page, "problem-save")
+    assert library.load("mine").existing == KERNEL.replace("ceil_div(n, BLOCK)", "ceil_div(n, 2 * BLOCK)")
+    assert any("Existing kernel" in one.label for one in open_page("problems", name="mine").expander)
+    page = typed(open_page("problems", name="relu", edit=1), KERNEL)
+    click(page, f"{RELU}-existing-remove")
+    assert 'EXISTING = ""' in text_of(page, RELU)
+    assert "existing kernel" not in shown(page).replace("Existing kernel", "")
+
+
+def test_a_plain_cu_gets_a_launch_plan_by_a_click(store: Store, open_page: OpenPage) -> None:
+    page = typed(open_page("problems", name="relu", edit=1), (DATA / "plain" / "relu_config.cu").read_text())
+    assert "a kernel file opens with a comment" in shown(page)
+    click(page, f"{RELU}-existing-import")
+    assert str(page.text_area(key=f"{RELU}-existing").value).startswith("/* cutegen")
+    assert "Complete the launch plan: HOLE_1: tuned_threads(" in shown(page)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import streamlit as st
 
 from cutegen_core import cli
 from cutegen_core.records.decision import Gate
@@ -13,10 +13,15 @@ from cutegen_core.share.exports import FORMATS, Format, export
 from cutegen_core.share.exports.format import OfKernel, OfSession, text_file
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepView
-from pages.components.session.evidence import panes
-from pages.components.session.evidence.pane import Pane, PaneInput
+from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.stories import Story, softmax_story
+
+if TYPE_CHECKING:
+    from pages.components.session.evidence.pane import PaneInput
+
+st = Later("streamlit")
+pane, panes = (Later(f"pages.components.session.evidence.{name}") for name in ("pane", "panes"))
 
 
 def render_sizes(given: PaneInput) -> None:
@@ -28,7 +33,10 @@ def is_repair(shown: StepView) -> bool:
 
 
 def test_a_pane_is_a_module_and_a_line(store: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    added = (Pane("sizes", "sizes of it", render_sizes), Pane("mends", "mends", render_sizes, shown_when=is_repair))
+    added = (
+        pane.Pane("sizes", "sizes of it", render_sizes),
+        pane.Pane("mends", "mends", render_sizes, shown_when=is_repair),
+    )
     monkeypatch.setattr(panes, "PANES", (*panes.PANES, *added))
     session = softmax_story(store).session
     page = open_page("session", id=session, step=3, pane="sizes")
@@ -40,7 +48,7 @@ def test_a_pane_is_a_module_and_a_line(store: Store, open_page: OpenPage, monkey
 
 
 def test_a_pane_of_a_trial_waits_for_one(store: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panes, "PANES", (*panes.PANES, Pane("sizes", "sizes", render_sizes)))
+    monkeypatch.setattr(panes, "PANES", (*panes.PANES, pane.Pane("sizes", "sizes", render_sizes)))
     story = Story(store).begin()
     story.gate(Gate.DIFF, story.propose("not tried", "an idea"))
     assert "appear here" in shown(open_page("session", id=story.session, pane="sizes"))

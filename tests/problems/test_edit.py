@@ -1,6 +1,7 @@
 """Editing a problem's text, saving it under a name, and what is refused on the way."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def test_a_text_without_literals_gets_them_below_its_imports() -> None:
     assert read.edited_from(parsed) == "softmax"
     assert text.index("import torch.nn") < text.index("WORKLOADS") < text.index("class Model")
     assert text.startswith("'''A sum, größer.'''\n")
+
+
+def test_tolerances_of_outputs_and_of_a_workload_read_back_and_are_listed() -> None:
+    own = Tolerance(1e-6, 0.0)
+    odd = Workload("odd", WorkloadRole.EMULATOR, {"shape": (3, 7)}, tolerance={"out1": own, "float32": own})
+    text = edit.with_tolerance(edit.with_workloads(BARE, [odd]), {"float16": Tolerance(0.1, 0.1), "out1": own})
+    parsed = again(text)
+    assert (parsed.workloads[0], parsed.tolerance["out1"]) == (odd, own)
+    before = again(edit.with_workloads(BARE, [Workload("odd", WorkloadRole.EMULATOR, {"shape": (3, 7)})]))
+    changes = edit.list_changes(before, parsed)
+    assert "out1: as its dtype → atol 1e-06, rtol 0, error multiple 32" in changes
+    (of_workload,) = (change for change in changes if change.startswith("workload odd"))
+    assert of_workload.endswith(
+        "out1: atol 1e-06, rtol 0, error multiple 32, float32: atol 1e-06, rtol 0, error multiple 32"
+    )
 
 
 @pytest.mark.parametrize("name", ["🔥", "größer", 'a "b" \\n', "x\ty\u2028z", "\u202eleft", "👩\u200d🔬", "\udc80"])
@@ -242,3 +258,27 @@ def test_a_trial_of_an_edited_file_runs_at_its_sizes(tmp_path: Path, capsys: pyt
     trial = json.loads(capsys.readouterr().out)
     ran = {verdict["workload"].partition(",")[0].partition(" at ")[0] for verdict in trial["correctness"]["verdicts"]}
     assert ran == {"odd", "benchmark"}
+
+
+def test_an_existing_kernel_is_saved_beside_its_problem_and_goes_with_it(home: None) -> None:
+    kernel = "/* cutegen */ // mine"
+    text = edit.with_existing(edited_relu(), "elsewhere.cu")
+    with pytest.raises(ProblemError, match=r"begins with elsewhere\.cu, which is not here"):
+        saved.save("mine", text, ())
+    kept = saved.save("mine", text, (), existing=kernel)
+    assert (saved.folder() / "mine.cu").read_text() == kernel
+    assert library.load("mine").existing == kept.existing == kernel
+    assert library.load("mine").key == kept.key
+    saved.save("mine", edit.with_existing(text, ""), (), replace=True)
+    assert not (saved.folder() / "mine.cu").exists()
+    assert library.load("mine").existing == ""
+    saved.save("mine", text, (), replace=True, existing=kernel)
+    saved.remove("mine")
+    assert not list(saved.folder().iterdir())
+
+
+def test_an_existing_kernel_is_among_the_changes() -> None:
+    with_kernel, other = (replace(SOFTMAX, existing=text) for text in ("a\nb", "c"))
+    assert edit.list_changes(SOFTMAX, with_kernel) == ("existing kernel added: 2 lines",)
+    assert edit.list_changes(with_kernel, other) == ("existing kernel: another one, 1 line",)
+    assert edit.list_changes(other, SOFTMAX) == ("existing kernel removed",)

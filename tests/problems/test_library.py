@@ -264,6 +264,36 @@ def test_workloads_tolerance_allow_and_title_are_read_without_running_the_file(t
     assert (own.role, own.sizes) == (WorkloadRole.BENCHMARK, {})
 
 
+def test_an_outputs_name_comes_before_its_dtype_and_a_workloads_tolerance_before_the_problems(tmp_path):
+    path = written(
+        tmp_path,
+        'TOLERANCE = {"float32": {"atol": 1.0, "rtol": 0.1}, "out1": {"atol": 2.0, "rtol": 0.2}}\n'
+        'WORKLOADS = {"a": {"role": "emulator", "tolerance": {"float32": {"atol": 3, "rtol": 0.3}}},\n'
+        '  "b": {"role": "emulator", "tolerance": {"out0": {"atol": 4, "rtol": 0}}}}\n',
+    )
+    problem = library.read_problem(path)
+    a, b, own = problem.workloads
+    found = [
+        [problem.tolerance_for("float32", output, workload).atol for output in ("out0", "out1")]
+        for workload in (a, b, own, None)
+    ]
+    assert found == [[3.0, 3.0], [4.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
+    assert problem.tolerance_for("int64", "out7") == Tolerance(0.0, 0.0)
+    plain = replace(problem, workloads=(replace(a, tolerance={}), b, own))
+    assert plain.key != problem.key
+
+
+@pytest.mark.parametrize("place", ["TOLERANCE", "a workload"])
+def test_a_tolerance_for_an_output_that_is_none_is_refused_by_name_once_the_outputs_are_known(tmp_path, shared, place):
+    given = '{"out1": {"atol": 1.0, "rtol": 0.1}}'
+    own = f', "tolerance": {given}' if place == "a workload" else ""
+    stated = f"TOLERANCE = {given}\n" if place == "TOLERANCE" else ""
+    path = written(tmp_path, f'{stated}WORKLOADS = {{"odd": {{"role": "emulator", "M": 3, "K": 5, "N": 7{own}}}}}\n')
+    problem = load(str(path))
+    with pytest.raises(ProblemError, match=r"mine\.py: a tolerance is for 'out1', which is no output \(outputs: out\)"):
+        shared.reference(problem).signature(problem.workloads[0])
+
+
 @pytest.mark.parametrize(
     ("literals", "words"),
     [
@@ -273,7 +303,10 @@ def test_workloads_tolerance_allow_and_title_are_read_without_running_the_file(t
         ('WORKLOADS = {"a": {"role": "emulator", "Q": 3}}', "sets 'Q', which is no size of this file (sizes: M, K, N)"),
         ('WORKLOADS = {"a": {"role": "emulator", "M": "3"}}', "sets M = '3', but the file has 2048"),
         ('WORKLOADS = {"a": {"role": "emulator", "values": "odd"}}', "values: given, large_mean"),
-        ('TOLERANCE = {"float31": {"atol": 1, "rtol": 1}}', "TOLERANCE maps one of float64"),
+        (
+            'TOLERANCE = {"float31": {"atol": 1, "rtol": 1}}',
+            "TOLERANCE maps an output (out, out0, out1, ...) or one of float64",
+        ),
         ('TOLERANCE = {"float32": {"atol": 1}}', "needs atol and rtol"),
         ("ALLOW = (1, 2)", "ALLOW is a tuple of words"),
         ("TITLE = 3", "TITLE is a int"),

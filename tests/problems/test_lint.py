@@ -14,6 +14,7 @@ from cutegen_core.problems import library, read
 from cutegen_core.problems.lint import linting, sizes
 from cutegen_core.problems.lint.rules import RULES, LintFinding, Severity
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from tests.places import DATA
 from tests.shared_tools import SharedTools
 
 DEVICE = KNOWN["sm_90a"]
@@ -93,6 +94,7 @@ ONE_CHANGE = {
     "mostly-one-value": [forward("return torch.relu(x - 4) + torch.relu(y - 3)")],
     "half-passes": [("1e-5}}", '1e-1, "error_multiple": 1e6}}')],
     "loose-tolerance": [("1e-5}}", "2e-3}}")],
+    "inexact-reference": [forward("z = torch.lerp(x, y, 0.25); return z if z.dtype is torch.float64 else z + 0.01")],
     "one-sign": [inputs("torch.rand(batch_size, dim)"), (LARGE, "")],
     "narrow-inputs": [inputs("3 + 1e-4 * torch.rand(batch_size, dim)")],
     "no-hard-values": [(LARGE, "")],
@@ -112,14 +114,16 @@ ONE_CHANGE = {
     "unknown-operation": [forward("return torch.special.ndtr(x) + 2.0 * y")],
     "no-float64": [forward("return torch.relu(x) + 2.0 * (y.view(torch.int32) & 1023).float()")],
     "values-not-judged": [forward("return torch.log(x.abs()) + 2.0 * y")],
+    "wrong-alias": [("ALLOW = ()", 'ALLOW = ()\nALIAS = {"out": "z"}')],
     "dropout-off": [("self.calls = 0", "self.drop = nn.Dropout()"), forward("return self.drop(x) + 2.0 * y")],
     "batch-norm-training": [
         ("self.calls = 0", "self.norm = nn.BatchNorm1d(dim)"),
         forward("return self.norm(x) + 2.0 * y"),
     ],
 }  # fmt: skip
-BY_HAND = {"empty-output", "no-benchmark"}
-"""Rules that no text can break: files with a size of 0 are refused, and the file's own sizes are the benchmark."""
+BY_HAND = {"empty-output", "no-benchmark", "existing-refused", "existing-fails", "existing-passes"}
+"""Rules that no text can break: files with a size of 0 are refused, the file's own sizes are the benchmark, and an
+existing kernel lies beside the text."""
 
 
 def test_a_sound_problem_has_no_findings(worker: Worker) -> None:
@@ -247,3 +251,37 @@ def test_values_that_are_drawn_signed_answer_for_inputs_of_one_sign(worker: Work
     positive = changed(inputs("torch.rand(batch_size, dim)"))
     assert Values.LARGE_SCALE in {w.values for w in positive.workloads}
     assert "one-sign" not in {f.rule for f in linted(positive, worker)}
+
+
+RELU = (DATA / "relu.cu").read_text()
+
+
+@pytest.mark.parametrize(
+    ("existing", "run", "rule", "words"),
+    [
+        (RELU, False, "", ""),
+        (RELU, True, "existing-passes", "existing kernel: PASSED "),
+        (RELU.replace("> 0.0f", "> 0.5f"), True, "existing-fails", "existing kernel: INCORRECT_NUMERICAL"),
+        (RELU.replace("in(i) >", "missing(i) >"), False, "existing-refused", "existing kernel: COMPILE_ERROR"),
+        ("__global__ void k() {}", False, "existing-refused", "existing kernel: a kernel file opens with"),
+    ],
+)
+def test_an_existing_kernel_that_cannot_be_used_is_a_finding(
+    existing: str, run: bool, rule: str, words: str, worker: Worker
+) -> None:
+    problem = replace(library.load("relu"), existing=existing)
+    found = linting.lint(problem, DEVICE, worker=worker, run_existing=run)
+    of_existing = [finding for finding in found if finding.rule.startswith("existing")]
+    assert [finding.rule for finding in of_existing] == ([rule] if rule else [])
+    assert all(finding.what.startswith(words) for finding in of_existing)
+
+
+@pytest.mark.parametrize(
+    ("alias", "words"),
+    [('{"out": "z"}', "'z' is no input (inputs: x, y)"), ('{"out1": "x"}', "'out1' is no output (outputs: out)")],
+)
+def test_an_alias_must_name_tensors_that_can_replace_one_another(alias: str, words: str, worker: Worker) -> None:
+    problem = changed(("ALLOW = ()", f"ALLOW = ()\nALIAS = {alias}"))
+    (found,) = [finding for finding in linted(problem, worker) if finding.rule == "wrong-alias"]
+    assert words in found.what
+    assert read.alias(changed(("ALLOW = ()", 'ALLOW = ()\nALIAS = {"out": "x"}'))) == {"out": "x"}

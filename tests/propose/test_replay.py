@@ -17,6 +17,7 @@ from cutegen_core.records.trial import Status
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
+from tests.few_runs import few_runs
 from tests.model_server import ModelServer, reply
 from tests.places import ROOT
 from tests.session.real_sessions import loop
@@ -72,7 +73,7 @@ def told(desk):
     with ModelServer(*(reply(text, size=500) for text in script)) as server:
         model_settings.write(Models((ModelSettings("test", server.base_url, "test-model", context_tokens=100_000),)))
         try:
-            session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
+            session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
             state = desk.go(session)
         finally:
             model_settings.path().unlink()
@@ -116,7 +117,7 @@ def _said(store: Store, session: str):
 
 
 def test_what_the_person_turned_down_is_not_tried_and_what_they_accepted_is_accepted(desk):
-    session = desk.start("relu")
+    session = desk.start(few_runs("relu"))
     desk.go(session)
     desk.decide(session, DecisionKind.REJECT, text="not this one")
     desk.approve(session)

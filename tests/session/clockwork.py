@@ -21,6 +21,7 @@ from cutegen_core.records.performance import (
     BEST,
     CANDIDATE,
     EAGER,
+    EXISTING,
     Conditions,
     Speedup,
     Timing,
@@ -72,6 +73,7 @@ class Clock:
         self.contests.append(contest)
         own = _timing(CANDIDATE, self._us(contest.candidate))
         others = [_timing(BEST, self._us(contest.best))] if contest.best else []
+        others += [_timing(EXISTING, self._us(contest.existing))] if contest.existing else []
         others += [_timing(EAGER, EAGER_US)] if contest.baselines else []
         performance = WorkloadPerformance(
             contest.workload.name, (own, *others), tuple(_speedup(own, o) for o in others), (), NOISE, CONDITIONS

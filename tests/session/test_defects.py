@@ -26,6 +26,7 @@ from cutegen_core.records.problem import DEFAULT_TOLERANCE
 from cutegen_core.records.trial import Stage, Status
 from cutegen_core.session.loop import Session
 from cutegen_core.wiring import ToolsOfSession
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.session.real_sessions import Loop, loop
 
@@ -39,9 +40,9 @@ def desk(tmp_path_factory):
         yield made
 
 
-def by_hand(desk, **options):
+def by_hand(desk, problem=None, **options):
     """A session whose prompts a person carries; it waits nowhere else."""
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON, gates=(), **options)
+    session = desk.start(problem or few_runs("relu"), answered_by=AnsweredBy.PERSON, gates=(), **options)
     desk.go(session)
     return session
 
@@ -196,7 +197,7 @@ def test_no_child_sees_a_key(monkeypatch, tmp_path):
 def test_one_shape_one_seed_and_a_loose_tolerance_are_not_enough(desk, wrong, words):
     """Published: tolerance 1e-2 for everything, one seed, one shape."""
     assert DEFAULT_TOLERANCE["float32"].atol < 1e-3
-    session = by_hand(desk)
+    session = by_hand(desk, "relu")
     state = desk.decide(session, DecisionKind.EDIT, source=wrong)
     tried = next(s for s in state.steps if s.tried)
     assert tried.status not in (Status.PASSED, Status.REJECTED, Status.COMPILE_ERROR)
@@ -205,7 +206,7 @@ def test_one_shape_one_seed_and_a_loose_tolerance_are_not_enough(desk, wrong, wo
 
 
 def test_a_kernel_is_tested_on_several_shapes_and_accepted_on_other_values(desk):
-    session = by_hand(desk)
+    session = by_hand(desk, "relu")
     state = told(desk, session, whole("seed", RELU))
     before = views.step_view(desk.store, session, 1).trial.correctness.verdicts
     state = desk.decide(session, DecisionKind.ACCEPT, candidate=state.best)

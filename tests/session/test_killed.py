@@ -6,11 +6,6 @@ the session ends as one that was never killed.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,44 +18,12 @@ from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
+from tests.session.mortal import Diary, dies, make_mortal
 from tests.session.scripted import ScriptedSessions, scripted
 
 SOURCES = ("// naive\n", "// broken\n// status COMPILE_ERROR\n", "// better\n")
 EDITED = "// by hand\n"
 GATES = (Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
-
-
-class MortalStore(Store):
-    """Kills its process before or after the commit of one transaction."""
-
-    count, at, before = 0, 0, False
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with super()._transaction():
-            self.count += 1
-            mine = self.count
-            yield
-            if mine == self.at and self.before:
-                os.kill(os.getpid(), signal.SIGKILL)
-        if mine == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Diary:
-    """What a person and a bill would remember, in a file that outlives the process."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def note(self, **facts: object) -> None:
-        with self.file.open("a") as stream:
-            stream.write(json.dumps(facts) + "\n")
-            stream.flush()
-
-    def facts(self, name: str) -> list[object]:
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        return [fact[name] for fact in map(json.loads, lines) if name in fact]
 
 
 def drive(desk: ScriptedSessions, diary: Diary) -> State:
@@ -91,19 +54,13 @@ def drive(desk: ScriptedSessions, diary: Diary) -> State:
 
 def die(folder: Path, diary: Diary, at: int, *, before: bool) -> bool:
     """Drive a session in a process that is killed at this boundary; False if it came to its end."""
-    child = os.fork()
-    if child == 0:
-        try:
-            with scripted(folder, *SOURCES) as desk:
-                desk.store.__class__ = MortalStore  # type: ignore[assignment]
-                desk.store.at, desk.store.before = at, before  # type: ignore[attr-defined]
-                drive(desk, diary)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
-    return os.WIFSIGNALED(status)
+
+    def to_the_end() -> None:
+        with scripted(folder, *SOURCES) as desk:
+            make_mortal(desk.store, at, before=before)
+            drive(desk, diary)
+
+    return dies(to_the_end)
 
 
 def story(desk: ScriptedSessions, state: State) -> list[tuple[str, object]]:
@@ -153,13 +110,13 @@ def test_an_import_killed_at_any_commit_is_whole_or_not_there(tmp_path: Path, be
         events = len(desk.store.events(desk.store.sessions()[0]))
     for boundary in range(1, 999):
         path = tmp_path / f"store-{boundary}.db"
-        child = os.fork()
-        if child == 0:
-            store = MortalStore(path)
-            store.at, store.before = boundary, before
+
+        def take_in(path: Path = path, boundary: int = boundary) -> None:
+            store = Store(path)
+            make_mortal(store, boundary, before=before)
             import_path(store, exported.path)
-            os._exit(0)
-        killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+        killed = dies(take_in)
         store = Store(path)
         assert [len(store.events(session)) for session in store.sessions()] in ([], [events])
         again = import_path(store, exported.path)

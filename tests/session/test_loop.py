@@ -9,6 +9,7 @@ from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.trial import Stage, StageStatus, Status
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.session.real_sessions import loop
 
@@ -22,7 +23,7 @@ def desk(tmp_path_factory):
 
 
 def test_a_person_approves_edits_rewinds_and_accepts(desk):
-    session = desk.start("relu")
+    session = desk.start(few_runs("relu"))
     state = desk.go(session)
     assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.DIFF)
 
@@ -53,7 +54,7 @@ def test_a_person_approves_edits_rewinds_and_accepts(desk):
 
 
 def test_auto_mode_ends_accepted_with_the_last_kernel_that_passed(desk):
-    session = desk.start("rmsnorm", autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs("rmsnorm"), autonomy=Autonomy.AUTO)
     state = desk.go(session)
     assert state.status is SessionState.ACCEPTED
     assert state.acceptance.status is Status.PASSED
@@ -66,7 +67,7 @@ def test_auto_mode_ends_accepted_with_the_last_kernel_that_passed(desk):
 
 
 def test_an_unchanged_candidate_answers_from_the_cache_at_once(desk):
-    session = desk.start("relu")
+    session = desk.start(few_runs("relu"))
     desk.go(session)
     begun = time.monotonic()
     state = desk.approve(session)
@@ -78,7 +79,7 @@ def test_an_unchanged_candidate_answers_from_the_cache_at_once(desk):
 
 
 def test_a_redirect_changes_the_next_source_and_unknown_words_are_said(desk):
-    session = desk.start("relu")
+    session = desk.start(few_runs("relu"))
     desk.go(session)
     before = views.step_view(desk.store, session, 1).source
     state = desk.decide(session, DecisionKind.REDIRECT, text="use 512 threads")
@@ -100,7 +101,7 @@ def test_a_rejection_is_remembered_and_nothing_is_tried(desk):
 
 
 def test_stop_and_resume_go_on_at_the_same_gate(desk):
-    session = desk.start("relu")
+    session = desk.start(few_runs("relu"))
     desk.go(session)
     stopped = desk.decide(session, DecisionKind.STOP)
     assert stopped.status is SessionState.STOPPED
@@ -109,7 +110,7 @@ def test_stop_and_resume_go_on_at_the_same_gate(desk):
 
 
 def test_a_spent_budget_says_so_and_can_be_raised(desk):
-    session = desk.start("softsign", autonomy=Autonomy.AUTO, max_steps=1)
+    session = desk.start(few_runs("softsign"), autonomy=Autonomy.AUTO, max_steps=1)
     state = desk.go(session)
     assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
     assert "budget of 1 steps" in state.reason
@@ -118,7 +119,7 @@ def test_a_spent_budget_says_so_and_can_be_raised(desk):
 
 
 def test_a_person_carries_the_prompt_and_pastes_the_reply(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.PERSON)
     state = desk.go(session)
     assert state.gate.gate is Gate.REPLY
     prompt = desk.store.text(state.gate.prompt)
@@ -132,7 +133,7 @@ def test_a_person_carries_the_prompt_and_pastes_the_reply(desk):
 
 
 def test_a_reply_without_a_kernel_is_a_failed_step_not_the_end(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON, gates=())
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.PERSON, gates=())
     desk.go(session)
     state = desk.decide(session, DecisionKind.REPLY, text="I am sorry, I cannot do that.")
     assert state.steps[0].status is Status.UNPARSED

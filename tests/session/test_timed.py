@@ -16,6 +16,7 @@ from cutegen_core.records.performance import BEST, Untimed, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageStatus, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view, speed_rows
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.session.clockwork import Clock, TimedLoop, taking
 
@@ -35,7 +36,7 @@ def trial(store: Store, step) -> Trial:
 
 def by_hand(desk):
     """A session on ReLU that waits for kernels written by hand."""
-    session = desk.start("relu", gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON)
+    session = desk.start(few_runs("relu"), gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON)
     desk.go(session)
     return session
 
@@ -136,7 +137,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
 
 @pytest.mark.parametrize("autonomy", [Autonomy.STEP, Autonomy.AUTO])
 def test_where_the_best_cannot_be_timed_beside_it_a_person_decides(desk, clock, autonomy):
-    session = desk.start("relu", gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON, autonomy=autonomy)
+    session = desk.start(few_runs("relu"), gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON, autonomy=autonomy)
     desk.go(session)
     best = edited(desk, session, 41.5).best
     clock(WithoutTheBest)
@@ -232,7 +233,7 @@ def test_a_running_ablation_can_be_stopped(desk, clock):
 
 
 def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(desk):
-    session = desk.start("relu", autonomy=Autonomy.AUTO, answered_by=AnsweredBy.PERSON)
+    session = desk.start(few_runs("relu"), autonomy=Autonomy.AUTO, answered_by=AnsweredBy.PERSON)
     desk.go(session)
     state = edited(desk, session, 2.0)
     assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION)
@@ -243,7 +244,7 @@ def test_far_faster_than_every_baseline_waits_for_a_person_even_in_auto_mode(des
 
 
 def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.PERSON)
     evaluator = desk.bench(session).evaluator(session_view(desk.store, session).state)
     times = {128: 41.0, 256: 40.0, 512: 33.0}
 
@@ -265,7 +266,7 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
 
 
 def test_profiling_is_for_gpus_and_says_so(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU)
     desk.go(session)
     state = edited(desk, session, 40.0)
     with pytest.raises(AssertionError, match="Profiling needs a GPU"):

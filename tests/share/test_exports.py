@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -34,7 +35,7 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.launch import TensorArgument
-from cutegen_core.records.problem import TensorSpec
+from cutegen_core.records.problem import Problem, TensorSpec
 from cutegen_core.records.trial import (
     Correctness,
     ExecutorKind,
@@ -346,6 +347,23 @@ def test_a_recording_holds_everything_and_comes_back_the_same(recorded, tmp_path
         elsewhere.close()
     assert gzip.decompress((tmp_path / "run.jsonl.gz").read_bytes()) == (tmp_path / "run.jsonl").read_bytes()
     assert all(json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines())
+
+
+def test_an_existing_kernel_travels_with_its_session(tmp_path):
+    store, elsewhere = Store(tmp_path / "store.db"), Store(tmp_path / "elsewhere.db")
+    problem = replace(library.load("relu"), existing=(DATA / "relu.cu").read_text())
+    settings = SessionSettings(
+        store.put_record(problem), "relu", AnsweredBy.LLM, ExecutorKind.CPU, "sm_90a", "H100"
+    )  # fmt: skip
+    session = store.create_session(SessionCreated(settings))
+    export(store, session, "jsonl", tmp_path / "run.jsonl")
+    brought = import_path(elsewhere, tmp_path / "run.jsonl").session
+    found = elsewhere.record(Problem, elsewhere.events(brought)[0].event.settings.problem)
+    assert (found.existing, found.key) == (problem.existing, problem.key)
+    export(store, session, "html", tmp_path / "run.html")
+    assert "existing kernel" in (tmp_path / "run.html").read_text()
+    store.close()
+    elsewhere.close()
 
 
 def test_a_recording_of_a_recording_is_the_same_but_for_its_origin(recorded, tmp_path):

@@ -10,6 +10,7 @@ from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.performance import (
     BEST,
     COMPULSORY,
+    EXISTING,
     GRAPH,
     Bound,
     Conditions,
@@ -107,22 +108,22 @@ def untimed_text(trial: Trial) -> str:
 
 def _shapes(trial: Trial, workloads: Sequence[WorkloadPerformance]) -> Section:
     """Compare the workloads, their geometric mean last."""
-    columns = ("workload", "time", "vs previous best", "vs the strongest baseline", "of the bound")
+    existing = any(workload.speedup(EXISTING) for workload in workloads)
+    beside = ("vs previous best", *(("vs existing kernel",) if existing else ()))
+    columns = ("workload", "time", *beside, "vs the strongest baseline", "of the bound")
     mean = overall(trial.performance)
-    rows = tuple(_shape(workload) for workload in (*workloads, *((mean,) if mean else ())))
+    rows = tuple(_shape(workload, existing) for workload in (*workloads, *((mean,) if mean else ())))
     return Section(Topic.SHAPES, f"Speed on {len(workloads)} workloads", rows, columns=columns)
 
 
-def _shape(workload: WorkloadPerformance) -> Remark:
+def _shape(workload: WorkloadPerformance, existing: bool) -> Remark:
     best, strong, reached = workload.speedup(BEST), strongest(workload), share(workload)
-    cells = (
-        workload.workload,
-        micros(workload.candidate.median_us),
-        pace(best) if best else "",
-        pace_against(strong) if strong else "",
-        reached.words if reached else "",
-    )
-    said = ", ".join(filter(None, (cells[1], pace_against(best) if best else "", *cells[3:])))
+    kernels = (best, workload.speedup(EXISTING)) if existing else (best,)
+    others = (pace_against(strong) if strong else "", reached.words if reached else "")
+    took = micros(workload.candidate.median_us)
+    cells = (workload.workload, took, *(pace(other) if other else "" for other in kernels), *others)
+    against = (pace_against(other) for other in kernels if other and other is not strong)
+    said = ", ".join(filter(None, (took, *against, *others)))
     return Remark(f"{cells[0]}: {said}", TONES[best.word] if best else Tone.PLAIN, cells=cells)
 
 

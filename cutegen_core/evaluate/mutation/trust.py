@@ -32,7 +32,7 @@ _DIFFERENT = (MutantOutcome.CAUGHT, MutantOutcome.SURVIVED)
 _SHOWN = 5
 
 
-class Sample(NamedTuple):
+class MutantSample(NamedTuple):
     """How many mutants are tried.
 
     Attributes:
@@ -49,7 +49,7 @@ class SuiteJudges(NamedTuple):
 
     evaluator: CandidateEvaluator
     find_difference: FindDifference
-    sample: Sample = Sample()
+    sample: MutantSample = MutantSample()
 
 
 class KeptRows(NamedTuple):

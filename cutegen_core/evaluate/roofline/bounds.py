@@ -17,8 +17,18 @@ from collections.abc import Mapping
 
 from cutegen_core.evaluate.roofline.work import PLAIN, STATED, Work, compulsory_work, graph_work, stated
 from cutegen_core.records.graph import Graph, InputFacts
-from cutegen_core.records.performance import BEST, CANDIDATE, COMPULSORY, GRAPH, Bound, Peaks, WorkloadPerformance
+from cutegen_core.records.performance import (
+    BEST,
+    CANDIDATE,
+    COMPULSORY,
+    EXISTING,
+    GRAPH,
+    Bound,
+    Peaks,
+    WorkloadPerformance,
+)
 from cutegen_core.records.problem import Signature
+from cutegen_core.records.wording import called
 
 MARGIN = 0.95
 """A time below this share of the compulsory one is SUSPECT; clocks and peaks are accurate to a few per cent."""
@@ -119,9 +129,12 @@ def reason_to_suspect(performance: WorkloadPerformance) -> str:
 
 
 def reason_to_confirm(performance: WorkloadPerformance) -> str:
-    """Return why a person must review a speedup before it counts, or "" if that is not necessary."""
+    """Return why a person must review a speedup before it counts, or "" if that is not necessary.
+
+    An existing kernel, which was tested, shows that its time can be reached. It may be slow, so alone it shows no more.
+    """
     baselines = [t for t in performance.timings if t.contender not in (CANDIDATE, BEST)]
-    if not baselines:
+    if all(t.contender == EXISTING for t in baselines):
         return ""
     strongest = min(baselines, key=lambda t: t.median_us)
     ratio = strongest.median_us / max(performance.candidate.median_us, 1e-9)
@@ -129,5 +142,6 @@ def reason_to_confirm(performance: WorkloadPerformance) -> str:
         return ""
     return (
         f"{ratio:.1f} times as fast as the strongest baseline "
-        f"({strongest.contender}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person confirms."
+        f"({called(strongest.contender)}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person "
+        "confirms."
     )

@@ -41,6 +41,7 @@ class BenchmarkStage:
     Attributes:
         best: kernel to be timed in turns with the candidate, or why it cannot be; None if there is none or it is the
             candidate.
+        existing: the kernel that the problem begins with, likewise.
         peaks: of the device; None disables bounds and the SUSPECT check.
         rough: measure only enough to rank candidates: no baselines, no second process.
         workloads: measurements so far.
@@ -52,6 +53,7 @@ class BenchmarkStage:
     timer: Timer
     candidate: BuiltKernel
     best: BuiltKernel | Untimed | None
+    existing: BuiltKernel | Untimed | None
     peaks: Peaks | None
     l2_bytes: int
     seed: int
@@ -74,9 +76,11 @@ class BenchmarkStage:
         return None
 
     def _contest(self, workload: Workload) -> Contest:
-        best = self.best.entry(workload) if isinstance(self.best, BuiltKernel) else None
+        best, existing = (
+            kernel.entry(workload) if isinstance(kernel, BuiltKernel) else None for kernel in (self.best, self.existing)
+        )
         own = self.candidate.entry(workload)
-        return Contest(workload, self.seed, own, best, baselines=not self.rough, remeasure=not self.rough)
+        return Contest(workload, self.seed, own, best, existing, baselines=not self.rough, remeasure=not self.rough)
 
     def _take_result(self, workload: Workload, measured: ContestResult) -> StageFailure | None:
         self.marks.update(measured.marks)
@@ -88,7 +92,7 @@ class BenchmarkStage:
         self._record(workload, measured, None)
         if measured.performance is None:
             return None
-        missing = (self.best,) if isinstance(self.best, Untimed) else ()
+        missing = tuple(kernel for kernel in (self.best, self.existing) if isinstance(kernel, Untimed))
         performance = replace(measured.performance, untimed=(*missing, *measured.performance.untimed))
         return self._add_bounds(workload, performance)
 

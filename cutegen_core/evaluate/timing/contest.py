@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from cutegen_core.execute.cuda.program import Program, load_program
 from cutegen_core.execute.port import Built
 from cutegen_core.records.launch import LaunchPlan
-from cutegen_core.records.performance import WorkloadPerformance
+from cutegen_core.records.performance import BEST, EXISTING, WorkloadPerformance
 from cutegen_core.records.problem import Workload
 from cutegen_core.records.trial import Comparison, Mark, Status
 
@@ -50,6 +51,8 @@ class Contest:
         seed: of the values of all buffer sets; a fresh one except for a replay.
         best: the session's best so far, timed in turns with the candidate; None if there is none or it is the
             candidate.
+        existing: the kernel that the problem begins with, timed in turns too; None if there is none or it is the
+            candidate.
         baselines: also time the reference (eager, torch.compile, a library call); a sweep omits it for most
             combinations.
         remeasure: measure again in a fresh process; omitted if candidates only have to be ranked.
@@ -59,8 +62,15 @@ class Contest:
     seed: int
     candidate: Entry
     best: Entry | None = None
+    existing: Entry | None = None
     baselines: bool = True
     remeasure: bool = True
+
+    @property
+    def others(self) -> Mapping[str, Entry]:
+        """The kernels timed beside the candidate, by the contender's name."""
+        found = {BEST: self.best, EXISTING: self.existing}
+        return {name: entry for name, entry in found.items() if entry is not None}
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,8 @@ class ContestResult:
     """Result of a contest. Exactly one of `performance`, `failure` and `not_timed` is set.
 
     Attributes:
-        performance: the candidate first, then the best, eager, torch.compile, the library call; `bounds` is left empty.
+        performance: the candidate first, then the best, the existing kernel, eager, torch.compile, the library call;
+            `bounds` is left empty.
         failure: the verdict on a candidate that is at fault.
         not_timed: why the candidate was neither judged at this size nor timed although it is not at fault; the trial
             gets the mark NOT_TIMED.

@@ -25,7 +25,7 @@ from cutegen_core.evaluate.timing.contenders import Contender, Dropped, RoundSam
 from cutegen_core.evaluate.timing.schedule import RoundShare
 from cutegen_core.execute.cuda.nvml import Period
 from cutegen_core.records.errors import MachineError
-from cutegen_core.records.performance import BEST, Speedup, Timing, Untimed
+from cutegen_core.records.performance import BEST, EXISTING, Speedup, Timing, Untimed
 from cutegen_core.records.trial import Status
 
 FIRST_S = 150.0
@@ -77,7 +77,8 @@ class Series:
         device: its name, for messages.
         sets: the buffer sets without the warm-up set; a sixth of them is held back.
         between: called between two rounds; raises an exception to stop the measurement.
-        after_candidate: called with the sets of each round of the candidate; raises Dropped if outputs are wrong.
+        check: called with the sets of each round of the candidate and of the existing kernel; raises Dropped if outputs
+            are wrong.
     """
 
     def __init__(
@@ -86,13 +87,13 @@ class Series:
         sets: Sequence[int],
         monitor: DeviceMonitor,
         between: Callable[[], None],
-        after_candidate: Callable[[Sequence[int]], None],
+        check: Callable[[Sequence[int]], None],
     ) -> None:
         self._device = device
         held = max(len(sets) // _HELD_SHARE, min(1, len(sets) // 2))
         self._sets, self._held, self._monitor = sets[: len(sets) - held], sets[len(sets) - held :], monitor
         self._rest_s = 0.0
-        self._between, self._after_candidate = between, after_candidate
+        self._between, self._check = between, check
         self.columns: list[Column] = []
         self.untimed: list[Untimed] = []
 
@@ -153,8 +154,8 @@ class Series:
                 column.add(number, taken, self._monitor.since(begun).throttled)
             work_s = (sum(taken.us) + share.warm_runs * taken.us[0]) / 1e6
             self._rest_s = min(LONGEST_REST_S, REST_SHARE * work_s)
-            if column is self.columns[0]:
-                self._after_candidate(share.order)
+            if column is self.columns[0] or column.contender.name == EXISTING:
+                self._check(share.order)
         except Dropped as dropped:
             self._note_lost(column.contender, dropped, self.columns[0].contender)
             self.columns.remove(column)
@@ -164,7 +165,7 @@ class Series:
         if not self._held:
             return
         taken = self.columns[0].contender.measure_round((*share.order, *self._held), share.warm_runs, share.seconds)
-        self._after_candidate((*share.order, *self._held))
+        self._check((*share.order, *self._held))
         seen, unseen = median(taken.us[: len(share.order)]), median(taken.us[len(share.order) :])
         if unseen > max(SLOWER_UNSEEN * seen, seen + UNSEEN_STEP_US):
             raise Dropped(

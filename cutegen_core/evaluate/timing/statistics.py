@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.records.performance import BEST, CANDIDATE, Speedup, Timing, Word
+from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Timing, Word
 
 Rounds = Sequence[Sequence[float]]
 """Samples in µs, round by round; a round may be shorter than others, or empty, where samples were dropped."""
@@ -74,8 +74,8 @@ def aa_noise(rounds: Rounds, *, floor: float = NOISE_FLOOR, seed: int = 0) -> fl
 
 
 def kernels_noise(timings: Sequence[Timing]) -> float:
-    """Return the noise for comparing kernels: the larger one of the candidate's and, if it was timed, the best's."""
-    return max(timing.noise for timing in timings if timing.contender in (CANDIDATE, BEST))
+    """Return the noise for comparing kernels: the largest one of those that were timed, baselines left out."""
+    return max(timing.noise for timing in timings if timing.contender in (CANDIDATE, BEST, EXISTING))
 
 
 def bootstrap_ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) -> Ratio:

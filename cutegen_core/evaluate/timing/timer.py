@@ -7,7 +7,7 @@
    when no other process holds any; then nothing was judged at this size, and the result says so.
 4. Rounds are interleaved, A B C ... C B A (`schedule`, `series`). In a round each timed set is used once, by a freshly
    loaded module; before each sample the outputs are poisoned and the L2 is flushed. After each round of the candidate
-   the judge verifies its outputs at random positions that only the judge knows.
+   the judge verifies its outputs at random positions that only the judge knows; those of the existing kernel too.
 5. Samples taken while heat throttled the clocks are dropped and counted.
 6. A fresh process measures the candidate again; a median more than 2 % apart and beyond the noise is UNSTABLE.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
@@ -34,10 +34,10 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
 from cutegen_core.records.errors import MachineError, StoppedError, UsageError
 from cutegen_core.records.performance import (
-    BEST,
     CANDIDATE,
     COMPILED,
     EAGER,
+    EXISTING,
     Conditions,
     Timing,
     Untimed,
@@ -85,7 +85,7 @@ class Timer:
             contextlib.ExitStack() as stack,
         ):
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
-        self.runner_pool.fill(1 + (contest.best is not None) + contest.remeasure)
+        self.runner_pool.fill(1 + len(contest.others) + contest.remeasure)
         return replace(measured, seconds=time.monotonic() - begun)
 
     def warm_up(self) -> None:
@@ -122,7 +122,7 @@ class _Measurement:
     def carry_out(self) -> ContestResult:
         uuid = self.timer.device.uuid
         candidate = self._kernel(CANDIDATE)  # starts up while the judge draws
-        best = self._kernel(BEST) if self.contest.best else None
+        others = {name: self._kernel(name) for name in self.contest.others}
         sets = self._prepare()
         if isinstance(sets, Unfit):
             return self._not_judged(sets)
@@ -138,7 +138,7 @@ class _Measurement:
             series = self._series(sets, monitor)
             series.untimed += self._find_library_call()
             self.watch.say("timing in turns")
-            series.run([candidate, *self._prepare_others(best, sets, series.untimed)])
+            series.run([candidate, *self._prepare_others(others, sets, series.untimed)])
             self._check_guards()
             candidate.close()
             again = self._remeasure(sets, monitor) if self.contest.remeasure else None
@@ -162,7 +162,7 @@ class _Measurement:
         candidate.run_first()
         self.executions += 1
         self._check_guards()
-        found = self.timer.judge.compare()
+        found = self.timer.judge.compare(self.contest.workload)
         if not isinstance(found, Unfit):
             self._take_verdict(found)
             return candidate
@@ -182,7 +182,7 @@ class _Measurement:
         self.watch.say("compared once more, with all memory left to the reference")
         candidate.close()
         self.timer.compiled.close()
-        return self.timer.judge.compare()
+        return self.timer.judge.compare(self.contest.workload)
 
     def _take_verdict(self, found: tuple[Comparison, ...]) -> None:
         self.comparisons = found
@@ -197,7 +197,8 @@ class _Measurement:
     def _check_timed(self, timed: Sequence[int]) -> None:
         slip = self.timer.judge.check(timed)
         if slip:
-            raise Dropped(Status.INCORRECT_NUMERICAL, slip)
+            text = f"a timed run was wrong although the kernel had been found right: {slip}"
+            raise Dropped(Status.INCORRECT_NUMERICAL, text)
 
     def _check_guards(self) -> None:
         damage = self.timer.judge.check_guards()
@@ -206,19 +207,27 @@ class _Measurement:
 
     # ---- the others
 
-    def _prepare_others(self, best: KernelContender | None, sets: Sets, untimed: list[Untimed]) -> Sequence[Contender]:
+    def _prepare_others(
+        self, kernels: Mapping[str, KernelContender], sets: Sets, untimed: list[Untimed]
+    ) -> Sequence[Contender]:
         others: list[Contender] = []
-        if best is not None:
-            assert self.contest.best is not None
+        for name, kernel in kernels.items():
             try:
-                best.load(self.contest.best, sets)
-                others.append(best)
+                self._prepare_kernel(kernel, sets)
+                others.append(kernel)
             except Dropped as dropped:
-                untimed.append(Untimed(BEST, str(dropped)))
+                untimed.append(Untimed(name, str(dropped)))
         if self.contest.baselines:
             others.append(BaselineContender(EAGER, self.timer.judge))
             others += self._prepare_compiled(sets, untimed)
         return others
+
+    def _prepare_kernel(self, kernel: KernelContender, sets: Sets) -> None:
+        """Load another kernel; the existing one has never run at this size, so damage by it is not the candidate's."""
+        kernel.load(self.contest.others[kernel.name], sets)
+        if kernel.name == EXISTING:
+            kernel.run_first()
+            self._check_guards()
 
     def _prepare_compiled(self, sets: Sets, untimed: list[Untimed]) -> list[Contender]:
         source, failures = self._drawing().source, self.timer.compile_failures

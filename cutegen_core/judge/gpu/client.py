@@ -17,7 +17,7 @@ from cutegen_core.execute.cuda.layout import Layout, Shared
 from cutegen_core.judge.reference import comparison_from
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
-from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload
 from cutegen_core.records.trial import Comparison
 
 PROGRAM = "cutegen_core.judge.gpu.main"
@@ -181,8 +181,11 @@ class DeviceJudge(_Client):
             self._source, self._specs = drawing.source, specs
         return self._sets
 
-    def compare(self) -> tuple[Comparison, ...] | Unfit:
+    def compare(self, workload: Workload) -> tuple[Comparison, ...] | Unfit:
         """Judge set 0 whole. The candidate must have run before: the expected values are computed only now.
+
+        Args:
+            workload: the one that was prepared; gives the tolerances.
 
         If memory runs out, the sets keep their content, so that the comparison can be repeated.
         """
@@ -191,7 +194,7 @@ class DeviceJudge(_Client):
                 "name": s.name,
                 "dtype": s.dtype,
                 "shape": s.shape,
-                "tolerance": asdict(self.problem.tolerance_for(s.dtype)),
+                "tolerance": asdict(self.problem.tolerance_for(s.dtype, s.name, workload)),
             }
             for s in self._specs
             if s.role is TensorRole.OUTPUT
@@ -207,8 +210,8 @@ class DeviceJudge(_Client):
         first = slips[0]
         where = f"{first['output']} in buffer set {first['index']}"
         return (
-            f"a timed run was wrong although the first run was right: {first['wrong']} of {first['looked_at']} "
-            f"elements looked at of {where}, such as {first['got']:.7g} for {first['want']:.7g}"
+            f"{first['wrong']} of {first['looked_at']} elements looked at of {where}, such as {first['got']:.7g} for "
+            f"{first['want']:.7g}"
         )
 
     def check_guards(self) -> str:

@@ -115,6 +115,7 @@ def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Outpu
         output=output, shape=shape, wrong=sums.wrong, total=total, max_abs_error=sums.max_abs_error,
         error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
         nan=sums.nan, inf=sums.inf, poison=sums.poison,
+        widening=correctness.widening(rule.dtype, rule.tolerance, rule.precision),
     )  # fmt: skip
     return _describe(found, elements, marked, rule, poison) if sums.wrong else found
 

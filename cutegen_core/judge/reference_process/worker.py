@@ -116,7 +116,7 @@ class ReferenceHandler:
         return FileReply({"expected": [_describe_expected(one) for one in every]}, frames)
 
     def _lint(self, request: Message) -> FileReply:
-        tolerance = {dtype: Tolerance(**t) for dtype, t in request["tolerance"].items()}
+        tolerance = {output: Tolerance(**t) for output, t in request["tolerance"].items()}
         facts = lint_facts.gather(
             request["source"], request["origin"], Values(request["values"]), relaxed=bool(request["allow"])
         )

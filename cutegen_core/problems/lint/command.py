@@ -44,7 +44,9 @@ def lint(arguments: argparse.Namespace) -> int:
         for position, entry in enumerate(listing.entries, 1):
             print(f"{position} of {listing.total}: {entry.name}", file=sys.stderr)
             linted.append(
-                _lint_one(entry.problem, worker) if entry.problem else LintResult(entry.name, (), entry.error)
+                _lint_one(entry.problem, worker, arguments.run_existing)
+                if entry.problem
+                else LintResult(entry.name, (), entry.error)
             )
             if not arguments.json:
                 _print(linted[-1])
@@ -54,9 +56,10 @@ def lint(arguments: argparse.Namespace) -> int:
     return 0 if all(one.is_sound for one in linted) else 1
 
 
-def _lint_one(problem: Problem, worker: Worker) -> LintResult:
+def _lint_one(problem: Problem, worker: Worker, run_existing: bool) -> LintResult:
     try:
-        return LintResult(problem.name, linting.lint(problem, choose_device(None), worker=worker), "")
+        found = linting.lint(problem, choose_device(None), worker=worker, run_existing=run_existing)
+        return LintResult(problem.name, found, "")
     except ProblemError as error:
         return LintResult(problem.name, (), str(error))
 

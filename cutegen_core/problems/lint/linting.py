@@ -17,7 +17,7 @@ from cutegen_core.judge.reference import Reference, ReferenceLimits
 from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
-from cutegen_core.problems.lint import baseline, sizes
+from cutegen_core.problems.lint import baseline, existing, sizes
 from cutegen_core.problems.lint.rules import CHEATS, LintFinding, Severity
 from cutegen_core.problems.read import TESTED
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Values, Workload, WorkloadRole
@@ -26,6 +26,8 @@ Progress = Callable[[str], None]
 
 _LOOSE = 10.0
 _LOOSE_MULTIPLE = 64.0
+_LOOSEST = max(DEFAULT_TOLERANCE.values(), key=lambda tolerance: tolerance.atol)
+"""An output's dtype is not known without a run, so one with a name is held against the loosest default."""
 _SIGNED = (Values.LARGE_SCALE, Values.DENORMAL)
 LIMITS = ReferenceLimits(seconds=60.0)
 
@@ -37,12 +39,18 @@ def check_static(problem: Problem) -> tuple[LintFinding, ...]:
 
 
 def lint(
-    problem: Problem, device: Device, progress: Progress = lambda line: None, worker: Worker | None = None
+    problem: Problem,
+    device: Device,
+    progress: Progress = lambda line: None,
+    worker: Worker | None = None,
+    *,
+    run_existing: bool = False,
 ) -> tuple[LintFinding, ...]:
     """Return all findings, the most severe first.
 
     Args:
         device: its memory and speed are compared with the benchmark.
+        run_existing: take the existing kernel through all tests on the emulator.
         worker: a reference worker to share (`start_worker`); nothing is written to its folder.
 
     Raises:
@@ -62,7 +70,11 @@ def lint(
             *_report_values(reference),
             *sizes.check_benchmarks(problem, reference, device),
             *baseline.check_baseline(problem, reference),
+            *existing.check_alias(problem, reference.signature(reference.typical_workload())),
         ]
+        if problem.existing:
+            progress("looking at the existing kernel")
+            found += existing.check_existing(problem, reference, device, run=run_existing)
     return _sort(found)
 
 
@@ -71,8 +83,10 @@ def _sort(found: Iterator[LintFinding] | tuple[LintFinding, ...] | list[LintFind
 
 
 def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
-    for dtype, given in problem.tolerance.items():
-        usual = DEFAULT_TOLERANCE[dtype]
+    stated = [(key, given) for key, given in problem.tolerance.items()]
+    stated += [(f"workload {w.name}, {key}", given) for w in problem.workloads for key, given in w.tolerance.items()]
+    for place, given in stated:
+        usual = DEFAULT_TOLERANCE.get(place.rpartition(" ")[2], _LOOSEST)
         loose = [
             f"{name} {value:g} (default {default:g})"
             for name, value, default, limit in (
@@ -83,7 +97,7 @@ def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
             if value > limit
         ]
         if loose:
-            yield LintFinding("loose-tolerance", f"{dtype}: {', '.join(loose)}.")
+            yield LintFinding("loose-tolerance", f"{place}: {', '.join(loose)}.")
 
 
 def _add_fixes(found: tuple[LintFinding, ...], reference: Reference) -> Iterator[LintFinding]:

@@ -143,6 +143,11 @@ RULES: Mapping[str, LintRule] = {
         "Beyond ten times the default, kernels pass that lose digits by a wrong order of sums or a wrong formula.",
         "Leave the dtype out for the default; loosen only what a correct kernel was seen to need.",
     ),
+    "inexact-reference": LintRule(
+        _WARNING,
+        "A kernel may err as much as the reference itself does, so one that is that wrong passes.",
+        "Compute in float32 or float64 inside forward, or give a dtype the reference is exact in.",
+    ),
     "one-sign": LintRule(
         _WARNING,
         "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",
@@ -207,6 +212,22 @@ RULES: Mapping[str, LintRule] = {
         _NOTE,
         "Expected values carry the reference's own rounding, so TF32 and half precision may pass for float32.",
         "Let forward follow its inputs' dtype instead of naming one.",
+    ),
+    "existing-refused": LintRule(
+        _WARNING,
+        "The kernel to beat is not timed, so no candidate is compared with it.",
+        "Mend the existing kernel; `cutegen check` shows its whole verdict.",
+    ),
+    "existing-fails": LintRule(
+        _WARNING,
+        "A wrong kernel is not timed; or the tests ask for what the problem's users never needed.",
+        "Mend the existing kernel, or the workloads and the tolerance.",
+    ),
+    "existing-passes": LintRule(
+        _NOTE, "The tests accept what is in use today.", "Nothing; its mutants show whether they are sharp enough."
+    ),
+    "wrong-alias": LintRule(
+        _WARNING, "An export in place would write one tensor over another.", "Name an output and the input it replaces."
     ),
     "values-not-judged": LintRule(
         _NOTE,

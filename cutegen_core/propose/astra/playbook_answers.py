@@ -4,7 +4,7 @@
 |---|---|
 | testing | the kinds of values that the reference bears, each at an awkward size; what failed before is left out |
 | profiling | the measured figures in words, and what follows from them |
-| planning | the next kernel of the playbook's menu that was not tried, or the one that an instruction names |
+| planning | the next kernel of the playbook's menu but the naive one, or the one that is asked for |
 | coding | that kernel's file |
 """
 
@@ -47,14 +47,13 @@ def workloads(request: ProposalRequest) -> str:
         if f"'suite {values.value}'" not in failed
     ]
     made = made[: suite.LIMITS.workloads]
-    return f"```python\nWORKLOADS = {edit.workloads_literal(made)}\n```\n"
+    return f"{_unheard(request)}```python\nWORKLOADS = {edit.workloads_literal(made)}\n```\n"
 
 
 def profile(request: ProposalRequest) -> str:
     """Return the figures of every shape, and what bounds the kernel there as far as it is known."""
     found = figures(request)
-    spent = profile_notes.whole(request)
-    return "\n".join(part for part in (describe(found), *_conclusions(found), spent) if part)
+    return _unheard(request) + "\n".join((describe(found), *_conclusions(found), *_spent(request)))
 
 
 def plan(request: ProposalRequest) -> str:
@@ -64,7 +63,7 @@ def plan(request: ProposalRequest) -> str:
         LookupError: the instruction, or what the person said of the last plan, names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"DONE: not in the playbook: {reason}"
     words = request.sent_back.dropped if request.sent_back else request.instruction
@@ -72,30 +71,59 @@ def plan(request: ProposalRequest) -> str:
         asked = redirect(words, variants, request.base.source if request.base else "")
         if asked is None:
             raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
-        return _plan_words(asked, request)
+        if request.base and asked.source == request.base.source:
+            raise LookupError(f"the current kernel is '{asked.name}' already; {understood(variants)}")
+        return _plan_words(asked, variants, request)
     seen = {attempt.candidate for attempt in request.attempts}
-    fresh = [variant for variant in variants if content_key(variant.source) not in seen]
-    return _plan_words(fresh[0], request) if fresh else f"DONE: all {len(variants)} kernels of the playbook were tried"
+    better = [variant for variant in variants if variant.name != "naive"] or variants
+    fresh = [variant for variant in better if content_key(variant.source) not in seen]
+    return (
+        _plan_words(fresh[0], variants, request)
+        if fresh
+        else f"DONE: all {len(better)} kernels of the playbook were tried"
+    )
 
 
 def code(request: ProposalRequest, planned: str) -> str:
-    """Return the kernel file that the plan names, or that its words describe; a line that says so if there is none."""
+    """Return the kernel file that the plan names, or that its words describe; a line that says so if there is none.
+
+    Raises:
+        LookupError: what the person said of the last file names nothing that the playbook knows.
+    """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"The playbook cannot write this: {reason}"
+    base = request.base.source if request.base else ""
+    if request.sent_back:
+        words = request.sent_back.dropped
+        asked = redirect(words, variants, base)
+        if asked is None:
+            raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
+        return _fenced(asked)
     idea = find_idea(planned)
     named = next((variant for variant in variants if variant.name == idea.split(":")[0].strip()), None)
-    chosen = named or redirect(idea, variants, request.base.source if request.base else "")
+    chosen = named or redirect(idea, variants, base)
     if chosen is None:
         return f"The playbook has no kernel for the idea '{idea}'; {understood(variants)}"
-    return f"```cpp\n{chosen.source.rstrip()}\n```\n"
+    return _fenced(chosen)
 
 
-def _plan_words(variant: Variant, request: ProposalRequest) -> str:
+def _fenced(variant: Variant) -> str:
+    return f"```cpp\n{variant.source.rstrip()}\n```\n"
+
+
+def _unheard(request: ProposalRequest) -> str:
+    """Return a line for a person who sent back what the playbook cannot say in another way, "" where nobody did."""
+    words = request.sent_back.dropped if request.sent_back else ""
+    return f"The playbook cannot follow '{words}' here: approve this, or reply with your own.\n" if words else ""
+
+
+def _plan_words(variant: Variant, variants: Sequence[Variant], request: ProposalRequest) -> str:
+    menu = " -> ".join(known.name for known in variants)
     shapes = ", ".join(shape.workload.name for shape in request.shapes)
     return (
-        f"Idea: {variant.name}: {variant.idea}\nShapes: {shapes}\n"
+        f"Idea: {variant.name}: {variant.idea}\nMenu: {menu}.\nShapes: {shapes}\n"
         "Effect: not estimated; what it brings is measured where there is a GPU\n"
         "Risk: another order of summation than the current kernel's, and other tails\n"
     )
@@ -119,6 +147,17 @@ def _awkward_sizes(problem: Problem, most: int) -> Iterator[dict[str, SizeValue]
         yield found
         used.append(found)
         start = found
+
+
+def _spent(request: ProposalRequest) -> Iterator[str]:
+    """Yield registers and spills of each kernel, and where the profiler has looked, its words."""
+    trial = request.base_trial
+    for kernel in trial.resources.kernels if trial and trial.resources else ():
+        spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
+        yield f"{kernel.kernel}: {kernel.registers} registers a thread, {spilled} B spilled"
+    source = request.base.source if request.base else ""
+    seen = profile_notes.text(request.profile, source) if request.profile else request.profile_note
+    yield from (seen,) if seen else ()
 
 
 def _conclusions(found: Sequence[ShapeFigure]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_core.problems import suite
@@ -11,14 +12,16 @@ from cutegen_core.propose.families.family import menu
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.propose.prompting.rendering import Prompt, fitted
+from cutegen_core.records.problem import WorkloadRole
 
 FOLDER = Path(__file__).parent / "prompts"
 
 
 def testing(request: ProposalRequest) -> Prompt:
     """Ask for workloads that tell the existing kernel from wrong ones."""
+    tests = request.problem.with_role(WorkloadRole.EMULATOR)
     return fitted(
-        FOLDER, "testing.md.jinja", request,
+        FOLDER, "testing.md.jinja", request, small=tests[-1].sizes if tests else {},
         bears=[values.value for values in request.bears], sizes=suite.sizes_to_set(request.problem),
         limits=suite.LIMITS, refused=[tried.message for tried in request.suites],
     )  # fmt: skip
@@ -56,4 +59,13 @@ def _menu(request: ProposalRequest) -> list[str]:
 def _measured(request: ProposalRequest) -> dict[str, object]:
     found = figures(request)
     timed = any(figure.us is not None for figure in found)
-    return {"shapes": describe(found), "timed": timed, "profile": profile_notes.whole(request)}
+    return {"shapes": describe(found), "timed": timed, "profile": profile_notes.whole(_at_timed_shapes(request))}
+
+
+def _at_timed_shapes(request: ProposalRequest) -> ProposalRequest:
+    """Return the request with the occupancy at the timed workloads only: those of the tests say nothing about speed."""
+    trial, timed = request.base_trial, {shape.workload.name for shape in request.shapes}
+    if trial is None or trial.resources is None:
+        return request
+    kept = tuple(occupancy for occupancy in trial.resources.occupancy if occupancy.workload in timed)
+    return replace(request, base_trial=replace(trial, resources=replace(trial.resources, occupancy=kept)))

@@ -144,6 +144,13 @@ class RowsKernel(RegionKernel):
         numbers = [self.naming.let("step", text) for text in texts if text != "0"]
         return " and ".join(f"{name} % {self.width} == 0" for name in dict.fromkeys([self.cols, *numbers]))
 
+    @property
+    def late(self) -> list[TensorText]:
+        """Return what many rows read and no reduction needs, such as the weight of a norm."""
+        needed = [t.tensor for one in self.statements.passes for t in one.terms]
+        wanted = [t for t in self.inputs if t.varies and not t.once and t not in needed]
+        return wanted if self.statements.passes else []
+
 
 class ProductKernel(RegionKernel):
     """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""

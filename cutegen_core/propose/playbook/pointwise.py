@@ -104,6 +104,8 @@ FAST: Mapping[str, str] = {
     UNARY["log"]: "__logf({0})",
     UNARY["sigmoid"]: "__fdividef(1.0f, 1.0f + __expf(-{0}))",
     UNARY["silu"]: "__fdividef({0}, 1.0f + __expf(-{0}))",
+    UNARY["rsqrt"]: "rsqrtf({0})",
+    BINARY["div"]: "__fdividef({0}, {1})",
 }
 """Approximate intrinsics of float, for those formulas that have some; a file with them declares fast_math."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
 from cutegen_core.propose.playbook.regions import RegionScratch
@@ -34,6 +35,29 @@ class LaunchText:
     block: tuple[str, ...]
     args: tuple[str, ...]
     when: str = ""
+
+
+@dataclass
+class RegionText:
+    """The part of a kernel file that one region contributes.
+
+    Attributes:
+        suffix: behind the names of its parameters, where other regions have some of that name.
+    """
+
+    suffix: str
+    code: str = ""
+    params: list[ParameterText] = field(default_factory=list)
+    where: list[str] = field(default_factory=list)
+    launches: list[LaunchText] = field(default_factory=list)
+
+    def param(self, name: str, default: int, *values: int) -> str:
+        """Add a parameter, tunable if it has several values, and return its name."""
+        self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
+        return name + self.suffix
+
+    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "") -> None:
+        self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when))
 
 
 @functools.cache

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -37,14 +38,16 @@ class Exported(NamedTuple):
 
 
 def export(
-    store: Store, session: str, format: str, output: Path, *, candidate: str | None = None, check: bool = True
-) -> Exported:
+    store: Store, session: str, format: str, output: Path, *, candidate: str | None = None, check: bool = True,
+    original: Path | None = None,
+) -> Exported:  # fmt: skip
     """Write a session's best kernel, or the session itself, to `output`.
 
     Args:
         format: a key of FORMATS.
         candidate: key of another kernel than the best.
         check: False skips the compiler.
+        original: the file that the existing kernel came from, for the patch of the format library.
 
     Raises:
         UsageError: unknown format, nothing passed yet, nvcc refuses the code, or `output` cannot be written.
@@ -58,7 +61,10 @@ def export(
         if isinstance(writer, OfSession):
             writer.write(store, session, output)
             return Exported(output, "n/a", writer.note)
-        return _export_kernel(bundles.load(store, session, candidate), writer, output, check)
+        bundle = bundles.load(store, session, candidate)
+        if original is not None:
+            bundle = replace(bundle, original=(original.name, original.read_text(encoding="utf-8")))
+        return _export_kernel(bundle, writer, output, check)
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror}") from error
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.judge.reference import Reference
+from cutegen_core.judge.reference import Reference, file_key
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import ParameterType, parse_parameters
 from cutegen_core.kernel.expressions import Number
@@ -27,6 +27,10 @@ from cutegen_core.share.exports.rendering import one_line
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view
 
+_SIGNATURES_KEPT = 16
+_signatures: dict[tuple[str, str], Signature] = {}
+"""Key of a problem's file, and sizes -> what the reference said of them."""
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -38,6 +42,9 @@ class Bundle:
         types: name expression of a kernel -> its parameters' C++ types.
         candidate: key of the kernel file.
         origin: one line that says where it comes from, for comments.
+        in_place: output -> input that it replaces, where the export writes in place.
+        original: name and text of the file that the existing kernel came from, where it was given.
+        open_numbers: the numbers of the module are parameters of the host functions, not constants.
     """
 
     name: str
@@ -50,6 +57,9 @@ class Bundle:
     arch: str
     candidate: str
     origin: str
+    in_place: Mapping[str, str] = field(default_factory=dict)
+    open_numbers: bool = False
+    original: tuple[str, str] | None = None
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -150,11 +160,19 @@ def identifier(name: str) -> str:
 
 
 def _signature(problem: Problem, workload: Workload) -> Signature:
+    """Ask a reference worker, which takes seconds to start; the latest answers are kept for further formats."""
+    asked = (file_key(problem), repr(sorted(workload.sizes.items())))
+    if known := _signatures.get(asked):
+        return known
     with (
         tempfile.TemporaryDirectory(prefix="cutegen-export-") as scratch,
         Reference(problem, Path(scratch)) as reference,
     ):
-        return reference.signature(workload)
+        signature = reference.signature(workload)
+    if len(_signatures) >= _SIGNATURES_KEPT:
+        _signatures.clear()
+    _signatures[asked] = signature
+    return signature
 
 
 def _compiled(kernel: KernelFile, arch: str) -> tuple[KernelResources, ...]:

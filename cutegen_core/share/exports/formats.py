@@ -9,6 +9,7 @@ from cutegen_core.share.exports.extension import write_project
 from cutegen_core.share.exports.flashinfer import solution
 from cutegen_core.share.exports.format import Format, OfKernel, OfSession, text_file
 from cutegen_core.share.exports.html import write_document
+from cutegen_core.share.exports.library.project import write_library
 from cutegen_core.share.exports.modelnew import cuda_source, modelnew_file
 from cutegen_core.share.exports.recording import write_recording
 from cutegen_core.share.exports.torch_binding import self_contained
@@ -18,6 +19,8 @@ _FORMATS = (
     Format("cu", "a standalone .cu with a host launcher and a main", ".cu", OfKernel(text_file(cu_file), cu_file)),
     Format("extension", "a torch extension project, as a folder or a .zip", ".zip",
            OfKernel(write_project, self_contained)),
+    Format("library", "back into the library: drop-in .cu, torch operator, patch and check, a folder or a .zip", ".zip",
+           OfKernel(write_library, self_contained)),
     Format("flashinfer", "a flashinfer-bench Solution", ".json", OfKernel(text_file(solution), self_contained)),
     Format("jsonl", "the trajectory with everything it names, compressed as .gz", ".jsonl.gz",
            OfSession(write_recording, "events and every text they name")),

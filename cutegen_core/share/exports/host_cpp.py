@@ -35,6 +35,12 @@ PROLOGUE = """\
 #include <cute/tensor.hpp>
 """
 
+IN_PLACE = """\
+// Outputs lie over inputs here, so no pointer of the kernel is alone with its memory.
+#define __restrict__
+#define __restrict
+"""
+
 LAUNCH = """\
 namespace cutegen {
 
@@ -139,7 +145,8 @@ def device_code(bundle: Bundle) -> str:
     constants = bundle.kernel.to_cpp(bundle.params).partition("#line ")[0]
     body = bundle.kernel.body.replace("\r\n", "\n").strip("\n")
     parameters = f"// The plan's parameters.\n{constants}\n" if constants else ""
-    return f"{PROLOGUE}\n{parameters}// The kernel.\n{body}\n"
+    shared = f"{IN_PLACE}\n" if bundle.in_place else ""
+    return f"{PROLOGUE}\n{parameters}{shared}// The kernel.\n{body}\n"
 
 
 def kernel_type(bundle: Bundle, kernel: str) -> str:
@@ -187,7 +194,14 @@ cudaError_t {name}_launch({tensors}, void* workspace, cudaStream_t stream) {{
 
 
 def _parameters(bundle: Bundle) -> str:
-    return ", ".join(f"[[maybe_unused]] cutegen::Tensor const& {t.name}" for t in bundle.signature.tensors)
+    tensors = [f"[[maybe_unused]] cutegen::Tensor const& {t.name}" for t in bundle.signature.tensors]
+    numbers = bundle.scalars().items() if bundle.open_numbers else ()
+    return ", ".join((*tensors, *(f"[[maybe_unused]] {number_type(value)} {name}" for name, value in numbers)))
+
+
+def number_type(value: float) -> str:
+    """Return the C++ type of a number of the module."""
+    return "double" if isinstance(value, float) else "std::int64_t"
 
 
 def _workspace_body(bundle: Bundle) -> str:
@@ -216,9 +230,9 @@ def _device(bundle: Bundle, failed: str) -> str:
 def _names(bundle: Bundle) -> str:
     """Return the scalars of the module as constants, then `[let]` in order."""
     lines = []
-    for name, value in bundle.scalars().items():
-        kind, text = ("double", repr(value)) if isinstance(value, float) else ("std::int64_t", str(value))
-        lines.append(f"  [[maybe_unused]] constexpr {kind} {name} = {text};  // of the module\n")
+    for name, value in () if bundle.open_numbers else bundle.scalars().items():
+        text = repr(value) if isinstance(value, float) else str(value)
+        lines.append(f"  [[maybe_unused]] constexpr {number_type(value)} {name} = {text};  // of the module\n")
     for let in bundle.kernel.lets:
         lines.append(f"  [[maybe_unused]] auto const {let.name} = {to_cpp(let.value.expression)};\n")
     return "".join(lines)

@@ -31,8 +31,8 @@ def modelnew_file(bundle: Bundle) -> str:
         origin=bundle.origin,
         idea=one_line(bundle.kernel.idea),
         reference=renamed(bundle.problem, _BASE),
-        cuda_source=_raw_string(cuda_source(bundle)),
-        cpp_source=_raw_string(cpp_source(bundle)),
+        cuda_source=raw_string(cuda_source(bundle)),
+        cpp_source=raw_string(cpp_source(bundle)),
         functions=repr([f"launch_{i}" for i in range(len(bundle.kernel.kernel_names()))]),
         name=f"cutegen_{bundle.name}_{bundle.candidate[:10]}",
         contract=contract(bundle),
@@ -198,7 +198,7 @@ def contract(bundle: Bundle) -> str:
     )
 
 
-def _raw_string(text: str) -> str:
+def raw_string(text: str) -> str:
     """Return a Python literal that reads like the text if possible."""
     if '"""' in text or text.endswith(("\\", '"')):
         return repr(text)

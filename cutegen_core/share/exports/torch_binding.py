@@ -6,7 +6,7 @@ from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.host_cpp import LAUNCH, device_code, header, host_launcher
 from cutegen_core.share.exports.rendering import render
 
-_SCALAR_TYPES = {
+SCALAR_TYPES = {
     "float64": "at::kDouble", "float32": "at::kFloat", "float16": "at::kHalf", "bfloat16": "at::kBFloat16",
     "float8_e4m3fn": "at::kFloat8_e4m3fn", "float8_e5m2": "at::kFloat8_e5m2",
     "int64": "at::kLong", "int32": "at::kInt", "int16": "at::kShort", "int8": "at::kChar", "uint8": "at::kByte",
@@ -34,6 +34,6 @@ def self_contained(bundle: Bundle) -> str:
 def binding(bundle: Bundle) -> str:
     """bindings.cpp: `run(inputs..., parameters..., outputs...)`."""
     tensors = [
-        {"name": t.name, "scalar_type": _SCALAR_TYPES[t.dtype], "dtype": t.dtype} for t in bundle.signature.tensors
+        {"name": t.name, "scalar_type": SCALAR_TYPES[t.dtype], "dtype": t.dtype} for t in bundle.signature.tensors
     ]
     return render("bindings.cpp.jinja", name=bundle.name, tensors=tensors, origin=bundle.origin)

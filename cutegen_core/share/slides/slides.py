@@ -9,7 +9,7 @@ from cutegen_core import views
 from cutegen_core.evaluate.evidence import speed
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
+from cutegen_core.records.performance import BEST, EXISTING, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
 from cutegen_core.records.wording import NEEDS_GPU, counted, interval, lowered, micros, pace, pace_against, ratio
@@ -126,6 +126,7 @@ def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
         Fact("runs", f"{where}{f': {settings.device_name}' if settings.device_name else ''}"),
         Fact("compiled for", settings.arch),
         Fact("proposed by", proposer),
+        Fact("existing kernel", counted(len(problem.existing.splitlines()), "line") if problem.existing else ""),
         Fact("tolerance", _tolerance(problem)),
         Fact("workloads", ", ".join(w.name for w in problem.workloads)),
         Fact("steps", _steps(len(state.steps), with_kernel)),
@@ -147,8 +148,10 @@ def _steps(all_of_them: int, shown: int) -> str:
 
 
 def _tolerance(problem: Problem) -> str:
-    """Return how much an element may differ, for every dtype."""
-    within = (f"{dtype}: atol {t.atol:g}, rtol {t.rtol:g}" for dtype, t in problem.tolerance.items())
+    """Return how much an element may differ: by dtype, by output, and by workload where one has its own."""
+    stated = [*problem.tolerance.items()]
+    stated += [(f"{key} on {w.name}", t) for w in problem.workloads for key, t in w.tolerance.items()]
+    within = (f"{key}: atol {t.atol:g}, rtol {t.rtol:g}" for key, t in stated)
     return f"against float64, {'; '.join(within)}"
 
 
@@ -231,8 +234,9 @@ def _unmeasured(trial: Trial | None, state: State) -> str:
 
 
 def _comparisons(workload: WorkloadPerformance) -> tuple[SpeedComparison, ...]:
-    """Compare with the strongest baseline, and with the best kernel of that moment."""
-    found = [s for s in (speed.strongest(workload), workload.speedup(BEST)) if s]
+    """Compare with the strongest baseline, the existing kernel, and the best kernel of that moment."""
+    wanted = (speed.strongest(workload), workload.speedup(EXISTING), workload.speedup(BEST))
+    found = dict.fromkeys(s for s in wanted if s)
     return tuple(
         SpeedComparison(pace(s), pace_against(s).removeprefix(pace(s)).strip(),
                         f"95 % interval of the speedup {interval(s)}", s.word)

@@ -55,12 +55,23 @@ def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial |
         return
     found = plan_numbers.look(view, kernel, tested)
     with st.expander(plain_label(f"Launch plan · {_summary(kernel.launches[0])}{found.in_a_line}"), key=key):
-        said = _by_field(kernel, found)
-        if kernel.params:
-            _parameters(view.id, kernel, write, said)
-        for index, launch in enumerate(kernel.launches):
-            _launch(view.id, kernel, index, launch, write, said)
+        render_plan_fields(view.id, kernel, write, _by_field(kernel, found))
         plan_numbers.render_numbers(found, tested)
+
+
+def render_plan_fields(
+    owner: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str] | None = None
+) -> None:
+    """Draw the parameters and launches of a plan as fields.
+
+    Args:
+        owner: of the draft; the fields' keys hold it.
+        said: what the resolver refuses, by section, number and key.
+    """
+    if kernel.params:
+        _parameters(owner, kernel, write, said or {})
+    for index, launch in enumerate(kernel.launches):
+        _launch(owner, kernel, index, launch, write, said or {})
 
 
 def _summary(launch: LaunchSpec) -> str:

@@ -13,6 +13,9 @@ from cutegen_core.trajectory.store import Draft, Store
 from pages.components.shared import ui_state
 
 NEW = "new"
+WriteText = Callable[[str], None]
+"""Saves the changed text of an existing kernel."""
+
 EXAMPLE = '''\
 import torch
 import torch.nn as nn
@@ -48,6 +51,7 @@ class Editing(NamedTuple):
         draft: None without edits.
         problem: the text as a problem; None where it cannot be read, and `error` says why.
         line: of the text that the error names, 0 for none.
+        existing: the existing kernel as edited, "" for none; the problem has it if its text names one.
     """
 
     key: str
@@ -57,6 +61,7 @@ class Editing(NamedTuple):
     problem: Problem | None
     error: str = ""
     line: int = 0
+    existing: str = ""
 
     @property
     def text(self) -> str:
@@ -101,8 +106,10 @@ def look(store: Store, original: Problem | None) -> Editing:
     draft = store.draft(key)
     start = _start(original)
     if draft is None and original is not None:
-        return Editing(key, original, start, None, original)
-    return _read(Editing(key, original, start, draft, None))
+        return Editing(key, original, start, None, original, existing=original.existing)
+    kernel = store.draft(_kernel_key(key))
+    existing = kernel.text if kernel else original.existing if original else ""
+    return _read(Editing(key, original, start, draft, None, existing=existing))
 
 
 def _start(original: Problem | None) -> str:
@@ -116,7 +123,11 @@ def _start(original: Problem | None) -> str:
 def _read(editing: Editing) -> Editing:
     origin = f"{editing.name}.py"
     try:
-        return editing._replace(problem=read.read(editing.text, editing.name, origin))
+        problem = read.read(editing.text, editing.name, origin)
+        named = read.existing_file(problem)
+        if named and not editing.existing:
+            raise ProblemError(f"EXISTING names {named}: add the kernel below, or remove the name from the text.")
+        return editing._replace(problem=replace(problem, existing=editing.existing if named else ""))
     except ProblemError as error:
         return editing._replace(error=str(error), line=read.line_of(error, origin))
 
@@ -147,6 +158,24 @@ def write(store: Store, editing: Editing, text: str) -> bool:
     return True
 
 
+def set_existing(store: Store, original: Problem | None, kernel: str) -> None:
+    """Change the existing kernel, "" for none, and name it in the text; a callback."""
+    editing = look(store, original)
+    try:
+        text = edit.with_existing(editing.text, f"{editing.name}.cu" if kernel else "")
+    except ProblemError as error:
+        ui_state.say(f"Not changed. {error}")
+        return
+    store.save_draft(_kernel_key(editing.key), Draft("", kernel))
+    if not write(store, editing, text):
+        ui_state.say("Not changed: another tab changed the problem at the same moment. Please try again.")
+
+
 def discard(store: Store, editing: Editing) -> None:
     """Discard the draft; a callback."""
     store.save_draft(editing.key, None)
+    store.save_draft(_kernel_key(editing.key), None)
+
+
+def _kernel_key(key: str) -> str:
+    return f"existing kernel of {key}"

@@ -13,6 +13,7 @@ from cutegen_core.records.problem import Problem, Workload
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import KEEP_MINE, SANDBOXED, USE_OTHER
 from pages.components.problems import listing, problem_draft
+from pages.components.problems.existing_kernel import render_existing
 from pages.components.problems.problem_draft import Editing
 from pages.components.problems.problem_form import render_form
 from pages.components.problems.problem_view import render_reference
@@ -81,6 +82,7 @@ def render_form_or_error(store: Store, editing: Editing) -> None:
     else:
         with st.container(key="problem-form"):
             render_form(editing.key, editing.problem, partial(problem_draft.take, store, editing.original))
+            render_existing(store, editing)
 
 
 def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
@@ -192,6 +194,11 @@ def render_keep(store: Store, editing: Editing) -> None:
             "Download", editing.text, f"{editing.name}.py", key="problem-download", on_click="ignore",
             disabled=editing.problem is None,
         )  # fmt: skip
+        if editing.problem and editing.problem.existing:
+            st.download_button(
+                "Download the existing kernel", editing.existing, f"{editing.name}.cu",
+                key="problem-download-existing", on_click="ignore",
+            )  # fmt: skip
     quiet(f"Saved as a file in {saved.folder()}, to share or to run with `cutegen run --problem NAME`.")
 
 
@@ -202,7 +209,8 @@ def _save(store: Store, editing: Editing, key: str) -> None:
     try:
         if editing.original and name != editing.name and not read.edited_from(editing.original):
             text = edit.with_edited_from(text, editing.name)
-        saved.save(name, text, taken, replace=name == editing.name)
+        existing = editing.problem.existing if editing.problem else ""
+        saved.save(name, text, taken, replace=name == editing.name, existing=existing)
     except CutegenError as error:
         ui_state.say(f"Not saved. {error}")
         return

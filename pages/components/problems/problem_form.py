@@ -148,10 +148,10 @@ def _remove(key: str, name: str, take: Take) -> None:
 
 def _tolerances(key: str, problem: Problem, take: Take) -> None:
     heading("Tolerance")
-    dtypes = list(problem.tolerance) or ["float32"]
+    keys = list(problem.tolerance) or ["float32"]
     widths = [1.2, 1, 1, 1.8]
-    _titles(widths, ("output dtype", *_TOLERANCE_FIELDS.values()))
-    for dtype in dtypes:
+    _titles(widths, ("output or its dtype", *_TOLERANCE_FIELDS.values()))
+    for dtype in keys:
         first, *columns = st.columns(widths, gap="xsmall", vertical_alignment="center")
         with first:
             st.text(dtype)
@@ -160,13 +160,21 @@ def _tolerances(key: str, problem: Problem, take: Take) -> None:
                 _tolerance(f"{key}-tolerance-{dtype}-{field}", problem, dtype, field, take)
     with st.container(horizontal=True, gap="xsmall"):
         for dtype in DEFAULT_TOLERANCE:
-            if dtype not in dtypes:
+            if dtype not in keys:
                 add = ui_state.noted(take, partial(_judged, dtype, "", ""))
                 st.button(f"Add {dtype}", key=f"{key}-tolerance-add-{dtype}", on_click=add)
+    with st.container(width=260):
+        _field(
+            f"{key}-tolerance-output", "An output with a tolerance of its own", "", "an output, such as out1",
+            lambda typed: take(partial(_with_output, typed.strip())),
+        )  # fmt: skip
+    if any(workload.tolerance for workload in problem.workloads):
+        quiet("Workloads with a tolerance of their own say it in the text.")
 
 
 def _tolerance(key: str, problem: Problem, dtype: str, field: str, take: Take) -> None:
-    now, usual = (f"{getattr(one, field):g}" for one in (problem.tolerance_for(dtype), DEFAULT_TOLERANCE[dtype]))
+    default = DEFAULT_TOLERANCE.get(dtype, problem.tolerance_for(dtype))
+    now, usual = (f"{getattr(one, field):g}" for one in (problem.tolerance_for(dtype), default))
     _field(key, f"{field} of {dtype}", now, usual, lambda typed: take(partial(_judged, dtype, field, typed or usual)))
 
 
@@ -179,6 +187,13 @@ def _judged(dtype: str, field: str, typed: str, problem: Problem) -> Problem:
             raise ProblemError(f"{dtype} {field} must be one number.")
         tolerance = replace(tolerance, **{field: _finite(f"{dtype} {field}", value)})
     return replace(problem, tolerance={**problem.tolerance, dtype: tolerance})
+
+
+def _with_output(output: str, problem: Problem) -> Problem:
+    """Give an output a tolerance of its own, which begins as that of float32; without a name change nothing."""
+    if not output or output in problem.tolerance:
+        return problem
+    return replace(problem, tolerance={**problem.tolerance, output: DEFAULT_TOLERANCE["float32"]})
 
 
 def _finite(name: str, value: float) -> float:

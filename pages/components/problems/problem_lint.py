@@ -118,7 +118,7 @@ def _work(run: BackgroundLint, problem: Problem, device: Device) -> None:
 
     try:
         progress("starting a process for the reference")
-        run.future.set_result(linting.lint(problem, device, progress))
+        run.future.set_result(linting.lint(problem, device, progress, run_existing=True))
     except BaseException as error:  # noqa: BLE001 - the thread's boundary: the page raises it
         run.future.set_exception(error)
 

@@ -9,6 +9,7 @@ import streamlit as st
 from cutegen_core.problems import read
 from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
+from cutegen_core.records.wording import counted
 from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.code_tables import Notes
@@ -68,6 +69,9 @@ def render_problem(problem: Problem) -> None:
     st.html(table(("tolerance", "atol", "rtol", ERROR_MULTIPLE), _tolerances(problem)))
     if problem.allow:
         quiet(f"Kernels may use: {', '.join(problem.allow)}")
+    if problem.existing:
+        with st.expander(f"Existing kernel · {counted(len(problem.existing.splitlines()), 'line')}"):
+            st.html(code_tables.plain(problem.existing, Notes({})))
 
 
 def render_reference(source: str, error: str = "", line: int = 0, title: str = "Reference") -> None:
@@ -78,6 +82,7 @@ def render_reference(source: str, error: str = "", line: int = 0, title: str = "
 
 
 def _tolerances(problem: Problem) -> list[tuple[object, ...]]:
-    dtypes = list(problem.tolerance) or list(DEFAULT_TOLERANCE)
-    found = [(dtype, problem.tolerance_for(dtype)) for dtype in dtypes]
-    return [(dtype, f"{t.atol:g}", f"{t.rtol:g}", f"{t.error_multiple:g}") for dtype, t in found]
+    keys = list(problem.tolerance) or list(DEFAULT_TOLERANCE)
+    found = [(key, problem.tolerance_for(key)) for key in keys]
+    found += [(f"{key} on {w.name}", tolerance) for w in problem.workloads for key, tolerance in w.tolerance.items()]
+    return [(key, f"{t.atol:g}", f"{t.rtol:g}", f"{t.error_multiple:g}") for key, t in found]

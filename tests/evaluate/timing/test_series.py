@@ -69,6 +69,19 @@ def test_every_round_of_the_candidate_is_checked_and_unseen_sets_come_last():
     assert all(not held & set(order) for order in checked[:-1])
 
 
+def test_rounds_of_the_existing_kernel_are_checked_too_and_a_wrong_one_is_dropped():
+    existing = Clocked("existing", 120.0)
+
+    def check(order):
+        if existing.rounds == 5:
+            raise Dropped(Status.INCORRECT_NUMERICAL, "3 of 8 are wrong")
+
+    found = Series("a GPU", SETS, Thermometer(COOL), lambda: None, check)
+    found.run([Clocked("candidate", 100.0), existing, Clocked("eager", 150.0)])
+    assert [t.contender for t in found.timings()] == ["candidate", "eager"]
+    assert [(u.contender, u.reason) for u in found.untimed] == [("existing", "3 of 8 are wrong")]
+
+
 def test_a_kernel_that_finds_earlier_results_again_is_suspect():
     with pytest.raises(Dropped, match="never seen") as dropped:
         measured(Clocked("candidate", 50.0, unseen_us=100.0))

@@ -190,7 +190,9 @@ def test_c_and_cpp_names_that_nvrtc_lacks_are_there(compiler):
     assert result.status is Status.PASSED, result.log
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize(
+    "arch", [*(pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a")), "sm_120a"]
+)
 @pytest.mark.slow
 def test_every_architecture_compiles(workspace, arch):
     compiler = Compiler(arch)

@@ -23,8 +23,17 @@ from cutegen_core.judge.gpu import client as judge_device
 from cutegen_core.judge.gpu.client import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.errors import MachineError, ProblemError
-from cutegen_core.records.performance import CANDIDATE
-from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, Workload, WorkloadRole
+from cutegen_core.records.performance import CANDIDATE, EXISTING
+from cutegen_core.records.problem import (
+    Problem,
+    Signature,
+    TensorRole,
+    TensorSpec,
+    Tolerance,
+    Values,
+    Workload,
+    WorkloadRole,
+)
 from cutegen_core.records.trial import Mark, Status
 from tests.judge.gpu.hungry import MOST_SETS, run_out_in
 
@@ -86,7 +95,7 @@ def relu(shared):
 def wrong_of_a_right_kernel(judge, sets):
     """How many elements of what it wrote into set 0 the judge calls wrong."""
     relu(sets.shared[0])
-    (found,) = judge.compare()
+    (found,) = judge.compare(OWN_SIZE)
     return found.wrong
 
 
@@ -95,7 +104,7 @@ def test_new_values_come_into_the_same_sets_and_another_workload_into_others(jud
     assert len(sets.timed) == 3
     assert wrong_of_a_right_kernel(judge, sets) == 0
     assert prepare(judge, seed=2) is sets
-    (found,) = judge.compare()
+    (found,) = judge.compare(OWN_SIZE)
     assert found.poison == 64
     assert wrong_of_a_right_kernel(judge, sets) == 0
     assert prepare(judge, OTHER, (4, 16)) is not sets
@@ -104,7 +113,7 @@ def test_new_values_come_into_the_same_sets_and_another_workload_into_others(jud
 @pytest.mark.parametrize("operation", ["check", pytest.param("guards", marks=pytest.mark.thorough)])
 def test_memory_that_runs_out_on_the_way_is_the_machines_fault_and_the_next_trial_is_judged_right(judge, operation):
     relu(prepare(judge).shared[0])
-    judge.compare()
+    judge.compare(OWN_SIZE)
     run_out_in(operation)
     with pytest.raises(MachineError, match=r"ran out of memory: .+; close other programs on the GPU"):
         judge.check([]) if operation == "check" else judge.check_guards()
@@ -134,9 +143,9 @@ def test_memory_that_runs_out_while_values_are_drawn_is_an_answer(judge):
 def test_where_memory_runs_out_in_the_comparison_it_can_be_asked_again(judge):
     relu(prepare(judge).shared[0])
     run_out_in("compare")
-    assert "the reference and its float64 copy need more memory" in judge.compare().reason
+    assert "the reference and its float64 copy need more memory" in judge.compare(OWN_SIZE).reason
     run_out_in()
-    (found,) = judge.compare()
+    (found,) = judge.compare(OWN_SIZE)
     assert found.wrong == 0
 
 
@@ -167,7 +176,7 @@ def test_memory_that_runs_out_for_the_compiled_reference_is_the_machines_fault(j
 
 class HostRunner:
     """Plays `RunnerProcess`. The kernel "huge" is right and holds all memory while it is loaded, so that a comparison
-    finds none; "huge and wrong" computes nothing."""
+    finds none; "huge and wrong" computes nothing, as "wrong" does, which takes twice the time."""
 
     def __init__(self, uuid, *, measures):
         self.kernel, self.sets, self.random = b"", (), random.Random(1)
@@ -181,12 +190,13 @@ class HostRunner:
         return RunnerAnswer(Status.PASSED)
 
     def run(self, index, *, calls, timeout_s):
-        if self.kernel != b"huge and wrong":
+        if not self.kernel.endswith(b"wrong"):
             relu(self.sets[index])
         return RunnerAnswer(Status.PASSED)
 
     def measure(self, order, *, warm, warm_runs, timeout_s):
         for index in order:
+            array(next(each for each in self.sets[index] if each.name == "out"))[:] = -1.0  # the runner's poison
             self.run(index, calls=1, timeout_s=timeout_s)
         us = [100.0 * self.random.gauss(1.0, 0.002) for _ in order]
         return RunnerAnswer(Status.PASSED, result={"us": us, "method": "graph replay"})
@@ -237,8 +247,9 @@ def timer(shared, tmp_path, monkeypatch):
     run_out_in()
 
 
-def measure(timer, kernel):
-    contest = Contest(OWN_SIZE, 1, Entry(kernel, Program(())), baselines=False, remeasure=False)
+def measure(timer, kernel, existing=b""):
+    beside = Entry(existing, Program(())) if existing else None
+    contest = Contest(OWN_SIZE, 1, Entry(kernel, Program(())), existing=beside, baselines=False, remeasure=False)
     return timer.measure(contest, Silent())
 
 
@@ -261,3 +272,44 @@ def test_what_a_kernel_takes_for_itself_does_not_spare_it_the_comparison(timer):
     assert (measured.failure, measured.marks) == (None, ())
     assert [c.wrong for c in measured.comparisons] == [0]
     assert measured.performance.conditions.sets == MOST_SETS - 1
+
+
+def test_the_existing_kernel_is_timed_in_turns_and_a_wrong_one_is_left_out(timer):
+    performance = measure(timer, b"right", existing=b"another").performance
+    assert [t.contender for t in performance.timings] == [CANDIDATE, EXISTING]
+    assert performance.speedup(EXISTING) is not None
+    measured = measure(timer, b"right", existing=b"wrong")
+    assert (measured.failure, [c.wrong for c in measured.comparisons]) == (None, [0])
+    assert [t.contender for t in measured.performance.timings] == [CANDIDATE]
+    (untimed,) = measured.performance.untimed
+    assert (untimed.contender, "a timed run was wrong" in untimed.reason) == (EXISTING, True)
+
+
+TWO_OUTPUTS = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x), x + 1
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+"""
+
+
+def test_each_output_is_held_against_its_own_tolerance_and_the_workloads_comes_first(on_the_cpu):
+    tight, loose = Tolerance(1e-6, 0.0), Tolerance(1.0, 0.0, 1e9)
+    own = replace(OWN_SIZE, tolerance={"out1": tight})
+    problem = Problem("two", "", TWO_OUTPUTS, "two.py", (OWN_SIZE, own), {"float32": tight, "out1": loose})
+    x, *outs = (TensorSpec(name, "float32", (8, 8), TensorRole.OUTPUT) for name in ("x", "out0", "out1"))
+    judge = DeviceJudge(problem, "GPU-none")
+    try:
+        signature = Signature((replace(x, role=TensorRole.INPUT),), tuple(outs))
+        for workload, wrong in ((OWN_SIZE, [64, 0]), (own, [64, 64])):
+            shared = judge.prepare(Drawing(TWO_OUTPUTS, Values.GIVEN, 1), signature, 3).shared[0]
+            arrays = {each.name: array(each) for each in shared}
+            arrays["out0"][:] = np.maximum(arrays["x"], 0.0) + 0.01
+            arrays["out1"][:] = arrays["x"] + 1.01
+            assert [c.wrong for c in judge.compare(workload)] == wrong
+    finally:
+        judge.close()

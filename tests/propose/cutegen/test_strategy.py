@@ -13,6 +13,7 @@ from cutegen_core.records.decision import Autonomy
 from cutegen_core.records.event import AnsweredBy, ModelCalled, Outcome, Role, SessionState, StepStarted
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import Status
+from tests.few_runs import few_runs
 from tests.model_server import ModelServer, reply
 from tests.session.real_sessions import loop
 
@@ -102,7 +103,7 @@ def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, id
         whole(f"{idea}: once more", plain),
         "DONE: nothing else is worth trying",
     )
-    session = desk.start(name, answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs(name), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
     state = desk.go(session)
 
     assert state.status is SessionState.ACCEPTED, state.reason
@@ -132,7 +133,7 @@ def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, id
 def test_each_call_is_in_the_trajectory_with_its_tokens(desk, serve):
     plain, _ = kernels(desk, "relu")
     serve(whole("seed: plain", plain), "DONE: enough")
-    session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
     state = desk.go(session)
     assert state.status is SessionState.ACCEPTED
     call = views.step_view(desk.store, session, 1).calls[0]
@@ -144,7 +145,7 @@ def test_each_call_is_in_the_trajectory_with_its_tokens(desk, serve):
 
 def test_the_budget_ends_the_session_before_a_call_that_does_not_fit(desk, serve):
     server = serve("nothing")
-    session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO, max_tokens=500)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO, max_tokens=500)
     state = desk.go(session)
     assert state.status is SessionState.EXHAUSTED
     assert "500 are left" in state.reason
@@ -153,7 +154,7 @@ def test_the_budget_ends_the_session_before_a_call_that_does_not_fit(desk, serve
 
 def test_a_call_that_was_lost_is_said_and_never_repeated_by_itself(desk, serve):
     server = serve(whole("seed", "/* cutegen */"))
-    session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
 
     desk.store.append(
         session, [StepStarted(1, None), ModelCalled(1, Role.PROPOSER, desk.store.put("p"), "m", 900)], after=1
@@ -167,7 +168,7 @@ def test_a_call_that_was_lost_is_said_and_never_repeated_by_itself(desk, serve):
 
 
 def test_an_unset_model_says_where_to_set_it(desk):
-    session = desk.start("relu", answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
     state = desk.go(session)
     assert state.status is SessionState.INTERRUPTED
     assert "no language model is set up" in state.reason

@@ -24,6 +24,7 @@ from cutegen_core.records.trial import Status
 from cutegen_core.session.proposing import LOST_CALL
 from cutegen_core.share.exports import export
 from tests import model_server as plays
+from tests.few_runs import few_runs
 from tests.model_server import ModelServer, reply
 from tests.places import DATA, ROOT
 from tests.session.real_sessions import loop, wait_until
@@ -76,7 +77,8 @@ def good(text=""):
 
 def begin(desk, **options):
     """A session whose first kernel, once it passes, ends it at the step budget."""
-    return desk.start("relu", **{"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1, **options})
+    usual = {"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1}
+    return desk.start(few_runs("relu"), **(usual | options))
 
 
 def first_call(state):
@@ -482,7 +484,7 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(desk, serve, monkeypa
 
 def _read_children(environments, done):
     """Command and environment of everything this process has started, directly or not, while it works."""
-    while not done.is_set():
+    while not done.wait(0.01):
         parents = {}
         for status in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):

@@ -103,8 +103,7 @@ const char* verb(Access access) {
   for (int t = 0; t < (int)spec.launches[current.launch].block.count(); ++t)
     if (address >= fiber_stack_low(t) && address < fiber_stack_low(t) + STACK_BYTES)
       fail("MEMORY_ERROR", "out-of-bounds", "", "%s the local memory of another thread", verb(access));
-  fail("MEMORY_ERROR", "out-of-bounds", "", "%s address 0x%lx, which belongs to no tensor and no variable", verb(access),
-       (unsigned long)address);
+  stray(address, verb(access));
 }
 
 void race(const Region& region, uintptr_t address, Access access, const Other& other) {

@@ -64,8 +64,7 @@ bool inside(uintptr_t address, const void* low, size_t bytes) {
       address < fiber_stack_low(current.thread) + STACK_BYTES)
     fail("UNSUPPORTED", "local-memory", "", "a thread needs more than the %zu KiB of local memory the emulator gives",
          STACK_BYTES >> 10);
-  fail("MEMORY_ERROR", "out-of-bounds", "", "%s address 0x%lx, which belongs to no tensor", write ? "writes" : "reads",
-       (unsigned long)address);
+  stray(address, write ? "writes" : "reads");
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {
@@ -170,6 +169,23 @@ void install_signal_handlers() {
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) handle(number, on_fault);
   for (int number : {SIGPROF, SIGALRM}) handle(number, on_alarm);
   handle(SIGSYS, on_forbidden);
+}
+
+[[noreturn]] void stray(uintptr_t address, const char* does) {
+  const Buffer* nearest = nullptr;
+  size_t distance = APART;
+  bool before = false;
+  for (int i = 0; i < spec.buffer_count; ++i) {
+    const Buffer& buffer = spec.buffers[i];
+    auto const low = (uintptr_t)buffer.data, high = low + buffer.bytes;
+    size_t const away = address < low ? low - address : address - high;
+    if (away < distance) nearest = &buffer, distance = away, before = address < low;
+  }
+  if (nearest)
+    fail("MEMORY_ERROR", "out-of-bounds", "", "%s memory that belongs to no tensor and no variable, %zu bytes %s %s, the nearest tensor",
+         does, distance, before ? "before" : "behind", nearest->name);
+  fail("MEMORY_ERROR", "out-of-bounds", "", "%s address 0x%lx, which belongs to no tensor and no variable", does,
+       (unsigned long)address);
 }
 
 const Buffer* buffer_near(uintptr_t address, long* offset) {

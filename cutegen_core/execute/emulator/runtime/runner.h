@@ -183,7 +183,10 @@ Frames frames_of(uintptr_t pc, uintptr_t frame);
 extern const Frames* blamed;
 void install_signal_handlers();
 [[noreturn]] void refuse(const char* status, const char* format, ...) __attribute__((format(printf, 2, 3)));
+constexpr size_t APART = 64 << 20;  // unmapped on both sides of all buffers: nothing else of the process is near them
 const Buffer* buffer_near(uintptr_t address, long* offset);
+// Ends the run: the access is nobody's. Near the buffers the text does not depend on where they lie.
+[[noreturn]] void stray(uintptr_t address, const char* does);
 
 // What a synchronising object knows about every thread t: its accesses with stamps before known[t] have happened.
 struct Clock {

@@ -22,6 +22,7 @@ WORKLOADS = {
     "many heads": {"role": "emulator", "tokens": 2, "heads": 131, "dim": 8},
     "large_scale": {"role": "emulator", "tokens": 3, "heads": 2, "dim": 40, "values": "large_scale"},
     "large_mean": {"role": "emulator", "tokens": 3, "heads": 2, "dim": 33, "values": "large_mean"},
+    "huge": {"role": "emulator", "tokens": 3, "heads": 5, "dim": 24, "values": "huge"},
     "medium": {"role": "correctness", "tokens": 61, "heads": 17, "dim": 129},
     "medium vectors": {"role": "correctness", "tokens": 67, "heads": 13, "dim": 256},
     "512 x 32 x 256": {"role": "benchmark", "tokens": 512, "heads": 32, "dim": 256},

@@ -1,0 +1,109 @@
+"""Write regions whose launch the plan chooses by shape: rows by their length, strips by theirs and by their number."""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.writing import RegionText, render
+
+
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
+    hints = [piece.param("ONCE", 1, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
+    hints += [piece.param("LATE", 1, 0, 1)] if k.late else []
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    several = ("32", "4", "4")
+    choices = [(128, *several), *((n, block, "1", f"{n} / {block}") for n in (1024, 2048))]
+    shorter = ""
+    for most, group, rows, items in [*choices, *((n, long, "1", f"{n} / {long}") for n in (3072, 4096))]:
+        when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
+        grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
+        kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
+        piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
+        shorter = f"{k.cols} > {most * k.width}"
+    k.name = f"{name}_streaming"
+    piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
+    return piece
+
+
+def strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,), k)
+    return piece
+
+
+def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block})"
+    piece.launch(f"{name}<{block}>", (grid,), (block,), k, k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("rows_tiles.cu.j2", k=k)
+    _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2, 1, 2, 4)
+    once = piece.param("ONCE", 1, 0, 1, 2)
+    if has_invariants(region):
+        piece.code = render("rows_tiles.cu.j2", k=k)
+        short = f"{k.cols} <= 8 * {items} * {k.width}"
+        _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
+        _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
+    else:
+        few = f"{k.rows} <= sm_count // 2 and {k.cols} <= 32768"
+        _add_few(piece, k, f"{k.aligned} and {few}")
+        piece.code += "\n" + render(
+            "strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
+        )
+        grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
+        piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, f"{k.aligned} and not ({few})")
+    _add_scalar(piece, k, block)
+    return piece
+
+
+def _add_few(piece: RegionText, k: RowsKernel, when: str) -> None:
+    """Add the kernel for so few elements that its latency is all that counts."""
+    threads, narrow = piece.param("SMALL", 128, 64, 128, 256), max(1, k.width // 2)
+    width = piece.param("WIDTH", narrow, *sorted({max(1, k.width // 4), narrow, k.width}))
+    whole, k.name = k.name, f"{k.name}_few"
+    piece.code = render("strips_few.cu.j2", k=k)
+    grid = f"ceil_div({k.cols} // {width}, {threads})"
+    piece.launch(f"{k.name}<{threads}, {width}>", (grid, k.rows), (threads,), k, when)
+    k.name = whole
+
+
+def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:
+    grid = f"ceil_div({k.rows}, {block} // {group}) * ceil_div({k.cols} // {k.width}, {group} * {items})"
+    piece.launch(f"{k.name}<{group}, {block} / {group}, {items}, {once}>", (grid,), (block,), k, when)
+
+
+def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
+    """Add the kernel for strips that are no whole, aligned vectors."""
+    aligned = k.aligned
+    k.name = f"{k.name}_scalar"
+    piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.rows} * {k.cols}, {block})"
+    piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
+
+
+def has_invariants(region: Region) -> bool:
+    """Return whether something is computed that is the same all along a strip."""
+    return any(not t.varies and t.access is None for t in region.terms.terms.values())

@@ -1,0 +1,124 @@
+"""Write regions whose kernel is the same for every shape, or falls back to a second one."""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.kernels import ElementwiseKernel, ProductKernel, RowsKernel
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.writing import RegionText, render
+
+THREADS = (128, 256, 512, 1024)
+
+
+def elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = k.pointwise + "\n" + render("elementwise_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k)
+    return piece
+
+
+def elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
+    block = piece.param("BLOCK", 256)
+    piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p={"BLOCK": block})
+    grid = f"ceil_div({k.n}, {block} * {k.width})"
+    piece.launch(f"{name}<{block}>", (grid,), (block,), k)
+    return piece
+
+
+def elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
+    p = {
+        "BLOCK": piece.param("BLOCK", 512, *THREADS),
+        "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8),
+    }
+    piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p=p)
+    grid = f"ceil_div({k.n}, {p['BLOCK']} * {p['ITEMS']} * {k.width})"
+    piece.launch(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (grid,), (p["BLOCK"],), k)
+    return piece
+
+
+def rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("rows_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k)
+    return piece
+
+
+def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
+    piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (k.rows,), (block,), k)
+    return piece
+
+
+def rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give rows that fit to the register kernel, all others to the streaming one."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block, items = _row_shape(region.reduced[-1].extent.size // k.width)
+    p = {
+        "BLOCK": piece.param("BLOCK", block, *THREADS),
+        "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8),
+    }
+    registers = render("rows_registers.cu.j2", k=k, p=p)
+    fits = f"{k.cols} % {k.width} == 0 and {k.cols} <= {p['BLOCK']} * {p['ITEMS']} * {k.width}"
+    piece.launch(f"{name}<{p['BLOCK']}, {p['ITEMS']}>", (k.rows,), (p["BLOCK"],), k, fits)
+    k.name = f"{name}_streaming"
+    piece.code = registers + "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": p["BLOCK"]})
+    piece.launch(f"{k.name}<{p['BLOCK']}>", (k.rows,), (p["BLOCK"],), k, f"not ({fits})")
+    return piece
+
+
+def _row_shape(vectors: int) -> tuple[int, int]:
+    """Return threads, and vectors per thread, for rows of so many vectors: the fewest threads that hold them, four
+    vectors each."""
+    shapes = [(block, items) for items in (4, 8) for block in THREADS[1:]]
+    return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
+
+
+def columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    p = {
+        "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
+        "BY": piece.param("BY", 16 if tuned else 8, *((2, 4, 8, 16) if tuned else ())),
+    }
+    if tuned:
+        piece.where.append(f"{p['BX']} * {p['BY']} <= 1024")
+    piece.code = render("rows_columns.cu.j2", k=k, p=p)
+    grid = (f"ceil_div({k.rows}, {p['BX']})",)
+    piece.launch(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k)
+    return piece
+
+
+def product_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
+    grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
+    piece.launch(f"{name}<{block}>", grid, (block,), k)
+    return piece
+
+
+def product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
+    plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
+    wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
+    p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
+    threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
+    piece.code = render(
+        "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,
+        a_order=_order(p["BM"], p["BK"], k.a_fast), b_order=_order(p["BN"], p["BK"], k.b_fast),
+    )  # fmt: skip
+    grid = (f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L)
+    kernel = f"{name}<{', '.join(p.values())}>"
+    piece.launch(kernel, grid, (threads,), k)
+    return piece
+
+
+def _order(rows: str, depth: str, rows_fast: bool) -> str:
+    if rows_fast:
+        return f"make_layout(Int<{rows} * {depth}>{{}})"
+    return f"make_layout(make_shape(Int<{depth}>{{}}, Int<{rows}>{{}}), make_stride(Int<{rows}>{{}}, Int<1>{{}}))"
