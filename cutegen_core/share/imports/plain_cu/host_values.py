@@ -325,7 +325,8 @@ def size_of(frame: Frame, type_text: str) -> Number:
     if dtype is None:
         raise _NotRead
     vector = re.search(r"(?<=[a-z_6])([24])$", meant)
-    return Number(str(ITEMSIZE[dtype] * (int(vector[1]) if vector and dtype in ("float16", "float32", "float64") else 1)))
+    vectors = dtype in ("float16", "float32", "float64")
+    return Number(str(ITEMSIZE[dtype] * (int(vector[1]) if vector and vectors else 1)))
 
 
 def _known(value: Value) -> Value:
