@@ -49,7 +49,7 @@ def again(text: str) -> Problem:
 def test_what_is_written_reads_back_and_the_rest_stays(problem: Problem) -> None:
     text = edit.with_workloads(problem.source, problem.workloads)
     text = edit.with_tolerance(text, problem.tolerance)
-    parsed = read.read(text, problem.name, "mine.py")
+    parsed = replace(read.read(text, problem.name, "mine.py"), existing=problem.existing)  # a file beside it
     assert (parsed.workloads, parsed.tolerance) == (problem.workloads, problem.tolerance)
     assert edit.list_changes(problem, parsed) == ()
     assert text[text.index("class Model") :] == problem.source[problem.source.index("class Model") :]

@@ -21,6 +21,7 @@ from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import Array, Precision
 from cutegen_core.judge.reference_process import tracing
 from cutegen_core.judge.reference_process.drawing import (
+    choose,
     choose_special,
     draw_adversarial,
     draw_whole,
@@ -188,7 +189,7 @@ def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Valu
 
 
 def _keep_zeros(tensor: torch.Tensor, given: torch.Tensor, structure: InputStructure) -> torch.Tensor:
-    return torch.where(given == 0, given, tensor) if structure.zeros else tensor
+    return choose(widen(given) == 0, given, tensor) if structure.zeros else tensor
 
 
 def _draw_special(
@@ -201,11 +202,11 @@ def _draw_special(
     """
     places, signs = choose_special(given, generator, values)
     if structure.zeros:
-        places = places & (given != 0)
+        places = places & (widen(given) != 0)
     wide = widen(given)
     large = torch.full_like(wide, float(torch.finfo(given.dtype).max) ** 0.75)
     finite = (wide, large, -large / 3) if values is Values.NAN else (large * signs.to(large),) * _STAND_INS
-    return put_special(given, places, signs, values), *(torch.where(places, n.to(given), given) for n in finite)
+    return put_special(given, places, signs, values), *(choose(places, n.to(given), given) for n in finite)
 
 
 def _draw_whole(

@@ -62,6 +62,13 @@ def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Gene
     return _narrow(_KINDS[values](_AdversarialDraw(tensor, generator)), tensor)
 
 
+def choose(places: torch.Tensor, made: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements of `made` at these places, else those of `tensor`; of 8-bit floats by their bytes."""
+    if tensor.dtype not in _ONE_BYTE:
+        return torch.where(places, made, tensor)
+    return torch.where(places, made.view(torch.uint8), tensor.view(torch.uint8)).view(tensor.dtype)
+
+
 def widen(tensor: torch.Tensor) -> torch.Tensor:
     """Return an 8-bit float as float32, which torch can compare, sort and add; any other tensor as it is."""
     return tensor.float() if tensor.dtype in _ONE_BYTE else tensor
@@ -70,7 +77,7 @@ def widen(tensor: torch.Tensor) -> torch.Tensor:
 def put_special(tensor: torch.Tensor, places: torch.Tensor, signs: torch.Tensor, values: Values) -> torch.Tensor:
     """Return the tensor with NaN, or infinities of these signs, at the places that are true."""
     special = torch.full_like(signs, torch.nan) if values is Values.NAN else signs * torch.inf
-    return torch.where(places, _narrow(special, tensor), tensor)
+    return choose(places, _narrow(special, tensor), tensor)
 
 
 def draw_special(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:

@@ -14,7 +14,7 @@ COVERED = (
     "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, and matrix products with an "
     "elementwise epilogue"
 )
-FLOATS = ("float64", "float32", "float16", "bfloat16")
+FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def not_in_playbook(what: str) -> NotInPlaybook:

@@ -17,6 +17,8 @@ ELEMENT = {
     "float32": "float",
     "float16": "cute::half_t",
     "bfloat16": "cute::bfloat16_t",
+    "float8_e4m3fn": "cute::float_e4m3_t",
+    "float8_e5m2": "cute::float_e5m2_t",
     "bool": "uint8_t",
     **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
 }

@@ -13,7 +13,8 @@ from math import prod
 from cutegen_core.records.errors import UsageError
 
 COMPUTE_TYPE = {
-    "float64": "double", "float32": "float", "float16": "float", "bfloat16": "float", "int64": "long", "int32": "long",
+    "float64": "double", "float32": "float", "float16": "float", "bfloat16": "float",
+    "float8_e4m3fn": "float", "float8_e5m2": "float", "int64": "long", "int32": "long",
     "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
 }  # fmt: skip
 """What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""

@@ -22,7 +22,7 @@ _LEVELS = (
 
 
 @dataclass(frozen=True)
-class Scale:
+class RowScale:
     """max |x| of a row over `largest`, at least `smallest`."""
 
     given: Node
@@ -57,7 +57,7 @@ def find(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     return tuple(ServingLevel(name, idea, "quantisation.cu.j2", values) for name, idea in _LEVELS)
 
 
-def _scale(matcher: Matcher, operand: Operand) -> Scale | None:
+def _scale(matcher: Matcher, operand: Operand) -> RowScale | None:
     """Match clamp(amax(|x|, -1, keepdim) / largest, min)."""
     clamped = matcher.call(operand, "clamp", "clamp_min")
     if clamped is None or clamped.argument(2, "max") is not None:
@@ -69,7 +69,7 @@ def _scale(matcher: Matcher, operand: Operand) -> Scale | None:
     given = matcher.given(magnitude.args[0]) if magnitude else None
     if given is None or smallest is None or largest is None or smallest <= 0.0:
         return None
-    return Scale(given, clamped, largest, smallest)
+    return RowScale(given, clamped, largest, smallest)
 
 
 def _quotient(matcher: Matcher, operand: Operand, largest: float) -> tuple[Node, Node] | None:

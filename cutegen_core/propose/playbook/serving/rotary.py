@@ -89,7 +89,7 @@ def _rotation(matcher: Matcher, output: str) -> Rotation | None:
 
 
 @dataclass(frozen=True)
-class _Product:
+class _TurnedHalf:
     """A half of a tensor times the cosines (0) or the sines (1)."""
 
     given: Node
@@ -99,13 +99,13 @@ class _Product:
     angle_half: int
 
 
-def _product(matcher: Matcher, operand: Operand) -> _Product | None:
+def _product(matcher: Matcher, operand: Operand) -> _TurnedHalf | None:
     operands = matcher.pair(operand, "mul")
     for x, angle in (operands, operands[::-1]) if operands else ():
         left, right = matcher.half(x), matcher.half(angle)
         rows = _rows(matcher, right.of) if right else None
         if left is not None and right is not None and rows is not None and left.of.op == "input":
-            return _Product(left.of, left.index, *rows, right.index)
+            return _TurnedHalf(left.of, left.index, *rows, right.index)
     return None
 
 
