@@ -133,9 +133,12 @@ def twin(arguments: argparse.Namespace) -> int:
     """Run Astra with four roles, then with one, and compare."""
     store = Store()
     runs = []
-    plans = (("four roles", "astra", dict(arguments.role)), ("one role", _single("astra"), {}))
-    for agents, strategy, roles in plans:
-        session = _start(arguments, store, strategy, roles)
+    plans: tuple[tuple[str, str, Mapping[Role, AnsweredBy]], ...] = (
+        ("four roles", "astra", dict(arguments.role)),
+        ("one role", _single("astra"), {}),
+    )
+    for agents, strategy, answers in plans:
+        session = _start(arguments, store, strategy, answers)
         _follow(store, session, quiet=arguments.json)
         runs.append(views.agent_run(store, session, agents))
     if arguments.json:

@@ -122,6 +122,7 @@ class Story:
     store: Store
     problem: str = "softmax"
     answered_by: AnsweredBy = AnsweredBy.PLAYBOOK
+    strategy: str = "cutegen"
     session: str = ""
     seq: int = 0
     steps: int = 0
@@ -141,7 +142,7 @@ class Story:
         problem = next(p for p in library.catalogue() if p.name == self.problem)
         self.settings = SessionSettings(
             self.store.put_record(problem), problem.name, self.answered_by, executor, "sm_90a", device,
-            autonomy=autonomy, max_steps=max_steps, title=problem.title,
+            autonomy=autonomy, max_steps=max_steps, title=problem.title, strategy=self.strategy,
         )  # fmt: skip
         # Waiting from the first moment, so that a live engine beside the test never takes it for work.
         beginning = (SessionCreated(self.settings), StateChanged(SessionState.AWAITING_REVIEW))

@@ -111,6 +111,8 @@ def _settle(store: Store) -> None:
         elif chosen.decision.source:
             done = partial(editor.taken, store, chosen.session, chosen.decision.source)
             tab.clicks.append(Click(chosen.page, done))
+        elif chosen.decision.kind is DecisionKind.REPLY and chosen.text_key:
+            store.save_draft(chosen.text_key, None)
         elif chosen.decision.kind in SENT_FROM_THE_LINE:
             tab.clicks.append(Click(chosen.page, partial(_emptied, chosen)))
 
