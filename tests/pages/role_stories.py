@@ -23,11 +23,12 @@ from cutegen_core.records.event import (
     SuiteTried,
 )
 from cutegen_core.records.performance import EXISTING, Bound, Performance, WorkloadPerformance
-from cutegen_core.records.problem import WorkloadRole
+from cutegen_core.records.problem import Problem, WorkloadRole
 from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus, Status
 from cutegen_core.trajectory.store import Store
 from tests.pages.gpu_stories import measured, speedup, timed, timing
 from tests.pages.stories import Story, passed
+from tests.places import DATA
 
 PROBLEM = "silu_and_mul"
 SUITE = """```python
@@ -87,7 +88,7 @@ def shape(name: str, us: float, existing_us: float, best_us: float | None, floor
 
 def suite_tried(story: RoleStory, *, survivors: int = 0) -> SuiteTried:
     """A checked suite, trusted where no mutant survives."""
-    problem = next(p for p in library.catalogue() if p.name == PROBLEM)
+    problem = story.store.record(Problem, story.settings.problem)
     rows = [
         MutantRow(f"index-{n}", "index", 20 + n, "c < cols", "c <= cols", MutantOutcome.CAUGHT, Status.MEMORY_ERROR)
         for n in range(30 - survivors)
@@ -111,7 +112,7 @@ def roles_story(store: Store, *, waits_for: Role | None = Role.PLANNING) -> Role
     problem = next(p for p in library.catalogue() if p.name == PROBLEM)
     names = [w.name for w in problem.with_role(WorkloadRole.BENCHMARK)]
     slow = [12.1 * (n + 1) for n in range(len(names))]
-    floors = [0.5 * us for us in slow]
+    floors = [0.42 * us for us in slow]
 
     def performance(took: list[float], best: list[float] | None) -> Performance:
         return Performance(tuple(
@@ -155,4 +156,25 @@ def roles_story(store: Store, *, waits_for: Role | None = Role.PLANNING) -> Role
     if waits_for is not Role.PROFILING:
         story.answer(Role.PLANNING, PLAN.replace("half2", "128 bits"))
     story.add(GateOpened(story.steps, Gate.ANSWER, role=waits_for))
+    return story.publish()  # type: ignore[return-value]
+
+
+TINY = DATA / "existing" / "double_relu.py"
+
+
+def tiny_story(store: Store, *, at: Role) -> RoleStory:
+    """Two steps on a tiny problem, for a live engine to go on with: the existing kernel, and one that waits at the
+    playbook's answer of the testing or the profiling role."""
+    problem = library.load(str(TINY))
+    story = RoleStory(store, given=problem, strategy="astra")
+    story.begin(held=True)
+    story.start_step()
+    first = story.write(problem.existing, "the existing kernel", "It must pass.", Author.IMPORT)
+    story.test(passed(store, first)).promote(first)
+    story.start_step()
+    story.answer(Role.TESTING, SUITE, AnsweredBy.PLAYBOOK)
+    if at is not Role.TESTING:
+        story.add(suite_tried(story))
+        story.answer(Role.PROFILING, "Nothing was timed here.", AnsweredBy.PLAYBOOK)
+    story.add(GateOpened(story.steps, Gate.ANSWER, role=at))
     return story.publish()  # type: ignore[return-value]

@@ -91,9 +91,9 @@ def _median(timing: Timing, row: int, color: str) -> go.Scatter:
 
 
 def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], shown: int | None) -> Figure:
-    """Plot latency, p10 and p90 of every timed step, the best so far and the bound; failures at the upper edge."""
+    """Plot latency, p10 and p90 of every timed step, the best so far (promoted) and the bound; failures at the edge."""
     steps = {row.number: row for row in rows}
-    good = [s for s in speeds if steps[s.step].status is Status.PASSED]
+    good = [s for s in speeds if steps[s.step].was_best]
     top = 1.06 * max(s.p90_us for s in speeds)
     figure = go.Figure(_best_so_far(good))
     figure.add_trace(_measured(speeds, steps, shown))
