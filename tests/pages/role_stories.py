@@ -64,8 +64,13 @@ class RoleStory(Story):
         else:
             self.add(ModelAnswered(self.steps, role, prompt, told, by=by))
 
+    def wait_at(self, role: Role) -> None:
+        """The gate at which this role's last answer is reviewed."""
+        prompt = self.store.put(f"the prompt for {role}\n")
+        self.add(GateOpened(self.steps, Gate.ANSWER, prompt=prompt, role=role))
+
     def send_back(self, role: Role, words: str) -> None:
-        self.add(GateOpened(self.steps, Gate.ANSWER, role=role))
+        self.wait_at(role)
         self.add(Decided(Decision(DecisionKind.REDIRECT, self.seq, text=words)))
 
     def write(self, source: str, idea: str, plan: str, author: Author = Author.MODEL) -> str:
@@ -155,7 +160,7 @@ def roles_story(store: Store, *, waits_for: Role | None = Role.PLANNING) -> Role
     story.answer(Role.PROFILING, "Loads of 32 bits are left.", AnsweredBy.PLAYBOOK)
     if waits_for is not Role.PROFILING:
         story.answer(Role.PLANNING, PLAN.replace("half2", "128 bits"))
-    story.add(GateOpened(story.steps, Gate.ANSWER, role=waits_for))
+    story.wait_at(waits_for)
     return story.publish()  # type: ignore[return-value]
 
 
@@ -176,5 +181,5 @@ def tiny_story(store: Store, *, at: Role) -> RoleStory:
     if at is not Role.TESTING:
         story.add(suite_tried(story))
         story.answer(Role.PROFILING, "Nothing was timed here.", AnsweredBy.PLAYBOOK)
-    story.add(GateOpened(story.steps, Gate.ANSWER, role=at))
+    story.wait_at(at)
     return story.publish()  # type: ignore[return-value]

@@ -155,5 +155,5 @@ def waiting_for(store: Store, role: Role) -> str:
     story.start_step()
     said = {Role.TESTING: SUITE, Role.PLANNING: "Idea: half2", Role.CODING: "```cpp\n__global__ void k() {}\n```"}
     story.answer(role, said[role], AnsweredBy.PLAYBOOK)
-    story.add(GateOpened(1, Gate.ANSWER, role=role))
+    story.wait_at(role)
     return story.publish().session
