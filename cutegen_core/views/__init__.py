@@ -9,7 +9,7 @@ from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mi
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
-from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards
+from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards, roles_of
 from cutegen_core.views.session import (
     CallView,
     SessionRow,
@@ -84,6 +84,7 @@ __all__ = [
     "profile_view",
     "rail",
     "role_cards",
+    "roles_of",
     "session_rows",
     "session_view",
     "shape_cells",

@@ -94,10 +94,15 @@ class RoleCard(NamedTuple):
     counted: bool
 
 
+def roles_of(state: State) -> tuple[Role, ...]:
+    """Return the roles of the session's strategy, in the order they are asked; none where it has only one."""
+    strategy = STRATEGIES.get(state.settings.strategy)
+    return strategy.roles if strategy else ()
+
+
 def role_cards(store: Store, view: SessionView, shown: StepView) -> tuple[RoleCard, ...]:
-    """Return a card for each role of the session's strategy, in the order they are asked; none without roles."""
-    strategy = STRATEGIES.get(view.state.settings.strategy)
-    return tuple(_card(store, view, shown, role) for role in strategy.roles) if strategy else ()
+    """Return a card for each role of the session."""
+    return tuple(_card(store, view, shown, role) for role in roles_of(view.state))
 
 
 def suite_fact(store: Store, tried: SuiteTried) -> SuiteFact:

@@ -15,7 +15,8 @@ from pages.components.shared import address, ui_state
 from pages.components.shared.texts import escape_html, tooltip
 
 POLL_S = 0.5
-LIVE_CHARACTERS = 600
+LIVE_CHARACTERS, LIVE_LINES = 220, 3
+"""The end of the text, as much as a card has room for; the middle of the page has all of it."""
 _LOOKS = {
     CardState.NOT_ASKED: ("–", "quietly"), CardState.WAITING: ("○", "quietly"), CardState.PROMPT: ("◆", "warning"),
     CardState.REPLY: ("◆", "warning"), CardState.WORKING: ("●", "running"), CardState.REVIEW: ("◆", "warning"),
@@ -59,7 +60,8 @@ def _render(store: Store, view: SessionView, card: RoleCard) -> None:
 
 def _live(store: Store, session: str, role: Role) -> None:
     """Draw the text of a role while it works, in a fragment that redraws itself."""
-    text = store.live(session)[-LIVE_CHARACTERS:].strip()
+    lines = [line.strip() for line in store.live(session).splitlines()[-LIVE_LINES:]]
+    text = "\n".join(lines)[-LIVE_CHARACTERS:].strip()
     st.html(_body(role, f'<div class="cg-role-live">{escape_html(text or "waiting for the first words")}</div>'))
 
 

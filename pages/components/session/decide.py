@@ -12,9 +12,8 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.propose.registry import STRATEGIES
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
-from cutegen_core.records.event import SessionState
+from cutegen_core.records.event import Role, SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.access import access
@@ -139,7 +138,8 @@ def _hint(view: SessionView) -> str:
     state = view.state
     if state.status is SessionState.AWAITING_REVIEW and state.gate:
         step = f"Step {state.step.number}:" if state.step else ""
-        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size is shown below it
+        said_elsewhere = state.gate.gate is Gate.PROMPT or (state.gate.gate is Gate.REPLY and _role_asked(view))
+        said = "" if said_elsewhere else state.gate.note  # the prompt's size, and how to carry it, are shown with it
         return " ".join(filter(None, (step, _asked(view), said)))
     if state.status is SessionState.ACCEPTED:
         return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
@@ -148,16 +148,20 @@ def _hint(view: SessionView) -> str:
 
 def _asked(view: SessionView) -> str:
     """Say what the open gate asks for, and of which role."""
-    gate = view.state.gate
+    gate, role = view.state.gate, _role_asked(view)
     assert gate is not None
-    if gate.role is None or not STRATEGIES[view.state.settings.strategy].roles:
-        return _HINTS.get(gate.gate, "")
     asked = {
-        Gate.PROMPT: f"Review, then send the prompt for {gate.role}.",
-        Gate.ANSWER: f"Review the answer of {gate.role}. Redirect lets it answer again.",
-        Gate.REPLY: f"Answer for {gate.role}, or paste a model's reply.",
+        Gate.PROMPT: f"Review, then send the prompt for {role}.",
+        Gate.ANSWER: f"Review the answer of {role}. Redirect lets it answer again.",
+        Gate.REPLY: f"Answer for {role}, or paste a model's reply.",
     }
-    return asked.get(gate.gate, _HINTS.get(gate.gate, ""))
+    return asked[gate.gate] if role and gate.gate in asked else _HINTS.get(gate.gate, "")
+
+
+def _role_asked(view: SessionView) -> Role | None:
+    """Return the role that the open gate is about, where the strategy has several."""
+    gate = view.state.gate
+    return gate.role if gate and views.roles_of(view.state) else None
 
 
 def _draw(session: str, button: _Button) -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.event import AnsweredBy, Role
+from cutegen_core.records.trial import Stage
 from cutegen_core.records.wording import counted
 from cutegen_core.trajectory.state import Exchange, Phase, State
 from cutegen_core.trajectory.store import Store
@@ -40,16 +41,25 @@ def render_stream(store: Store, view: SessionView) -> None:
 
 def _stream(store: Store, session: str) -> None:
     state = views.session_view(store, session).state
-    call = call_in_progress(state)
+    call, text = call_in_progress(state), store.live(session)
     if call is None:
+        _long_work(state, text)
         return
-    text = store.live(session)
     elapsed = max(0.0, time.time() - state.running_since)
     arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first token"
     heading(f"{call.role} · {call.model} is writing")
     quiet(f"{elapsed:.0f} s · {arrived} · {call.reserved_tokens:,} tokens reserved in the budget · press S to stop")
     with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
         st.text(show_hidden(text[-STREAM_CHARACTERS:]) or "…")
+
+
+def _long_work(state: State, text: str) -> None:
+    """Draw what a check of a suite, or another long work of the proposer, has done so far."""
+    if not text or state.running_stage is not Stage.GENERATE:
+        return
+    heading("At work · what was done so far")
+    with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
+        st.html(f'<pre class="cg-log">{escape_html(text[-STREAM_CHARACTERS:])}</pre>')
 
 
 # ---- when it is over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core.propose.registry import STRATEGIES
+from cutegen_core import views
 from cutegen_core.records.trial import Stage, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
@@ -61,7 +61,7 @@ def _telling(view: SessionView, shown: StepView, trial: Trial | None) -> str:
     """Return the key of the pane that explains the verdict; before there is one, what the roles start from."""
     if shown.step.sweep:
         return "sweep"
-    if trial is None and shown.step.base and STRATEGIES[view.state.settings.strategy].roles:
+    if trial is None and shown.step.base and views.roles_of(view.state):
         return "shapes"
     if trial is not None and trial.performance is not None:
         return "timing"
