@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cutegen_core.problems import suite
 from cutegen_core.propose.registry import STRATEGIES
-from cutegen_core.propose.replies.reading import find_done
+from cutegen_core.propose.replies.reading import find_done, find_idea
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState, SuiteTried
@@ -229,8 +229,10 @@ def _plan(reply: str) -> Iterator[Said]:
 
 
 def _code(shown: StepView, reply: str) -> Iterator[Said]:
-    if shown.step.idea:
-        yield Said("idea", shown.step.idea)
+    plans = (call.reply for call in reversed(shown.calls) if call.role is Role.PLANNING and _counts(call))
+    idea = shown.step.idea or find_idea(next(plans, "") or "")
+    if idea:
+        yield Said("idea", idea)
     if shown.source and shown.base_source:
         change = diff.summary(shown.base_source, shown.source)
         yield Said("size", f"+{change.added} −{change.removed} lines, {len(shown.source.splitlines())} in all")

@@ -7,13 +7,15 @@ import re
 import pytest
 
 from cutegen_core import views
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, GateOpened, Role
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import CardState
 from pages.components.shared import speed_charts
-from tests.pages.conftest import OpenPage, button_of, shown
+from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.role_stories import SUITE, RoleStory, roles_story, suite_tried
 from tests.pages.stories import softmax_story
 
@@ -157,3 +159,35 @@ def waiting_for(store: Store, role: Role) -> str:
     story.answer(role, said[role], AnsweredBy.PLAYBOOK)
     story.wait_at(role)
     return story.publish().session
+
+
+def test_a_link_chooses_problem_strategy_and_who_answers_each_role(store: Store) -> None:
+    page = framed("start", problem="silu_and_mul", strategy="astra", planning="person", regressions="1")
+    assert page.selectbox(key="new-problem").value == "silu_and_mul"
+    assert page.selectbox(key="new-strategy-any").value == "astra"
+    assert page.selectbox(key="new-role-testing-playbook-any").value == AnsweredBy.PLAYBOOK
+    assert page.selectbox(key="new-role-planning-playbook-any").value == AnsweredBy.PERSON
+    page.selectbox(key="new-role-coding-playbook-any").select(AnsweredBy.PERSON)
+    page.button(key="new-start-any").click().run()
+    assert not page.exception
+    (session,) = store.sessions()
+    settings = views.session_view(store, session).state.settings
+    assert (settings.problem_name, settings.strategy, settings.allow_regressions) == ("silu_and_mul", "astra", True)
+    assert settings.roles == {Role.PLANNING: AnsweredBy.PERSON, Role.CODING: AnsweredBy.PERSON}
+    assert Gate.ANSWER in settings.gates
+
+
+def test_a_role_for_a_model_needs_one_and_says_which(store: Store) -> None:
+    page = framed("start", problem="silu_and_mul", strategy="astra", planning="llm")
+    assert page.button(key="new-start-any").disabled
+    model_settings.write(Models((ModelSettings("near", "http://127.0.0.1:9/v1", "m"),), {Role.PLANNING: "near"}))
+    page = framed("start", problem="silu_and_mul", strategy="astra", planning="llm")
+    assert not page.button(key="new-start-any").disabled
+    assert "Models by role: planning: near" in shown(page)
+
+
+def test_a_problem_with_an_existing_kernel_leads_to_the_roles(store: Store, open_page: OpenPage) -> None:
+    page = open_page("problems", name="silu_and_mul")
+    (link,) = [one for one in page.get("page_link") if one.proto.label == "Make it faster"]
+    assert "strategy=astra" in link.proto.query_string
+    assert not [one for one in open_page("problems", name="softmax").get("page_link") if "faster" in one.proto.label]

@@ -9,6 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.machine.device import KNOWN, Device, choose_device
+from cutegen_core.propose.astra.strategy import ROLES
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for
@@ -32,6 +33,7 @@ GATES = (Gate.PROMPT, Gate.ANSWER, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     """Draw the choices of a session; Start creates and opens it. `chosen` replaces the choice of the problem."""
     name = chosen.name if chosen else "any"
+    _take_link(name)
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
     strategy = _strategy(name, problem)
     roles = "-roles" if STRATEGIES[strategy].roles else ""
@@ -51,7 +53,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     asked = [proposer] if not answers else list(answers.values())
     with st.container():
         llm = _llm(name) if AnsweredBy.LLM in asked else Llm()
-        if llm.model == "" and AnsweredBy.LLM in answers.values():
+        if llm.ready and not llm.model and AnsweredBy.LLM in answers.values():
             _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
@@ -94,6 +96,20 @@ def _strategy(name: str, problem: Problem) -> str:
     return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=key)
 
 
+def _take_link(name: str) -> None:
+    """Let a link that is new choose again: forget what was chosen before it."""
+    wishes = [address.get(key) for key in ("problem", "strategy", "proposer", *ROLES)]
+    if not any(wishes) or not ui_state.first_time("new-link", repr(wishes)):
+        return
+    of_roles = [_role_key(role, who, name) for role in ROLES for who in ANSWERERS]
+    for key in ("new-problem", f"new-strategy-{name}", f"new-proposer-{name}", *of_roles):
+        ui_state.forget(key)
+
+
+def _role_key(role: Role, proposer: AnsweredBy, name: str) -> str:
+    return f"new-role-{role}-{proposer}-{name}"
+
+
 def _wanted(name: str, options: Sequence[str]) -> str:
     """Return what the address asks for under this name (`?strategy=astra`), else the first option."""
     wanted = address.get(name)
@@ -108,7 +124,7 @@ def _roles(name: str, strategy: str, proposer: AnsweredBy) -> Mapping[Role, Answ
     choices = answerers(strategy)
     chosen: dict[Role, AnsweredBy] = {}
     for role, column in zip(roles, st.columns(len(roles)), strict=True):
-        key = f"new-role-{role}-{proposer}-{name}"
+        key = _role_key(role, proposer, name)
         ui_state.keep_among(key, choices, _wanted(role, [proposer, *choices]))
         with column:
             chosen[role] = st.selectbox(

@@ -54,7 +54,7 @@ def forget(name: str) -> None:
 def _submit(store: Store, view: SessionView, gate: OpenGate, empty: str) -> None:
     name, seen = name_of(view, gate), view.state.meaning_seq
     typed = ui_state.text(name)
-    wrong = find_fault(gate.role or Role.PROPOSER, typed, view.problem, _base(store, view)) if typed.strip() else ""
+    wrong = find_fault(gate.role or Role.PROPOSER, typed, view.problem, base_of(store, view)) if typed.strip() else ""
     if wrong:
         _keep_wrong(store, name, gate, typed)
         ui_state.put(f"wrong-{name}", (typed, wrong))
@@ -70,7 +70,7 @@ def _keep_wrong(store: Store, name: str, gate: OpenGate, typed: str) -> None:
         store.save_draft(name, Draft(str(gate.seq), typed))
 
 
-def _base(store: Store, view: SessionView) -> str:
+def base_of(store: Store, view: SessionView) -> str:
     """Return the kernel file that the open step goes on from."""
     step = view.state.open_step
     return store.text(step.base) if step and step.base else view.problem.existing

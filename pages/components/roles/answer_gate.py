@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core.problems import suite
+from cutegen_core.propose.replies.parsing import UnparsedReply, parse_reply
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import Role
@@ -13,8 +14,9 @@ from cutegen_core.trajectory.state import OpenGate
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView
 from pages.components.roles import answer_field
-from pages.components.shared import ui_state
-from pages.components.shared.texts import heading, note, quiet, show_hidden, table
+from pages.components.shared import code_tables, ui_state
+from pages.components.shared.code_tables import Notes
+from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden, table
 
 ANSWER_PX = 420
 EMPTY = "The answer is empty. Close it to keep the role's own."
@@ -69,6 +71,8 @@ def render_answer_gate(store: Store, view: SessionView) -> None:
     heading(f"{gate.role} · answer to review")
     if gate.role is Role.TESTING:
         _render_workloads(view.problem, answer)
+    if gate.role is Role.CODING and _render_change(answer_field.base_of(store, view), answer):
+        return
     st.code(show_hidden(answer), language=None, wrap_lines=True, height=_height(answer))
 
 
@@ -119,6 +123,19 @@ def _render_workloads(problem: Problem, answer: str) -> None:
         if w.name in added
     ]
     st.html(table(("workload added", "role", "sizes", "values"), rows, numbers_from=9))
+
+
+def _render_change(base: str, answer: str) -> bool:
+    """Draw what the answer changes as a diff, and its words; return False where it holds no usable kernel."""
+    parsed = parse_reply(answer, base or None)
+    if isinstance(parsed, UnparsedReply):
+        note("error", parsed.reason)
+        return False
+    if parsed.plan.strip():
+        st.html(f'<div class="cg-plan">{escape_html(parsed.plan.strip())}</div>')
+    with st.container(key="code-pane"):
+        st.html(code_tables.inline(base, parsed.source, Notes()))
+    return True
 
 
 def _height(text: str) -> int:
