@@ -17,7 +17,7 @@ from cutegen_core.views import CardState
 from pages.components.shared import speed_charts
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.role_stories import SUITE, RoleStory, roles_story, suite_tried
-from tests.pages.stories import softmax_story
+from tests.pages.stories import long_story, softmax_story
 
 
 def cards(store: Store, session: str, step: int) -> dict[Role, views.RoleCard]:
@@ -191,3 +191,10 @@ def test_a_problem_with_an_existing_kernel_leads_to_the_roles(store: Store, open
     (link,) = [one for one in page.get("page_link") if one.proto.label == "Make it faster"]
     assert "strategy=astra" in link.proto.query_string
     assert not [one for one in open_page("problems", name="softmax").get("page_link") if "faster" in one.proto.label]
+
+
+def test_a_long_session_has_columns_for_what_one_can_read(store: Store, open_page: OpenPage) -> None:
+    text = told(open_page("session", id=long_story(store, 20).session, pane="shapes"))
+    assert "8 steps left out" in text
+    assert "step 20" in text
+    assert "step 2 " not in text

@@ -21,7 +21,12 @@ FIELD_PX = 300
 
 def name_of(view: SessionView, gate: OpenGate) -> str:
     """Name the field and its draft; a new one at every opening of a gate."""
-    return f"own-answer-{view.id}-{gate.seq}"
+    return name_at(view.id, gate.seq)
+
+
+def name_at(session: str, opened: int) -> str:
+    """Name the draft of the gate that was opened by this event."""
+    return f"own-answer-{session}-{opened}"
 
 
 def render_field(store: Store, view: SessionView, gate: OpenGate, label: str, *, height: int = FIELD_PX) -> None:

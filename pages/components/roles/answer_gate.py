@@ -13,6 +13,7 @@ from cutegen_core.records.problem import Problem
 from cutegen_core.trajectory.state import OpenGate
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView
+from pages.components.access import access
 from pages.components.roles import answer_field
 from pages.components.shared import code_tables, ui_state
 from pages.components.shared.code_tables import Notes
@@ -37,7 +38,7 @@ def open_gate(view: SessionView) -> OpenGate | None:
 def is_edited(store: Store, view: SessionView) -> bool:
     """Tell whether the person writes an answer of their own here: there is a draft, and this tab has not closed it."""
     gate = open_gate(view)
-    if gate is None:
+    if gate is None or access.role() is not access.AccessRole.OWNER:
         return False
     name = answer_field.name_of(view, gate)
     return store.draft(name) is not None and ui_state.held(_open_key(name), bool) is not False

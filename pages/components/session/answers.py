@@ -15,6 +15,7 @@ from cutegen_core.session import start
 from cutegen_core.trajectory.state import Phase
 from cutegen_core.trajectory.store import Store
 from pages.components.editor import editor
+from pages.components.roles import answer_field
 from pages.components.session import hunk_view
 from pages.components.shared import address, ui_state
 from pages.components.shared.texts import note
@@ -105,14 +106,14 @@ def _settle(store: Store) -> None:
             continue
         tab.submitted.remove(submitted)
         chosen = submitted.chosen
+        if not ticket.refusal and chosen.decision.kind not in STAYS:
+            store.save_draft(answer_field.name_at(chosen.session, chosen.decision.seen), None)
         if ticket.refusal:
             tab.last = None
             tab.clicks.append(Click(chosen.page, partial(_refused, chosen, ticket.refusal)))
         elif chosen.decision.source:
             done = partial(editor.taken, store, chosen.session, chosen.decision.source)
             tab.clicks.append(Click(chosen.page, done))
-        elif chosen.decision.kind is DecisionKind.REPLY and chosen.text_key:
-            store.save_draft(chosen.text_key, None)
         elif chosen.decision.kind in SENT_FROM_THE_LINE:
             tab.clicks.append(Click(chosen.page, partial(_emptied, chosen)))
 

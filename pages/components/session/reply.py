@@ -7,6 +7,7 @@ import streamlit as st
 from cutegen_core.records.decision import Gate
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
+from pages.components.access import access
 from pages.components.roles import answer_field, answer_gate
 from pages.components.shared.texts import heading, quiet
 
@@ -23,6 +24,8 @@ def render_reply_gate(store: Store, view: SessionView) -> None:
     heading(f"1 · {about}")
     with st.container(key="prompt-pane", height=260, border=False):
         st.code(store.text(gate.prompt), language=None, wrap_lines=True)
+    if access.looks_on():
+        return
     heading("2 · Paste its reply, or write your own answer" if form else "2 · Paste its reply")
     answer_field.render_field(store, view, gate, "The model's reply", height=220)
     with st.container(horizontal=True, vertical_alignment="center"):

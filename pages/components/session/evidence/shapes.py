@@ -14,6 +14,8 @@ from pages.components.shared import address, speed_charts, ui_state
 from pages.components.shared.texts import Html, escape_html, heading, heard, quiet, table, tooltip
 
 MEAN = "geometric mean"
+_LAST = 12
+"""Steps with a column of their own; with the existing kernel and the best."""
 _PICTURES = ("table", "chart")
 _WORDS = {Word.FASTER: ("▲", "passed"), Word.SAME: ("=", "quietly"), Word.SLOWER: ("▼", "failed")}
 
@@ -24,6 +26,9 @@ def render_shapes(given: PaneInput) -> None:
     if not found.columns:
         quiet("Every shape by step appears here with the first tested kernel.")
         return
+    found, left_out = _recent(found)
+    if left_out:
+        quiet(f"The existing kernel, the best and the last {_LAST} steps; {counted(left_out, 'step')} left out.")
     if not found.timed:
         heading(f"{counted(len(found.rows), 'workload')} by step · verdicts")
         quiet(f"No times: timing {NEEDS_GPU}. Each cell is the verdict on that workload.")
@@ -40,6 +45,13 @@ def render_shapes(given: PaneInput) -> None:
         "★ is the best. ▲ faster, = within noise, ▼ slower than the best kernel of that moment, timed in turns. "
         "“1.92x” is the existing kernel's time / this one's. The floor is the time of work that no algorithm can avoid."
     )
+
+
+def _recent(found: ShapeTable) -> tuple[ShapeTable, int]:
+    """Return the table with as many columns as one can read, and how many were left out."""
+    last = found.columns[-_LAST:]
+    kept = tuple(c for c in found.columns if c.is_existing or c.is_best or c in last)
+    return found._replace(columns=kept), len(found.columns) - len(kept)
 
 
 def _picture() -> str:
