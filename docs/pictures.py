@@ -49,7 +49,14 @@ def lint(page: Page) -> None:
 PLAYED, TIMED = "/session?id={playbook}", "/session?id={timed}&step=9"
 
 PICTURES: dict[str, tuple[Picture, ...]] = {
-    "Start": (Picture("start", "/", "What can this machine do, and where was I? Every way in is on one page."),),
+    "Start": (
+        Picture("start", "/", "What can this machine do, and where was I? Every way in is on one page."),
+        Picture(
+            "start-roles",
+            "/?problem=silu_and_mul&strategy=astra&planning=person",
+            "Who answers each role, when four roles make an existing kernel faster?",
+        ),
+    ),
     "Session": (
         Picture(
             "session",
@@ -73,6 +80,14 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
             "/session?id={product}",
             "What if I change it myself? Ctrl+Enter runs the edit; a draft survives a reload.",
             first=edit,
+        ),
+    ),
+    "Session: roles": (
+        Picture(
+            "session-roles",
+            "/session?id={roles}",
+            "What did each role say, and is the tests' suite to be trusted? A plan waits, after one was sent back.",
+            plots=1,
         ),
     ),
     "Session: evidence": (

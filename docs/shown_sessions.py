@@ -4,6 +4,7 @@
 2. A language model, played by a server with written replies, refines another; its first kernel does not compile.
 3. The playbook tiles a matrix product, which has layouts to draw.
 4. The session recorded on an H200 is opened.
+5. Astra's roles work on an existing kernel, until a plan that was sent back once waits for review.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ REPLIES = (
 
 
 class Shown(NamedTuple):
-    """Sessions by what they show; `repair` has a diagnosis and a repair, `prompt` has a prompt to review."""
+    """Sessions by what they show; `repair` has a diagnosis and a repair, `prompt` has a prompt to review, `roles` has a
+    role's answer to review."""
 
     playbook: str
     repair: str
     prompt: str
     product: str
     timed: str
+    roles: str
 
 
 class Desk:
@@ -86,7 +89,8 @@ def make() -> Shown:
         timed = import_path(store, RECORDING).session
         product = product_session(store, tools)
         repair, prompt = model_sessions(store, tools)
-        return Shown(playbook_session(store, tools), repair, prompt, product, timed)
+        roles = roles_session(store, tools)
+        return Shown(playbook_session(store, tools), repair, prompt, product, timed, roles)
     finally:
         tools.close()
         store.close()
@@ -118,4 +122,12 @@ def product_session(store: Store, tools: Tools) -> str:
     """Make a session whose second kernel waits at the diff gate."""
     desk = Desk(store, tools, "matmul_square", answered_by=AnsweredBy.PLAYBOOK)
     desk.approve(2)
+    return desk.id
+
+
+def roles_session(store: Store, tools: Tools) -> str:
+    """Make a session of four roles: the suite is checked and trusted, the first plan is sent back for another one."""
+    desk = Desk(store, tools, "silu_and_mul", answered_by=AnsweredBy.PLAYBOOK, strategy="astra")
+    desk.approve(3)
+    desk.decide(DecisionKind.REDIRECT, text="256 threads")
     return desk.id

@@ -64,6 +64,7 @@ with detail:
         if editing.startable:
             with st.container(border=True):
                 heading("Start a session with these edits" if editing.changes else "Start a session")
+                problem_view.render_faster(editing.startable, edited=bool(editing.changes))
                 render_new_session(store, editing.startable)
         problem_editor.render_remove(editing)
         with beside:

@@ -10,6 +10,8 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.wording import no_step
 from pages.components.editor import editor
+from pages.components.roles.answer_gate import render_answer_gate
+from pages.components.roles.cards import render_cards
 from pages.components.session import answers
 from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
@@ -58,6 +60,8 @@ with st.container():  # always there, so that what is below keeps its place
     if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
         note("warning", view.state.reason)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
+if shown:
+    render_cards(store, view, shown)
 left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
 with left:
     render_timeline(store, view, shown.step.number if shown else None)
@@ -69,6 +73,7 @@ with middle:
             if shown is None or is_last(view, shown):
                 render_reply_gate(store, view)
                 render_prompt_gate(store, view)
+                render_answer_gate(store, view)
                 render_stream(store, view)
         if shown:
             render_source(store, view, shown)

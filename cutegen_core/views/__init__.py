@@ -9,6 +9,7 @@ from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mi
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
+from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards, roles_of
 from cutegen_core.views.session import (
     CallView,
     SessionRow,
@@ -25,6 +26,7 @@ from cutegen_core.views.session import (
     step_view,
     unreadable_sessions,
 )
+from cutegen_core.views.shapes import ShapeCell, ShapeColumn, ShapeTable, shape_cells, shape_table
 from cutegen_core.views.speed import (
     SpeedRow,
     compare_speed,
@@ -40,6 +42,7 @@ __all__ = [
     "START",
     "AgentRun",
     "CallView",
+    "CardState",
     "Delta",
     "Instruction",
     "MachineCode",
@@ -48,12 +51,18 @@ __all__ = [
     "ProfileView",
     "RailStatus",
     "RailStop",
+    "RoleCard",
+    "Said",
     "SessionRow",
     "SessionView",
+    "ShapeCell",
+    "ShapeColumn",
+    "ShapeTable",
     "Share",
     "SpeedRow",
     "StepRow",
     "StepView",
+    "SuiteFact",
     "TreeRow",
     "acceptance_trial",
     "agent_lines",
@@ -74,8 +83,12 @@ __all__ = [
     "profile_deltas",
     "profile_view",
     "rail",
+    "role_cards",
+    "roles_of",
     "session_rows",
     "session_view",
+    "shape_cells",
+    "shape_table",
     "share",
     "speed_rows",
     "step_evidence",

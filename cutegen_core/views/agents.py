@@ -73,7 +73,7 @@ def agent_run(store: Store, session: str, agents: str) -> AgentRun:
 def agent_lines(runs: Sequence[AgentRun]) -> Iterator[str]:
     """Yield the comparison as a table for a terminal."""
     yield f"{'':30}" + "".join(f"{run.agents:>24}" for run in runs)
-    facts: dict[str, list[object]] = {
+    facts: dict[str, Sequence[object]] = {
         "state": [run.state for run in runs],
         "steps tried": [run.steps for run in runs],
         "failed": [run.failed for run in runs],

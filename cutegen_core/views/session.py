@@ -42,6 +42,11 @@ class StepRow(NamedTuple):
     is_base: bool
     suite_step: int | None
 
+    @property
+    def was_best(self) -> bool:
+        """Whether it passes and is, or was, the best: a kernel that was only kept, since it regressed, never was."""
+        return self.status is Status.PASSED and (self.is_best or self.outcome is Outcome.PROMOTED)
+
 
 class SessionRow(NamedTuple):
     """A line of the list of sessions."""

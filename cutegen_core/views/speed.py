@@ -91,7 +91,8 @@ def compare_speed(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
 
 def _speed_numbers(performance: Performance) -> dict[tuple[str, str], float]:
     numbers: dict[tuple[str, str], float] = {}
-    for workload in performance.workloads:
+    mean = overall(performance) if len(performance.workloads) > 1 else None
+    for workload in (*([mean] if mean else []), *performance.workloads):
         timing, reached = workload.candidate, share(workload)
         where = workload.workload
         numbers[(f"{where}, median", "µs")] = timing.median_us
@@ -104,7 +105,8 @@ def _speed_numbers(performance: Performance) -> dict[tuple[str, str], float]:
                 numbers[(f"{where}, against {speedup.baseline}", "x")] = speedup.ratio
         if reached:
             numbers[(f"{where}, of the {reached.bound.by} bound", "%")] = 100 * reached.fraction
-            numbers[(f"{where}, moved", "GB/s")] = reached.bound.moved_bytes / timing.median_us / 1e3
+            if reached.bound.moved_bytes:  # a mean over workloads counts no work
+                numbers[(f"{where}, moved", "GB/s")] = reached.bound.moved_bytes / timing.median_us / 1e3
             if reached.bound.flops:
                 numbers[(f"{where}, computed", "TFLOP/s")] = reached.bound.flops / timing.median_us / 1e6
     return numbers

@@ -29,6 +29,7 @@ from cutegen_core.records.event import (
     TrialStarted,
     Tried,
 )
+from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import (
     Comparison,
     Correctness,
@@ -47,6 +48,7 @@ from cutegen_core.records.trial import (
     Trial,
     WorkloadVerdict,
 )
+from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 
 KERNEL = """\
@@ -122,6 +124,8 @@ class Story:
     store: Store
     problem: str = "softmax"
     answered_by: AnsweredBy = AnsweredBy.PLAYBOOK
+    strategy: str = "cutegen"
+    given: Problem | None = None
     session: str = ""
     seq: int = 0
     steps: int = 0
@@ -138,10 +142,11 @@ class Story:
         executor: ExecutorKind = ExecutorKind.CPU,
         device: str = "H100 SXM",
     ) -> Story:
-        problem = next(p for p in library.catalogue() if p.name == self.problem)
+        problem = self.given or next(p for p in library.catalogue() if p.name == self.problem)
         self.settings = SessionSettings(
             self.store.put_record(problem), problem.name, self.answered_by, executor, "sm_90a", device,
-            autonomy=autonomy, max_steps=max_steps, title=problem.title,
+            autonomy=autonomy, max_steps=max_steps, title=problem.title, strategy=self.strategy,
+            gates=start.default_gates(self.strategy),
         )  # fmt: skip
         # Waiting from the first moment, so that a live engine beside the test never takes it for work.
         beginning = (SessionCreated(self.settings), StateChanged(SessionState.AWAITING_REVIEW))

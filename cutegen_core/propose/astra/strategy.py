@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cutegen_core.problems import suite
-from cutegen_core.propose.astra import playbook_answers, prompting, rounds
+from cutegen_core.propose.astra import faults, playbook_answers, prompting, rounds
 from cutegen_core.propose.port import (
     Answer,
     Call,
@@ -163,7 +163,7 @@ def _with_idea(call: Call) -> str:
 def _refuse_plan(reply: str, request: ProposalRequest) -> str:
     """Return why a plan is asked again, "" for one that can be carried out."""
     if not find_idea(reply):
-        return "it names no idea: begin a line with `Idea: `"
+        return faults.NO_IDEA
     before = None if request.instruction else rounds.find_repeated(reply, request)
     return rounds.repeated_words(before)
 

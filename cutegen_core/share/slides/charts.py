@@ -80,7 +80,7 @@ def _timed(rows: Sequence[StepRow], speeds: Sequence[SpeedRow]) -> list[_ChartPo
     points, best = [], math.inf
     for row in (r for r in rows if r.status is not None):
         passed, value = row.status is Status.PASSED, took.get(row.number)
-        best = min(best, value) if passed and value is not None else best
+        best = min(best, value) if row.was_best and value is not None else best
         points.append(_ChartPoint(row.number, passed, value, best if best < math.inf else None))
     return points
 

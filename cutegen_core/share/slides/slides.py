@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cutegen_core import views
 from cutegen_core.evaluate.evidence import speed
-from cutegen_core.evaluate.timing.overall import overall
+from cutegen_core.evaluate.timing.overall import overall, regressed, shape_times
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.performance import BEST, EXISTING, Word, WorkloadPerformance
+from cutegen_core.records.evidence import Topic
+from cutegen_core.records.performance import BEST, EXISTING, Conditions, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
 from cutegen_core.records.wording import NEEDS_GPU, counted, interval, lowered, micros, pace, pace_against, ratio
@@ -47,6 +50,7 @@ class MeasuredSpeed(NamedTuple):
         took: "" where nothing was measured; then `note` says why.
         doubt: why the time is no result, "" where it is believed.
         share: of the bound, "" where nothing was counted.
+        shapes: a line for each of several workloads, which `took` is the geometric mean of.
     """
 
     took: str
@@ -55,6 +59,7 @@ class MeasuredSpeed(NamedTuple):
     share: str = ""
     doubt: str = ""
     bars: Picture | None = None
+    shapes: tuple[str, ...] = ()
 
 
 class OpeningSlide(NamedTuple):
@@ -158,10 +163,21 @@ def _tolerance(problem: Problem) -> str:
 def _conditions(store: Store, state: State) -> list[Fact]:
     """Return under which conditions the first timed step was measured."""
     measured = (views.performance_of(store, step) for step in state.steps)
-    workload = next((p.workloads[0] for p in measured if p and p.workloads), None)
-    rows = speed.condition_remarks(workload.conditions) if workload else ()
+    first = next((p.workloads for p in measured if p and p.workloads), ())
+    rows = speed.condition_remarks(_over_all([w.conditions for w in first])) if first else ()
     shown = {"SM clock": "clocks", "between samples": "between samples", "other programs on the GPU": "other programs"}
     return [Fact(shown[name], text) for name, text in (row.cells for row in rows) if name in shown]
+
+
+def _over_all(found: Sequence[Conditions]) -> Conditions:
+    """Return the conditions of several workloads as one: the widest ranges, and all that disturbed."""
+    clocks = [clock for one in found for clock in one.sm_clock_mhz]
+    return replace(
+        found[0],
+        sm_clock_mhz=(min(clocks), max(clocks)),
+        throttled=tuple(dict.fromkeys(reason for one in found for reason in one.throttled)),
+        other_processes=max(one.other_processes for one in found),
+    )
 
 
 # ---- a step
@@ -222,8 +238,16 @@ def measured(trial: Trial | None, state: State) -> MeasuredSpeed:
     note = f"{speed.took_text(workload).removeprefix(took).lstrip(', ')}, {where}"
     return MeasuredSpeed(
         took, note, () if doubt else _comparisons(workload), "" if doubt else speed.reached_text(workload), doubt,
-        charts.contenders(workload, believed=not doubt),
+        charts.contenders(workload, believed=not doubt), () if doubt else _per_shape(trial),
     )  # fmt: skip
+
+
+def _per_shape(trial: Trial) -> tuple[str, ...]:
+    """Return a line for each of several workloads, and on which of them the kernel is slower than the best."""
+    shapes = shape_times(trial.performance)
+    slower = ", ".join(shape.workload for shape in regressed(shapes))
+    rows = [row.text for section in speed.speed(trial) if section.topic is Topic.SHAPES for row in section.rows]
+    return (*rows[: len(shapes)], *([f"regressed on {slower}"] if slower else []))
 
 
 def _unmeasured(trial: Trial | None, state: State) -> str:

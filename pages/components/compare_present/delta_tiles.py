@@ -50,8 +50,13 @@ def _time(a: Trial | None, b: Trial | None) -> str:
         f"speedup {speedup.low:.3f} to {speedup.high:.3f}"
         for one, speedup in found
     ]
-    first = found[0][1]
-    return _tile("Time", versus.verdict(first), lines[:_MOST_LINES])
+    timed = [one for one, _ in found]
+    whole, slower = versus.mean(timed), versus.slower_on(timed)
+    assert whole is not None
+    if len(timed) > 1:
+        regressed = f"; regressed on {escape_html(', '.join(slower))}" if slower else ""
+        lines = [f"geometric mean of {len(timed)} workloads{regressed}", *lines]
+    return _tile("Time", versus.verdict(whole), lines)
 
 
 def _why_not(a: Trial | None, b: Trial | None) -> str:

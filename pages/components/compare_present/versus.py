@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import streamlit as st
 
-from cutegen_core.records.performance import Speedup, Timing, WorkloadPerformance
+from cutegen_core.evaluate.timing.overall import overall
+from cutegen_core.records.performance import Performance, Speedup, Timing, Word, WorkloadPerformance
 from cutegen_core.records.trial import Status, Trial
 from cutegen_core.records.wording import pace, percent
 from cutegen_core.views import compare_speed, why_untimed
@@ -44,6 +46,18 @@ def compared(a: Trial | None, b: Trial | None) -> tuple[Compared, ...]:
     return tuple(_compared(one, others[one.workload]) for one in left if one.workload in others)
 
 
+def mean(found: Sequence[Compared]) -> Speedup | None:
+    """Compare over all workloads: the only one, or the geometric mean; None where samples of one are missing."""
+    workloads = [replace(one.b, speedups=(one.speedup,)) for one in found if one.speedup]
+    whole = overall(Performance(tuple(workloads))) if len(workloads) == len(found) else None
+    return next(iter(whole.speedups), None) if whole else None
+
+
+def slower_on(found: Sequence[Compared]) -> tuple[str, ...]:
+    """Return the workloads on which B is slower than A."""
+    return tuple(one.a.workload for one in found if one.speedup and one.speedup.word is Word.SLOWER)
+
+
 def is_suspect(*trials: Trial | None) -> bool:
     return any(trial is not None and trial.status is Status.SUSPECT for trial in trials)
 
@@ -66,6 +80,7 @@ def verdict(speedup: Speedup) -> Html:
 def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> None:
     """Draw the comparison; `names` are those of A and B."""
     found = compared(a, b)
+    _all_of_them(found)
     for one in found:
         _workload(one, names)
     rows = compare_speed(a, b)
@@ -77,6 +92,17 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
         quiet("▲ A time is SUSPECT and does not count, so there is no comparison.")
     elif rows and not found:
         quiet("They were not timed on the same workload, so there is no comparison.")
+
+
+def _all_of_them(found: Sequence[Compared]) -> None:
+    """Draw the result over several workloads, and on which of them B is slower."""
+    whole, slower = mean(found), slower_on(found)
+    if whole is None or len(found) < 2:
+        return
+    name = f"geometric mean of {len(found)} workloads"
+    st.html(_sentence(name, whole, max(one.noise for one in found)))
+    if slower:
+        quiet(f"▼ B regressed on {', '.join(slower)}.")
 
 
 def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:

@@ -6,7 +6,6 @@ The editor is a code editor, or a plain text field with `CUTEGEN_EDITOR=text` or
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
 
 import streamlit as st
@@ -20,13 +19,13 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.wording import KEEP_MINE, USE_OTHER
-from pages.components.editor import code_editor, draft_exchange, plan_form
+from pages.components.editor import code_editor, draft_exchange, plan_form, text_field
 from pages.components.editor.draft_exchange import DraftMessage, Visit
+from pages.components.editor.text_field import TextField
 from pages.components.session.line_marks import marks_of, moved
 from pages.components.session.source import line_messages
 from pages.components.shared import ui_state
-from pages.components.shared.texts import heading, note, table
+from pages.components.shared.texts import heading, table
 
 SETTING = "CUTEGEN_EDITOR"
 KINDS = ("code", "text")
@@ -35,14 +34,6 @@ OTHERS_POLL_S = 2.0
 """How soon this tab shows a draft that was changed in another one."""
 _EMPTY = "The editor is empty."
 _CHANGED = "The text was changed meanwhile. The form shows the new text; please repeat your change."
-
-
-@dataclass
-class _TextField:
-    """The plain text field: its key, and the draft that it last saved or loaded."""
-
-    key: str
-    seen: Draft
 
 
 def is_open(store: Store, view: SessionView) -> bool:
@@ -151,17 +142,13 @@ def _rewrite(store: Store, session: str, old: Draft, text: str) -> None:
 
 def _text_field(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
     """Draw the text field. It takes over a draft changed in another tab, or asks which text to keep."""
-    field = ui_state.kept(f"field-{_key(view.id, draft.base)}", lambda: _TextField(_key(view.id, draft.base), draft))
-    if ui_state.text(field.key) in ("", field.seen.text):
-        ui_state.put(field.key, draft.text)
-        field.seen = draft
+    field = text_field.take_over(_key(view.id, draft.base), draft)
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
     plan_form.render_plan_form(view, draft.text, partial(_write, store, view.id, field), tested)
-    if field.seen != draft:
-        _which(store, view.id, field, draft)
+    text_field.render_choice(store, view.id, field, draft)
     st.text_area(
         code_editor.LABEL, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
-        on_change=ui_state.noted(_keep, store, view.id, field), persist_state="session",
+        on_change=ui_state.noted(text_field.keep, store, view.id, field), persist_state="session",
     )  # fmt: skip
     _buttons(store, view, draft.base, field.key)
     said = sorted(line_messages(tested).items())
@@ -189,8 +176,7 @@ def discard(store: Store, session: str) -> None:
 def _forget(store: Store, session: str, draft: Draft) -> None:
     store.save_draft(session, None)
     ui_state.set_editing(session, False)
-    ui_state.forget(_key(session, draft.base))
-    ui_state.forget(f"field-{_key(session, draft.base)}")
+    text_field.forget(_key(session, draft.base))
 
 
 def _key(session: str, base: str) -> str:
@@ -218,22 +204,7 @@ def _buttons(store: Store, view: SessionView, base: str, key: str) -> None:
         st.button("Discard the draft", key="edit-discard", on_click=ui_state.noted(discard, store, view.id))
 
 
-def _keep(store: Store, session: str, field: _TextField) -> None:
-    """Save the typed text if the draft is as this field saw it last, or was run or discarded meanwhile.
-
-    Ctrl+Enter is a click and a change of the text; the change may arrive after the engine has taken the edit.
-    """
-    typed, last = field.seen._replace(text=ui_state.text(field.key)), ui_state.tab().last
-    if typed == field.seen or (last and last.decision.source == typed.text):
-        return
-    if store.draft(session) is None:
-        store.save_draft(session, typed)
-    elif not store.replace_draft(session, field.seen, typed):
-        return
-    field.seen = typed
-
-
-def _write(store: Store, session: str, field: _TextField, text: str) -> None:
+def _write(store: Store, session: str, field: TextField, text: str) -> None:
     """Save the form's change of the text and show it in the field, unless the field was just typed in."""
     if ui_state.text(field.key) != field.seen.text:
         ui_state.say(_CHANGED)
@@ -243,24 +214,6 @@ def _write(store: Store, session: str, field: _TextField, text: str) -> None:
     if store.draft(session) == written:
         field.seen = written
         ui_state.put(field.key, text)
-
-
-def _which(store: Store, session: str, field: _TextField, draft: Draft) -> None:
-    """Ask which text to keep when the draft was changed meanwhile; neither is lost."""
-    note("warning", "The draft was changed meanwhile in another tab. Your text here is not saved yet.")
-    with st.container(horizontal=True, gap="xsmall"):
-        st.button(KEEP_MINE, key="edit-mine", on_click=ui_state.noted(_keep_mine, store, session, field, draft))
-        st.button(USE_OTHER, key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
-
-
-def _keep_mine(store: Store, session: str, field: _TextField, draft: Draft) -> None:
-    field.seen = draft
-    _keep(store, session, field)
-
-
-def _take_theirs(field: _TextField, draft: Draft) -> None:
-    field.seen = draft
-    ui_state.put(field.key, draft.text)
 
 
 def _source(store: Store, base: str) -> str:

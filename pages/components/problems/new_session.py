@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.machine.device import KNOWN, Device, choose_device
+from cutegen_core.propose.astra.strategy import ROLES
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for
 from cutegen_core.records.decision import Autonomy, Gate
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
 from pages.components.problems.listing import agree_to, known
-from pages.components.shared import places
+from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import note, quiet, show_hidden
 
 FIRST_PROBLEM = "softmax"
@@ -32,9 +33,11 @@ GATES = (Gate.PROMPT, Gate.ANSWER, Gate.PLAN, Gate.DIFF, Gate.PROMOTION)
 def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     """Draw the choices of a session; Start creates and opens it. `chosen` replaces the choice of the problem."""
     name = chosen.name if chosen else "any"
+    _take_link(name)
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
     strategy = _strategy(name, problem)
     roles = "-roles" if STRATEGIES[strategy].roles else ""
+    ui_state.keep_among(f"new-proposer-{name}", answerers(strategy), _wanted("proposer", answerers(strategy)))
     reviewed = tuple(gate for gate in GATES if gate is not Gate.ANSWER or roles)
     first, second, third = st.columns([1.6, 1, 1])
     with first:
@@ -46,7 +49,12 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     with third:
         steps = st.number_input("Max. steps", 1, 1000, 40, key=f"new-steps-{name}")
     with st.container():  # always there, so that everything below keeps its place
-        llm = _llm(name) if proposer is AnsweredBy.LLM else Llm()
+        answers = _roles(name, strategy, proposer)
+    asked = [proposer] if not answers else list(answers.values())
+    with st.container():
+        llm = _llm(name) if AnsweredBy.LLM in asked else Llm()
+        if llm.ready and not llm.model and AnsweredBy.LLM in answers.values():
+            _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Review before", reviewed, selection_mode="multi", default=list(start.default_gates(strategy)),
@@ -55,6 +63,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         arch = st.selectbox(
             "Compile for", list(KNOWN), index=list(KNOWN).index(choose_device().arch), key=f"new-arch-{name}", width=150
         )
+        allow = bool(roles) and _allow_regressions(name)
         pressed = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
     quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(choose_device(arch))}")
     if pressed:
@@ -71,6 +80,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 arch=arch,
                 model=llm.model,
                 max_tokens=llm.max_tokens,
+                roles={role: who for role, who in answers.items() if who is not proposer},
+                allow_regressions=allow,
             )
         )
 
@@ -80,7 +91,60 @@ def _strategy(name: str, problem: Problem) -> str:
     keys = strategies_for(problem)
     if len(keys) == 1:
         return keys[0]
-    return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=f"new-strategy-{name}")
+    key = f"new-strategy-{name}"
+    ui_state.keep_among(key, keys, _wanted("strategy", keys))
+    return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=key)
+
+
+def _take_link(name: str) -> None:
+    """Let a link that is new choose again: forget what was chosen before it."""
+    wishes = [address.get(key) for key in ("problem", "strategy", "proposer", *ROLES)]
+    if not any(wishes) or not ui_state.first_time("new-link", repr(wishes)):
+        return
+    of_roles = [_role_key(role, who, name) for role in ROLES for who in ANSWERERS]
+    for key in ("new-problem", f"new-strategy-{name}", f"new-proposer-{name}", *of_roles):
+        ui_state.forget(key)
+
+
+def _role_key(role: Role, proposer: AnsweredBy, name: str) -> str:
+    return f"new-role-{role}-{proposer}-{name}"
+
+
+def _wanted(name: str, options: Sequence[str]) -> str:
+    """Return what the address asks for under this name (`?strategy=astra`), else the first option."""
+    wanted = address.get(name)
+    return next((option for option in options if option == wanted), options[0])
+
+
+def _roles(name: str, strategy: str, proposer: AnsweredBy) -> Mapping[Role, AnsweredBy]:
+    """Draw a choice for each role of who answers it, at first the proposer; none for a strategy without roles."""
+    roles = STRATEGIES[strategy].roles
+    if not roles:
+        return {}
+    choices = answerers(strategy)
+    chosen: dict[Role, AnsweredBy] = {}
+    for role, column in zip(roles, st.columns(len(roles)), strict=True):
+        key = _role_key(role, proposer, name)
+        ui_state.keep_among(key, choices, _wanted(role, [proposer, *choices]))
+        with column:
+            chosen[role] = st.selectbox(
+                f"{role.capitalize()} by", choices, format_func=lambda who: who.value, key=key, help=_ROLE_HELP[role]
+            )
+    return chosen
+
+
+def _models_of(roles: Sequence[Role]) -> None:
+    """Say which model answers each of these roles."""
+    models = model_settings.read()
+    said = ", ".join(f"{role}: {models.of(role).name}" for role in roles)
+    quiet(f"Models by role: {said}. Setup changes them.")
+
+
+def _allow_regressions(name: str) -> bool:
+    return st.checkbox(
+        "Allow regressions", address.get("regressions") == "1", key=f"new-regressions-{name}",
+        help="Off: a kernel that is slower at any benchmark workload is refused. On: only the geometric mean counts.",
+    )  # fmt: skip
 
 
 def runs_on(device: Device) -> str:
@@ -146,6 +210,13 @@ def render_path() -> None:
     quiet(f"Each file runs in its own sandboxed process, {SANDBOXED}.")
 
 
+_ROLE_HELP = {
+    Role.TESTING: "Writes further test workloads, as data. They judge once the existing kernel passes them and its "
+    "mutants fail.",
+    Role.PROFILING: "Says what bounds the kernel at each benchmark workload.",
+    Role.PLANNING: "Names one idea a step.",
+    Role.CODING: "Writes the change.",
+}
 _gate_words = {
     Gate.PROMPT: "sending a prompt",
     Gate.ANSWER: "using a role's answer",
@@ -157,11 +228,12 @@ _gate_words = {
 
 def _problem(known: Sequence[Problem]) -> Problem:
     by_name = {problem.name: problem for problem in known}
-    first = list(by_name).index(FIRST_PROBLEM) if FIRST_PROBLEM in by_name else 0
+    first = FIRST_PROBLEM if FIRST_PROBLEM in by_name else next(iter(by_name))
+    wanted = address.get("problem")
+    ui_state.keep_among("new-problem", list(by_name), wanted if wanted in by_name else first)
     name = st.selectbox(
         "Problem",
         list(by_name),
-        index=first,
         key="new-problem",
         format_func=lambda n: show_hidden(f"{n}: {by_name[n].title}"),
     )

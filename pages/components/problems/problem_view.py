@@ -11,7 +11,7 @@ from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.records.wording import counted
 from cutegen_core.views.wording import ERROR_MULTIPLE
-from pages.components.shared import address, code_tables, ui_state
+from pages.components.shared import address, code_tables, places, ui_state
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, note, plain_label, quiet, show_hidden, table
 
@@ -72,6 +72,21 @@ def render_problem(problem: Problem) -> None:
     if problem.existing:
         with st.expander(f"Existing kernel · {counted(len(problem.existing.splitlines()), 'line')}"):
             st.html(code_tables.plain(problem.existing, Notes({})))
+
+
+def render_faster(problem: Problem, *, edited: bool) -> None:
+    """Draw the link that starts a session which makes the existing kernel faster; nothing where there is none.
+
+    Args:
+        edited: the problem has unsaved edits, which the start page does not know.
+    """
+    if not problem.existing:
+        return
+    lines = len(problem.existing.splitlines())
+    quiet(f"The existing kernel has {lines} lines; Astra's four roles make it faster.")
+    if not edited and not address.get("path"):
+        st.page_link(places.start(), label="Make it faster",
+                     query_params={"problem": problem.name, "strategy": "astra"})  # fmt: skip
 
 
 def render_reference(source: str, error: str = "", line: int = 0, title: str = "Reference") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.trial import Status
 from cutegen_core.records.wording import lowered
@@ -95,5 +96,6 @@ def _told(spent: VariantResult) -> str:
         return lowered(spent.status)
     if spent.latency_ms is not None:
         word = f" {_SHAPES[spent.word]} {lowered(spent.word)}" if spent.word else ""
-        return f"{1000 * spent.latency_ms:.4g} µs{word}"
+        slower = ", ".join(shape.workload for shape in regressed(spent.shapes))
+        return f"{1000 * spent.latency_ms:.4g} µs{word}{f', regressed on {slower}' if slower else ''}"
     return f"{spent.registers} registers, {spent.spill_bytes} B spilled"

@@ -15,6 +15,7 @@ from cutegen_core.session import start
 from cutegen_core.trajectory.state import Phase
 from cutegen_core.trajectory.store import Store
 from pages.components.editor import editor
+from pages.components.roles import answer_field
 from pages.components.session import hunk_view
 from pages.components.shared import address, ui_state
 from pages.components.shared.texts import note
@@ -105,6 +106,8 @@ def _settle(store: Store) -> None:
             continue
         tab.submitted.remove(submitted)
         chosen = submitted.chosen
+        if not ticket.refusal and chosen.decision.kind not in STAYS:
+            store.save_draft(answer_field.name_at(chosen.session, chosen.decision.seen), None)
         if ticket.refusal:
             tab.last = None
             tab.clicks.append(Click(chosen.page, partial(_refused, chosen, ticket.refusal)))

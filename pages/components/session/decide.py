@@ -13,12 +13,13 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
-from cutegen_core.records.event import SessionState
+from cutegen_core.records.event import Role, SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.access import access
 from pages.components.compare_present.imported import render_imported_bar
 from pages.components.editor import editor
+from pages.components.roles import answer_gate
 from pages.components.session import hunk_view, prompt_gate
 from pages.components.shared import address, ui_state
 from pages.components.shared.texts import plain_label, quiet
@@ -62,10 +63,7 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         left, middle, right = st.columns([3.2, 4.0, 3.9], vertical_alignment="center")
         with left, st.container(horizontal=True, gap="xsmall"):
             _draw(view.id, _approve(store, view, shown))
-            st.button(
-                "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
-                on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
-            )  # fmt: skip
+            _edit(store, view, shown)
             _keep_hunks(view, shown)
             if view.state.status is SessionState.EXHAUSTED:
                 _draw(view.id, _budget(view))
@@ -74,6 +72,26 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
                 _draw(view.id, button)
+
+
+def _edit(store: Store, view: SessionView, shown: StepView | None) -> None:
+    """Draw the button that opens the editor; at the answer gate, the field for an answer of one's own."""
+    if answer_gate.open_gate(view) and _shows_open_step(view, shown):
+        st.button(
+            "Edit the answer", key="decide-edit", shortcut="E",
+            disabled=answer_gate.is_edited(store, view) or editor.is_open(store, view),
+            on_click=ui_state.noted(answer_gate.start, store, view),
+        )  # fmt: skip
+        return
+    st.button(
+        "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
+        on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
+    )  # fmt: skip
+
+
+def _shows_open_step(view: SessionView, shown: StepView | None) -> bool:
+    state = view.state
+    return shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
 
 
 def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
@@ -120,11 +138,30 @@ def _hint(view: SessionView) -> str:
     state = view.state
     if state.status is SessionState.AWAITING_REVIEW and state.gate:
         step = f"Step {state.step.number}:" if state.step else ""
-        said = "" if state.gate.gate is Gate.PROMPT else state.gate.note  # the prompt's size is shown below it
-        return " ".join(filter(None, (step, _HINTS.get(state.gate.gate, ""), said)))
+        said_elsewhere = state.gate.gate is Gate.PROMPT or (state.gate.gate is Gate.REPLY and _role_asked(view))
+        said = "" if said_elsewhere else state.gate.note  # the prompt's size, and how to carry it, are shown with it
+        return " ".join(filter(None, (step, _asked(view), said)))
     if state.status is SessionState.ACCEPTED:
         return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
     return "Working. Press S to stop." if view.working else state.reason
+
+
+def _asked(view: SessionView) -> str:
+    """Say what the open gate asks for, and of which role."""
+    gate, role = view.state.gate, _role_asked(view)
+    assert gate is not None
+    asked = {
+        Gate.PROMPT: f"Review, then send the prompt for {role}.",
+        Gate.ANSWER: f"Review the answer of {role}. Redirect lets it answer again.",
+        Gate.REPLY: f"Answer for {role}, or paste a model's reply.",
+    }
+    return asked[gate.gate] if role and gate.gate in asked else _HINTS.get(gate.gate, "")
+
+
+def _role_asked(view: SessionView) -> Role | None:
+    """Return the role that the open gate is about, where the strategy has several."""
+    gate = view.state.gate
+    return gate.role if gate and views.roles_of(view.state) else None
 
 
 def _draw(session: str, button: _Button) -> None:
@@ -168,14 +205,16 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
     """Make the approve button; it is disabled while another step is shown, since an approval is of what is shown."""
     state, gate, step = view.state, view.state.gate, view.state.step
     if prompt_gate.is_open(view):
-        seen = shown is not None and state.open_step is not None and shown.step.number == state.open_step.number
-        seen = seen and not editor.is_open(store, view)
+        seen = _shows_open_step(view, shown) and not editor.is_open(store, view)
         return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
                        text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
     if gate and gate.gate is Gate.PROMOTION and step is not None:
         label = "Promote" if step.passed else "Continue and repair"
     enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
+    if answer_gate.open_gate(view):  # what is approved is an answer, which no key names: it must be on the screen
+        seen = _shows_open_step(view, shown) and not editor.is_open(store, view)
+        enabled = seen and not answer_gate.is_edited(store, view)
 
     def make(_: str) -> Decision:
         assert gate is not None

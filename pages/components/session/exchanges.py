@@ -9,10 +9,13 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.propose.tokens import estimate_tokens
-from cutegen_core.records.event import Role
+from cutegen_core.records.event import AnsweredBy, Role
+from cutegen_core.records.trial import Stage
+from cutegen_core.records.wording import counted
 from cutegen_core.trajectory.state import Exchange, Phase, State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import CallView, SessionView, StepView
+from pages.components.shared import address, ui_state
 from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden
 
 STREAM_POLL_S = 0.4
@@ -38,10 +41,10 @@ def render_stream(store: Store, view: SessionView) -> None:
 
 def _stream(store: Store, session: str) -> None:
     state = views.session_view(store, session).state
-    call = call_in_progress(state)
+    call, text = call_in_progress(state), store.live(session)
     if call is None:
+        _long_work(state, text)
         return
-    text = store.live(session)
     elapsed = max(0.0, time.time() - state.running_since)
     arrived = f"about {estimate_tokens(text):,} tokens so far" if text else "waiting for the first token"
     heading(f"{call.role} · {call.model} is writing")
@@ -50,16 +53,27 @@ def _stream(store: Store, session: str) -> None:
         st.text(show_hidden(text[-STREAM_CHARACTERS:]) or "…")
 
 
+def _long_work(state: State, text: str) -> None:
+    """Draw what a check of a suite, or another long work of the proposer, has done so far."""
+    if not text or state.running_stage is not Stage.GENERATE:
+        return
+    heading("At work · what was done so far")
+    with st.container(key="stream-pane", height=STREAM_HEIGHT_PX, border=True, autoscroll=True):
+        st.html(f'<pre class="cg-log">{escape_html(text[-STREAM_CHARACTERS:])}</pre>')
+
+
 # ---- when it is over
 
 
 def render_exchanges(shown: StepView) -> None:
-    """Draw every prompt of this step and its reply, unchanged."""
+    """Draw every prompt of this step and its reply, unchanged; with `?role=` in the address, that role's only."""
     if not shown.calls:
         quiet("No prompt: this kernel was not written by a model.")
-    for number, call in enumerate(shown.calls, 1):
-        heading(f"{number} · {call.role} · {call.model or 'your own model'} · {_spent(call)}")
-        with st.expander(f"Prompt, about {estimate_tokens(call.prompt):,} tokens", expanded=len(shown.calls) == 1):
+    calls = _chosen(shown)
+    for number, call in calls:
+        dropped = f" · not used: {call.dropped}" if call.dropped else ""
+        heading(f"{number} · {call.role} · {_who(call)} · {_spent(call)}{dropped}")
+        with st.expander(f"Prompt, about {estimate_tokens(call.prompt):,} tokens", expanded=len(calls) == 1):
             st.code(show_hidden(call.prompt), language=None, wrap_lines=True, height=320)
         if call.answer and call.answer.error:
             note("error", call.answer.error)
@@ -69,6 +83,23 @@ def render_exchanges(shown: StepView) -> None:
             quiet("No reply yet.")
         elif not call.answer.error:
             quiet("The reply was empty.")
+
+
+def _chosen(shown: StepView) -> list[tuple[int, CallView]]:
+    """Return the numbered exchanges to draw, with a button for all where the address names one role of several."""
+    calls, role = list(enumerate(shown.calls, 1)), address.get("role")
+    own = [(number, call) for number, call in calls if call.role == role]
+    if not own or len(own) == len(calls):
+        return calls
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        quiet(f"{counted(len(own), 'exchange')} of {role}, of {len(calls)} in this step.")
+        st.button("Show all", key="exchanges-all", on_click=ui_state.noted(address.drop, "role"))
+    return own
+
+
+def _who(call: CallView) -> str:
+    by = call.answer.by if call.answer else None
+    return call.model or ("the playbook" if by is AnsweredBy.PLAYBOOK else "you, or your own model")
 
 
 def _spent(call: CallView) -> str:

@@ -70,6 +70,9 @@ def _speed(store: Store, view: SessionView) -> str:
         return ""
     took = f"{_best(view)} {micros(best.latency_us)} ±{percent(best.noise)}"
     spread = f"p10 {best.p10_us:.4g} µs, p90 {best.p90_us:.4g} µs; A/A noise ±{percent(best.noise)}"
+    shapes = view.steps[best.step - 1].shapes
+    if shapes:
+        took, spread = f"{took} over {len(shapes)} shapes", f"geometric mean; {spread}"
     parts = ['<span class="cg-break"></span>', _fact("best", took, spread)]
     if best.against:
         speedup = best.against

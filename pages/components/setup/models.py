@@ -24,8 +24,9 @@ from pages.components.shared import ui_state
 from pages.components.shared.texts import heading, note, quiet, show_hidden, table
 
 NEW = ""
-ROLES = (Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR)
-"""The roles the strategy has calls for."""
+ROLES = tuple(Role)
+"""The roles that the strategies have calls for: proposer, diagnosis and repair, and Astra's four."""
+_A_ROW = 4
 _CHANGING = threading.Lock()
 _DEFAULTS = ModelSettings("new", "http://localhost:8000/v1", "model")
 _NUMBERS = {
@@ -246,7 +247,8 @@ def _save_key(settings: ModelSettings, field: str) -> None:
 def _roles(models: Models) -> None:
     heading("Model per role")
     names = [s.name for s in models.settings]
-    for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
+    columns = [column for _ in range(0, len(ROLES), _A_ROW) for column in st.columns(_A_ROW)]
+    for role, column in zip(ROLES, columns, strict=False):
         key = f"role-{role}"
         ui_state.put(key, models.of(role).name)
         column.selectbox(str(role), names, key=key, on_change=ui_state.noted(_assign, role, key))

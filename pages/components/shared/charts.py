@@ -14,7 +14,7 @@ from pages.components.shared.texts import in_chart
 
 GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"
 SMALL = {"size": 10}
-_MIX = ("#4493f8", "#2ea043", "#d29922", "#a371f7", "#e5534b", "#39c5cf", "#db61a2", "#8b949e")
+SERIES = ("#4493f8", "#2ea043", "#d29922", "#a371f7", "#e5534b", "#39c5cf", "#db61a2", "#8b949e")
 SINGLE_TICKS = 12
 
 Figure = go.Figure
@@ -52,12 +52,12 @@ def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
     for row in rows:
         for name, count in row.mix.items():
             totals[name] = totals.get(name, 0) + count
-    names = sorted(totals, key=lambda name: -totals[name])[: len(_MIX) - 1]
+    names = sorted(totals, key=lambda name: -totals[name])[: len(SERIES) - 1]
     series = {name: [row.mix.get(name, 0) for row in rows] for name in names}
     series["other"] = [sum(c for n, c in row.mix.items() if n not in names) for row in rows]
     bars = [
         go.Bar(x=[row.step for row in rows], y=values, name=in_chart(name), marker={"color": color})
-        for (name, values), color in zip(series.items(), _MIX, strict=False)
+        for (name, values), color in zip(series.items(), SERIES, strict=False)
     ]
     figure = compact(go.Figure(bars), "instructions")
     return figure.update_layout(barmode="stack", showlegend=True, legend={"font": {"size": 10}, "itemwidth": 30})

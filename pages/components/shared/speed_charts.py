@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -11,14 +12,14 @@ import plotly.graph_objects as go
 from cutegen_core.records.performance import CANDIDATE, Timing, WorkloadPerformance
 from cutegen_core.records.trial import Status
 from cutegen_core.records.wording import called, lowered, micros, pace, percent
-from cutegen_core.views import SpeedRow, StepRow
-from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SMALL, Figure, compact
+from cutegen_core.views import ShapeTable, SpeedRow, StepRow
+from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, RED, SERIES, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 
 if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
     from cutegen_core.evaluate.sweep import SweepTable
 
-STEPS_PX = 220
+STEPS_PX, SHAPES_PX = 220, 330
 LOG_FROM = 8.0
 """Use a logarithmic axis where the slowest time is more than this many times the fastest."""
 
@@ -90,9 +91,9 @@ def _median(timing: Timing, row: int, color: str) -> go.Scatter:
 
 
 def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], shown: int | None) -> Figure:
-    """Plot latency, p10 and p90 of every timed step, the best so far and the bound; failures at the upper edge."""
+    """Plot latency, p10 and p90 of every timed step, the best so far (promoted) and the bound; failures at the edge."""
     steps = {row.number: row for row in rows}
-    good = [s for s in speeds if steps[s.step].status is Status.PASSED]
+    good = [s for s in speeds if steps[s.step].was_best]
     top = 1.06 * max(s.p90_us for s in speeds)
     figure = go.Figure(_best_so_far(good))
     figure.add_trace(_measured(speeds, steps, shown))
@@ -155,6 +156,33 @@ def _hover(row: StepRow, speed: SpeedRow | None = None) -> str:
     noise = f" ±{percent(speed.noise)}" if speed else ""
     took = f"{micros(speed.latency_us)}{noise}, " if speed else ""
     return f"{took}{in_chart(lowered(row.status))}<br>{in_chart(row.idea[:60])}"
+
+
+def shapes_over_steps(table: ShapeTable) -> Figure:
+    """Plot every shape's time over the steps as a line, and its floor as a dashed one of the same colour."""
+    columns = [column for column in table.columns if column.cells]
+    names = [in_chart("existing" if column.is_existing else str(column.step)) for column in columns]
+    figure = go.Figure()
+    for shape, color in zip(table.rows, cycle(SERIES), strict=False):
+        cells = [column.cells.get(shape) for column in columns]
+        label = in_chart(shape)
+        figure.add_trace(go.Scatter(
+            x=names, y=[cell.us if cell else None for cell in cells], name=label, mode="lines+markers",
+            connectgaps=True, line={"width": 1.5, "color": color},
+            hovertemplate=f"{label}, step %{{x}}: %{{y:.4g}} µs<extra></extra>",
+            marker={"size": [11 if column.is_best else 6 for column in columns],
+                    "symbol": ["star" if column.is_best else "circle" for column in columns]},
+        ))  # fmt: skip
+        floors = [cell.floor_us if cell else None for cell in cells]
+        if any(floors):
+            figure.add_trace(go.Scatter(
+                x=names, y=floors, mode="lines", line={"width": 1, "color": color, "dash": "dash"}, showlegend=False,
+                connectgaps=True, hovertemplate=f"floor of {label}: %{{y:.4g}} µs<extra></extra>",
+            ))  # fmt: skip
+    compact(figure, "time, µs", height=SHAPES_PX)
+    figure.update_layout(showlegend=True, legend={"font": SMALL, "orientation": "h", "y": -0.22})
+    figure.update_xaxes(type="category", dtick=None)
+    return figure.update_yaxes(type="log", rangemode="normal", tickformat="~g")
 
 
 def sweep(table: SweepTable) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from cutegen_core import views
 from cutegen_core.records.trial import Stage, Status, Trial
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
@@ -17,7 +18,7 @@ from pages.components.shared.texts import heading, quiet, scrolled
 def render_evidence(store: Store, view: SessionView, shown: StepView) -> None:
     """Draw the switch and the chosen pane."""
     tried = exchanges.failed_step(store, view, shown)
-    pane = _choose(shown, tried.trial)
+    pane = _choose(view, shown, tried.trial)
     with st.container(key="evidence-body"):
         scrolled("Evidence")
         given = PaneInput(store, view, shown, tried)
@@ -41,10 +42,10 @@ def _render_of_trial(given: PaneInput, pane: Pane) -> None:
         quiet(_why_nothing(view, shown))
 
 
-def _choose(shown: StepView, trial: Trial | None) -> Pane:
+def _choose(view: SessionView, shown: StepView, trial: Trial | None) -> Pane:
     """Draw the switch and return the chosen pane: the one in the address, else the one that explains the verdict."""
     offered = {pane.key: pane for pane in panes.PANES if pane.shown_when(shown)}
-    wanted, telling = st.query_params.get("pane", ""), _telling(shown, trial)
+    wanted, telling = st.query_params.get("pane", ""), _telling(view, shown, trial)
     # One widget for every default: a browser that still echoes the last one would count as a click.
     key = f"pane-{telling}"
     drawn = wanted if wanted in offered else telling
@@ -56,10 +57,12 @@ def _choose(shown: StepView, trial: Trial | None) -> Pane:
     return offered[chosen or telling]
 
 
-def _telling(shown: StepView, trial: Trial | None) -> str:
-    """Return the key of the pane that explains the verdict."""
+def _telling(view: SessionView, shown: StepView, trial: Trial | None) -> str:
+    """Return the key of the pane that explains the verdict; before there is one, what the roles start from."""
     if shown.step.sweep:
         return "sweep"
+    if trial is None and shown.step.base and views.roles_of(view.state):
+        return "shapes"
     if trial is not None and trial.performance is not None:
         return "timing"
     if trial is None or trial.status is Status.PASSED:

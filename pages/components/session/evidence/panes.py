@@ -10,6 +10,7 @@ from pages.components.session.evidence.profile_pane import render_profile
 from pages.components.session.evidence.resources import render_resources
 from pages.components.session.evidence.roofline import render_roofline
 from pages.components.session.evidence.sass import render_sass
+from pages.components.session.evidence.shapes import render_shapes
 from pages.components.session.evidence.sweep import is_swept, render_sweep
 from pages.components.session.evidence.timing import render_timing
 from pages.components.session.exchanges import render_exchanges
@@ -19,6 +20,7 @@ PANES: tuple[Pane, ...] = (
     Pane("log", "log", render_log),
     Pane("correctness", "correctness", render_correctness),
     Pane("timing", "timing", render_timing),
+    Pane("shapes", "shapes", render_shapes, needs_trial=False),
     Pane("roofline", "roofline", render_roofline),
     Pane("profile", "profile", render_profile),
     Pane("resources", "resources", render_resources),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.trial import Status
 from cutegen_core.records.wording import counted, lowered
 from cutegen_core.views import StepView
@@ -37,6 +38,10 @@ def render_sweep(given: PaneInput) -> None:
     st.html(_table(found))
     left_out = f" {counted(found.left_out, 'further combination')} not tested." if found.left_out else ""
     quiet(f"★ is the choice. Decided by {found.decided_by}.{left_out}")
+    if any(row.shapes for row in found.rows):
+        quiet(
+            "The mean is the geometric mean over the workloads. ▲ faster, = within noise, ▼ slower than the defaults."
+        )
 
 
 def _table(found: SweepTable) -> str:
@@ -44,7 +49,8 @@ def _table(found: SweepTable) -> str:
     names = list(found.rows[0].params) if found.rows else []
     timed = any(row.latency_ms is not None for row in found.rows)
     spilled = any(row.spill_bytes for row in found.rows)
-    times = ("µs", "vs default") if timed else ()
+    shapes = tuple(dict.fromkeys(shape.workload for row in found.rows for shape in row.shapes))
+    times = ("mean, µs" if shapes else "µs", "vs default", *shapes) if timed else ()
     costs = ("registers", *(("spilled, B",) if spilled else ()), "occupancy")
 
     def cells(number: int, row: SweepRow) -> tuple[object, ...]:
@@ -55,7 +61,13 @@ def _table(found: SweepTable) -> str:
             f"{100 * row.occupancy:.0f} %",
         )
         numbers = spent if row.registers else ("",) * len(costs)
-        return (chosen, _verdict(row), *(row.params[name] for name in names), *(_time(row) if timed else ()), *numbers)
+        return (
+            chosen,
+            _verdict(row),
+            *(row.params[name] for name in names),
+            *(_time(row, shapes) if timed else ()),
+            *numbers,
+        )
 
     header = ("", "verdict", *names, *times, *costs)
     return table(header, [cells(i, row) for i, row in enumerate(found.rows)], numbers_from=2)
@@ -67,6 +79,15 @@ def _verdict(row: SweepRow) -> Html:
     return Html(f'<span class="cg-state cg-{kind}" title="{tooltip(row.message)}">{escape_html(said)}</span>')
 
 
-def _time(row: SweepRow) -> tuple[object, ...]:
+def _time(row: SweepRow, shapes: tuple[str, ...]) -> tuple[object, ...]:
+    """Write the time, over several workloads the geometric mean, and then each workload's with its comparison."""
     took = "" if row.latency_ms is None else f"{1000 * row.latency_ms:.4g}"
-    return (took, "" if row.word is None else f"{_SHAPES[row.word]} {lowered(row.word)}")
+    by_shape = {shape.workload: shape for shape in row.shapes}
+    word = "" if row.word is None else f"{_SHAPES[row.word]} {lowered(row.word)}"
+    return (took, word, *(_shape(by_shape.get(name)) for name in shapes))
+
+
+def _shape(shape: ShapeTime | None) -> str:
+    if shape is None:
+        return ""
+    return f"{1000 * shape.latency_ms:.4g}{f' {_SHAPES[shape.against_best]}' if shape.against_best else ''}"
