@@ -1,16 +1,17 @@
 """The serving problems on the GPU of this machine: existing kernel, playbook, sweep, eager, torch.compile, per shape.
 
-    python -m benchmarks.serving_h200 [--only silu_and_mul ...] [--phases variants sweep baselines] [--budget-s 540]
+    python -m benchmarks.serving_h200 [--only silu_and_mul ...] [--phases tuned baselines ...] [--budget-s 540]
 
-1. variants: every kernel of the playbook, the last one first, through the evaluator over all benchmark workloads, timed
-   in turns with the existing kernel.
-2. sweep: the last kernel with each value of each of its parameters, one changed at a time.
-3. baselines: the last kernel once more, with eager and torch.compile and a second process.
+1. tuned: the playbook's last kernel of every problem through the evaluator over all benchmark workloads, timed in turns
+   with the existing kernel.
+2. baselines: the same kernel with eager and torch.compile, and a second process.
+3. variants: the playbook's other kernels, alone.
+4. sweep: the last kernel with each value of each of its parameters, one changed at a time.
 
 Each trial is a row of `results/serving_h200.jsonl` before the next one begins; the same command goes on where it
 stopped, and a changed kernel is measured again. `results/serving_h200.json` has the table: microseconds of device time
-with a cold L2, the floor, and Astra's figures beside ours. `--executor cpu` goes the same way without times, and writes
-nothing.
+with a cold L2, launch included, the floor, and, if `serving_trace` was run before, the kernels' own durations, beside
+Astra's, which are such. `--executor cpu` goes the same way without times, and writes nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 
 Row = dict[str, Any]
-PHASES = ("variants", "sweep", "baselines")
+PHASES = ("tuned", "baselines", "variants", "sweep")
 SEED = 20_261_122
 EXISTING = "existing"
 FLOOR_BYTES_PER_S = 4.2e12
@@ -112,8 +113,8 @@ class Bench:
             return
         last = variants[-1]
         if phase == "variants":
-            yield from ((v.name, v.source) for v in reversed(variants))
-        elif phase == "baselines":
+            yield from ((v.name, v.source) for v in reversed(variants[:-1]))
+        elif phase in ("tuned", "baselines"):
             yield last.name, last.source
         else:
             kernel = parse(last.source)
@@ -134,7 +135,7 @@ class Bench:
     def run(self, job: Job) -> Row:
         """Take one kernel through the stages; a sweep judges only the smallest sizes besides those it times."""
         evaluator, problem = self.evaluator(job.problem), self.problems[job.problem]
-        existing = Candidate(problem.existing, Author.IMPORT)
+        existing = Candidate(problem.existing, Author.IMPORT) if job.phase == "tuned" else None
         if job.phase == "sweep":
             small = problem.with_role(WorkloadRole.EMULATOR)[:1]
             problem = replace(problem, workloads=(*small, *problem.with_role(WorkloadRole.BENCHMARK)))
@@ -210,15 +211,26 @@ def _line(bench: Bench, name: str, shape: str, rows: Sequence[Row]) -> Row:
                 beside.setdefault(other, found["times"][other]["us"])
     floor = _floor_us(bench, name, shape)
     line: Row = {"floor_us": round(floor, 2), "bound_us": bounds[0] if bounds else None, **beside, "kernels": kernels}
-    last = next((row["kernel"] for row in own if row["phase"] == "variants"), "")
+    last = next((row["kernel"] for row in own if row["phase"] == "tuned"), "")
+    line["kernel_alone"] = _traced(name, shape)
     base, best = ASTRA.get(name, {}).get(shape, (None, None))
     line["astra"] = {"baseline": base, "optimised": best}
     if last in kernels:
         ours = kernels[last]
         line |= {"ours": ours, "share_of_floor": round(floor / ours, 3)}
         line |= {"over_existing": round(beside[EXISTING] / ours, 2)} if EXISTING in beside else {}
-        line |= {"over_astra": round(best / ours, 2)} if best else {}
+    alone = line["kernel_alone"].get("tuned")
+    if best and alone:
+        line |= {"over_astra": round(best / alone, 2), "share_of_floor_alone": round(floor / alone, 3)}
     return line
+
+
+def _traced(name: str, shape: str) -> Mapping[str, float]:
+    """Return kernel -> us of the profiler trace, of `serving_trace`."""
+    path = RESULTS / "serving_trace.json"
+    traced = json.loads(path.read_text())["table"] if path.exists() else {}
+    found: Mapping[str, float] = traced.get(name, {}).get(shape, {}).get("kernels", {})
+    return found
 
 
 def _floor_us(bench: Bench, name: str, shape: str) -> float:
@@ -228,23 +240,16 @@ def _floor_us(bench: Bench, name: str, shape: str) -> float:
 
 
 def show(found: Mapping[str, Any]) -> None:
-    """Print a line per shape."""
-    print(
-        f"{'':40} {'existing':>9} {'ours':>8} {'Astra':>8} {'eager':>8} {'compile':>8} {'floor':>7}  share  best of all"
-    )
+    """Print a line per shape; "alone" is the kernel's own duration, as Astra's figure is."""
+    heads = ("existing", "ours", "eager", "compile", "floor", "alone", "fastest", "Astra")
+    print(f"{'':40}", *(f"{head:>8}" for head in heads))
     for name, shapes in found.items():
         for shape, line in shapes.items():
-            times = (
-                line.get(EXISTING),
-                line.get("ours"),
-                line["astra"]["optimised"],
-                line.get(EAGER),
-                line.get(COMPILED),
-            )
-            cells = " ".join(f"{us:8.2f}" if us else f"{'':>8}" for us in times)
-            best = min(line["kernels"].items(), key=lambda one: one[1], default=("", 0.0))
-            share = f"{line['share_of_floor']:6.1%}" if "ours" in line else f"{'':6}"
-            print(f"{name + ' ' + shape:40}  {cells} {line['floor_us']:7.2f} {share}  {best[0]} {best[1]:.2f}")
+            alone = {k: us for k, us in line["kernel_alone"].items() if k not in (EXISTING, EAGER)}
+            fastest = min(alone.items(), key=lambda one: one[1], default=("", None))
+            times = (line.get(EXISTING), line.get("ours"), line.get(EAGER), line.get(COMPILED), line["floor_us"],
+                     alone.get("tuned"), fastest[1], line["astra"]["optimised"])  # fmt: skip
+            print(f"{name + ' ' + shape:40}", *(f"{us:8.2f}" if us else f"{'':8}" for us in times), f"  {fastest[0]}")
 
 
 def main() -> int:

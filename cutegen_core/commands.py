@@ -300,6 +300,8 @@ def show(arguments: argparse.Namespace) -> int:
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
+    for suite in view.state.suites:
+        print(f"    suite of step {suite.step}, {'trusted' if suite.trusted else 'not trusted'}: {suite.message}")
     for step in view.steps:
         mark = "*" if step.is_best else " "
         print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")

@@ -8,7 +8,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,12 +72,15 @@ class ToolsOfSession(NamedTuple):
     @contextmanager
     def suite_judges(self, state: State, problem: str) -> Iterator[SuiteJudges]:
         """Give what checks a suite; nothing is timed, and the oracle starts when a mutant first needs it."""
-        evaluator = replace(self.tools.evaluator(self.session, state.settings, problem), timer=None)
-        oracle = _LazyOracle(evaluator)
-        try:
-            yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
-        finally:
-            oracle.close()
+        owner = f"{self.session}, its suite"
+        with self.tools.at_work(owner):
+            evaluator = self.tools.evaluator(owner, state.settings, problem, timed=False)
+            oracle = _LazyOracle(evaluator)
+            try:
+                yield SuiteJudges(evaluator, oracle.find_difference, self.tools.sample)
+            finally:
+                oracle.close()
+                self.tools.forget(owner)
 
 
 class _LazyOracle:
@@ -148,11 +150,12 @@ class Tools:
             with self._lock:
                 self._at_work.discard(session)
 
-    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "") -> Evaluator:
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "", *, timed: bool = True) -> Evaluator:
         """Return the evaluator of a session; `owner` keeps two sessions from sharing a reference worker.
 
         Args:
             judged_by: key of the problem in force (`State.problem`); by default the one that the session began with.
+            timed: measure speed where the executor can.
 
         Raises:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
@@ -161,7 +164,7 @@ class Tools:
         device = choose_device(settings.arch)
         with self._lock:
             executor = self._executor(settings.executor, device)
-            judges = self._judges_of(owner, problem, device if executor.measures_speed else None)
+            judges = self._judges_of(owner, problem, device if timed and executor.measures_speed else None)
             return Evaluator(
                 problem=problem,
                 reference=judges.reference,
@@ -172,6 +175,13 @@ class Tools:
                 timer=judges.timer,
                 existing=judges.existing,
             )
+
+    def forget(self, owner: str) -> None:
+        """End the judges that were made for this owner."""
+        with self._lock:
+            judges = self._judges.pop(owner, None)
+        if judges:
+            judges.close()
 
     def warm(self, progress: Progress) -> None:
         """Prepare what the first trial would otherwise wait for."""

@@ -29,18 +29,19 @@ else:
 os.environ["CUTEGEN_HOME"] = str(_home)
 
 LONGEST_FIRST = (
-    "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "adversarial/test_mistakes.py", "test_cli.py",
-    "browser/test_decisions.py",
-    "propose/llm/test_model_faults.py", "browser/test_model_loop.py", "propose/test_replay.py",
-    "browser/test_hostile_strings.py", "execute/emulator/test_ampere.py", "browser/test_keyboard.py",
-    "session/test_timed.py", "session/test_loop.py", "propose/cutegen/test_strategy.py", "test_text_costs.py",
-    "browser/test_editor.py", "browser/test_accessibility.py", "pages/test_model_pages.py", "browser/test_tabs.py",
-    "execute/emulator/test_hopper.py", "adversarial/test_walls.py", "problems/test_library.py",
-    "pages/test_problems_page.py", "propose/playbook/test_playbook.py", "execute/compiler/test_compilation.py",
-    "browser/test_address.py", "browser/test_served.py", "adversarial/test_endurance.py", "share/test_exports.py",
-    "browser/test_reload.py", "problems/test_lint.py", "judge/gpu/test_judge.py", "browser/test_present.py",
-    "browser/test_login.py", "browser/test_access.py", "browser/test_timeline.py", "machine/test_sandbox.py",
-    "session/test_killed.py",
+    "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
+    "propose/llm/test_model_faults.py", "browser/test_hostile_strings.py", "execute/compiler/test_compilation.py",
+    "browser/test_model_loop.py", "problems/test_lint.py", "propose/test_replay.py", "browser/test_accessibility.py",
+    "problems/test_library.py", "pages/test_model_pages.py", "browser/test_editor.py",
+    "adversarial/test_endurance.py", "machine/test_sandbox.py", "test_engine.py", "execute/emulator/test_hopper.py",
+    "browser/test_decisions.py", "propose/playbook/test_playbook.py", "session/test_timed.py",
+    "browser/test_address.py", "browser/test_present.py", "execute/emulator/test_ampere.py",
+    "execute/emulator/test_bugs.py", "test_text_costs.py", "pages/test_problems_page.py", "browser/test_installed.py",
+    "browser/test_tabs.py", "browser/test_served.py", "adversarial/test_mistakes.py", "share/test_exports.py",
+    "problems/test_catalogue.py", "judge/gpu/test_judge.py", "benchmarks/test_crosscheck_corpus.py",
+    "propose/cutegen/test_strategy.py", "adversarial/test_walls.py", "execute/emulator/test_kernels.py",
+    "browser/test_reload.py", "browser/test_login.py", "browser/test_timeline.py", "browser/test_access.py",
+    "session/test_loop.py", "session/test_killed.py",
 )  # fmt: skip
 """Files that take long, the longest first, so that both workers end at the same time."""
 

@@ -73,8 +73,8 @@ class ToolsOfTests(Tools):
         self._executors[ExecutorKind.CPU] = SHARED.executor
         self._run_timeout_s = run_timeout_s
 
-    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "") -> Evaluator:
-        made = super().evaluator(owner, settings, judged_by)
+    def evaluator(self, owner: str, settings: SessionSettings, judged_by: str = "", *, timed: bool = True) -> Evaluator:
+        made = super().evaluator(owner, settings, judged_by, timed=timed)
         return replace(made, run_timeout_s=self._run_timeout_s) if self._run_timeout_s else made
 
     def _compiler(self, arch: str) -> Compiler:

@@ -11,9 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cutegen_core.judge.float8 import FLOAT8, decode
 from cutegen_core.records.problem import TensorSpec
 
-_MANTISSA_BITS = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
+_MANTISSA_BITS = {
+    "float64": 52, "float32": 23, "float16": 10, "bfloat16": 7,
+    **{dtype: float8.mantissa for dtype, float8 in FLOAT8.items()},
+}  # fmt: skip
+_SMALLEST_NORMAL = {
+    "float64": 2.0**-1022, "float16": 2.0**-14, **{dtype: 2.0**float8.lowest for dtype, float8 in FLOAT8.items()},
+}  # fmt: skip
 
 
 class Closeness(NamedTuple):
@@ -58,7 +65,9 @@ class Difference(NamedTuple):
 
 
 def values(data: bytes, spec: TensorSpec) -> np.ndarray:
-    """Raw bytes as an array; bfloat16 widened to float32."""
+    """Raw bytes as an array; bfloat16 and 8-bit floats widened to float32."""
+    if spec.dtype in FLOAT8:
+        return decode(spec.dtype, np.frombuffer(data, np.uint8)).reshape(spec.shape)
     if spec.dtype == "bfloat16":
         wide = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
         return wide.view(np.float32).reshape(spec.shape)
@@ -92,7 +101,7 @@ def _floating(left: np.ndarray, right: np.ndarray, spec: TensorSpec, allowed: Cl
 
 
 def _ulp(magnitude: np.ndarray, dtype: str) -> np.ndarray:
-    smallest = {"float64": 2.0**-1022, "float16": 2.0**-14}.get(dtype, 2.0**-126)
+    smallest = _SMALLEST_NORMAL.get(dtype, 2.0**-126)
     exponent = np.floor(np.log2(np.maximum(magnitude, smallest)))
     unit: np.ndarray = np.exp2(exponent - _MANTISSA_BITS[dtype])
     return unit

@@ -154,6 +154,10 @@ def _existing() -> Iterator[Case]:
 
 
 def _family(problem: str) -> tuple[str, Closeness]:
+    if problem in ("rotary_embedding", "per_token_quant_fp8"):
+        return ("elementwise" if problem == "rotary_embedding" else "quantisation"), closeness.SMALL_FLOAT
+    if problem == "topk_softmax":
+        return "selection", closeness.SUMS
     if problem in ("relu", "max_reduction"):
         return ("elementwise" if problem == "relu" else "row reduction"), closeness.EXACT
     if problem in _ELEMENTWISE:

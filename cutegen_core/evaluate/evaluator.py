@@ -281,6 +281,8 @@ class _Run:
             marks.add(Mark.NOT_SANITIZED)
         if self._no_float64():
             marks.add(Mark.NO_FLOAT64)
+        if any(c.wide for v in self.verdicts for c in v.comparisons):
+            marks.add(Mark.WIDE_TOLERANCE)
         return tuple(sorted(marks))
 
     def _note(self, stage: Stage) -> str:

@@ -11,6 +11,10 @@ TF32 or bfloat16.
 Calibration (multiple 32): summing 4096 products in sequence errs by at most 21 x own, TF32 by at least 65 x (unsigned
 inputs) or 700 x (signed), a one-pass variance of values with a large mean by 1500 x.
 
+The 8-bit floats have so few bits that every rounding of the output would count as an error: for them half a unit in
+the last place at each value comes on top of `allowed`, `own` counts only what is beyond that, and what is beyond the
+largest number may saturate (`float8`).
+
 NaN and Inf must match; where the declared precision overflows, the finite and the overflowed value are both right.
 float32 may flush values below the smallest normal number to zero. Integers and bools must equal the reference at either
 precision (a tie in argmax may fall both ways).
@@ -26,18 +30,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutegen_core.judge.float8 import FLOAT8, half_units, is_overflow, saturate
 from cutegen_core.judge.mismatch import find_pattern
-from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+EPSILON = {
+    "float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7,
+    **{dtype: float8.epsilon for dtype, float8 in FLOAT8.items()},
+}  # fmt: skip
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
-_FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24}
+_INEXACT = 16.0
+"""Epsilons, at the output's scale: rounding after every operation errs by less."""
+_FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ def compare(
         precision: measured over further seeds; by default measured from `values` alone.
     """
     if precision is None and values.declared is not None:
-        precision = measure(values.want, values.declared)
+        precision = measure(values.want, values.declared, dtype)
     allowed = _allowed(dtype, tolerance, values.want, precision)
     ratio = _error_ratio(values, allowed, dtype)
     for other in values.others:
@@ -93,7 +103,7 @@ def compare(
         ratio = np.minimum(ratio, _error_ratio(again, _allowed(dtype, tolerance, other, precision), dtype))
     wrong: Mask = ratio > 1.0
     some = bool(wrong.any())
-    error = _finite_error(values.got, values.want)
+    error = _finite_error(values.got, saturate(dtype, values.want))
     return Comparison(
         output=output,
         shape=tuple(values.got.shape),
@@ -102,6 +112,7 @@ def compare(
         max_abs_error=float(error.max(initial=0.0)),
         error_ratio=float(ratio.max(initial=0.0)),
         reference_error=precision.own if precision else 0.0,
+        widening=widening(dtype, tolerance, precision),
         nan=int((wrong & _is_nan(values.got) & ~values.poison).sum()) if some else 0,
         inf=int((wrong & _is_inf(values.got)).sum()) if some else 0,
         poison=int((wrong & values.poison).sum()) if some else 0,
@@ -111,10 +122,18 @@ def compare(
     )
 
 
-def measure(want: Array, declared: Array) -> Precision:
-    """Measure the reference's own error and scale, over elements that are finite in both arrays."""
-    scale = np.abs(_finite_or_zero(want.astype(np.float64))).max(initial=0.0)
-    return Precision(float(_finite_error(declared, want).max(initial=0.0)), float(scale))
+def measure(want: Array, declared: Array, dtype: str = "") -> Precision:
+    """Measure the reference's own error and scale, over elements that are finite in both arrays.
+
+    Args:
+        dtype: of `declared`; if it is an 8-bit float, the rounding of the output itself is no error.
+    """
+    want = saturate(dtype, want.astype(np.float64, copy=False))
+    scale = np.abs(_finite_or_zero(want)).max(initial=0.0)
+    error = _finite_error(declared, want)
+    if dtype in FLOAT8:
+        error -= half_units(FLOAT8[dtype], _finite_or_zero(want))
+    return Precision(float(error.max(initial=0.0)), float(scale))
 
 
 def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
@@ -122,6 +141,22 @@ def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tupl
     multiple = tolerance.error_multiple
     most = max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
     return multiple / 2 * precision.own, most
+
+
+def widening(dtype: str, tolerance: Tolerance, precision: Precision | None) -> float:
+    """Return how many times the usual tolerance is allowed at the output's scale.
+
+    A file can widen it by its TOLERANCE, and by a result at its declared precision that is far from its float64 result.
+    """
+    if dtype not in EPSILON or precision is None:
+        return 0.0
+    usual, scale = DEFAULT_TOLERANCE[dtype], precision.scale
+    allowed = tolerance.atol + tolerance.rtol * scale
+    if dtype != "float64":
+        least, most = error_limits(dtype, tolerance, precision)
+        inexact = precision.own > _INEXACT * EPSILON[dtype] * scale
+        allowed = min(max(allowed, least if inexact else 0.0), most)
+    return allowed / (usual.atol + usual.rtol * scale)
 
 
 def heatmap(wrong: Mask) -> tuple[tuple[float, ...], ...]:
@@ -144,14 +179,17 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     """Return the largest allowed |got - want| per element."""
     if dtype not in EPSILON:
         return np.zeros(want.shape)
-    close: Array = np.asarray(np.abs(_finite_or_zero(want)))
+    want = _finite_or_zero(saturate(dtype, want))
+    close: Array = np.asarray(np.abs(want))
     close *= tolerance.rtol
     close += tolerance.atol
-    if precision is None or dtype == "float64":
-        return close
-    least, most = error_limits(dtype, tolerance, precision)
-    np.maximum(close, least, out=close)
-    return np.minimum(close, most, out=close)
+    if precision is not None and dtype != "float64":
+        least, most = error_limits(dtype, tolerance, precision)
+        np.maximum(close, least, out=close)
+        np.minimum(close, most, out=close)
+    if dtype in FLOAT8:
+        close += half_units(FLOAT8[dtype], want)
+    return close
 
 
 def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
@@ -161,14 +199,15 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
         if values.declared is not None:
             same |= values.got == values.declared
         return np.where(same, 0.0, np.inf)
-    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(values.want))
+    want = saturate(dtype, values.want)
+    error: Array = np.asarray(_finite_or_zero(values.got) - _finite_or_zero(want))
     np.abs(error, out=error)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.divide(error, allowed, out=error, where=error != 0.0)
-    special = ~(np.isfinite(values.got) & np.isfinite(values.want))
+    special = ~(np.isfinite(values.got) & np.isfinite(want))
     if not special.any():
         return ratio
-    same = _same_special(values.got, values.want)
+    same = _same_special(values.got, want) | is_overflow(dtype, values.got, values.want)
     if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
         overflows = ~np.isfinite(values.declared) & np.isfinite(values.want)

@@ -18,13 +18,18 @@ _HALF = {name: "float16" for name in ("__half", "half", "cutlass::half_t", "cute
 _BFLOAT = {
     name: "bfloat16" for name in ("__nv_bfloat16", "nv_bfloat16", "cutlass::bfloat16_t", "cute::bfloat16_t", "__bf16")
 }
+_FLOAT8 = {
+    **dict.fromkeys(("__nv_fp8_e4m3", "__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3", "cutlass::float_e4m3_t"), "float8_e4m3fn"),
+    **dict.fromkeys(("__nv_fp8_e5m2", "__nv_fp8x2_e5m2", "__nv_fp8x4_e5m2", "cutlass::float_e5m2_t"), "float8_e5m2"),
+    **{f"cute::float_{name}_t": dtype for name, dtype in (("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"))},
+}
 _VECTORS = {
     "__half2": "float16", "half2": "float16", "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16",
     **{f"float{n}": "float32" for n in (1, 2, 3, 4)}, **{f"double{n}": "float64" for n in (1, 2, 3, 4)},
     **{f"int{n}": "int32" for n in (1, 2, 3, 4)}, **{f"longlong{n}": "int64" for n in (1, 2)},
 }  # fmt: skip
 _ELEMENTS: Mapping[str, str] = {
-    **_HALF, **_BFLOAT, **_VECTORS,
+    **_HALF, **_BFLOAT, **_FLOAT8, **_VECTORS,
     "float": "float32", "cutlass::tfloat32_t": "float32", "double": "float64", "bool": "bool",
     "char": "int8", "signed char": "int8", "unsigned char": "uint8", "short": "int16", "int": "int32",
     "unsigned int": "int32", "unsigned": "int32", "long": "int64", "unsigned long": "int64", "long long": "int64",
@@ -162,6 +167,8 @@ def _find_tensor_problem(argument: TensorArgument, wanted: ParameterType) -> str
     if element is None:
         return f"{given}: pointers to '{wanted.base}' are not known here"
     if element == argument.dtype or {element, argument.dtype} <= {"bool", "uint8"}:
+        return ""
+    if element == "uint8" and argument.dtype in _FLOAT8.values():  # CUDA's storage type of 8-bit floats
         return ""
     sizes = f"{ITEMSIZE[element]} bytes an element against {ITEMSIZE[argument.dtype]}"
     return f"{given} ({sizes})" if ITEMSIZE[element] != ITEMSIZE[argument.dtype] else given

@@ -2,7 +2,7 @@
 
 1. The literal is found in the answer: the last one that a fence holds, else the text's own.
 2. `read.read_workloads` checks it as it checks a problem file's; an error names the line of the answer.
-3. Names must be new, and none may be a timed workload: those are the problem's own.
+3. Names must be new; timed workloads and tolerances stay the problem's own.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def with_suite(problem: Problem, answer: str) -> Problem:
     for workload in added:
         if workload.role is WorkloadRole.BENCHMARK:
             raise ProblemError(f"{ORIGIN}: workload {workload.name!r}: the timed workloads stay the problem's own.")
+        if workload.tolerance:
+            raise ProblemError(f"{ORIGIN}: workload {workload.name!r}: the tolerance stays the problem's own.")
         if workload.name in own:
             raise ProblemError(f"{ORIGIN}: the problem has a workload {workload.name!r}: give yours another name.")
     if len(added) > LIMITS.workloads:

@@ -145,7 +145,7 @@ class TensorMap:
 # CUtensorMapDataType, CUtensorMapInterleave, ... of cuda.h (CUDA 13.0); the index in a tuple is the enumerator's value.
 TENSOR_MAP_DATA_TYPES: Mapping[str, int] = {
     "uint8": 0, "int8": 0, "bool": 0, "int16": 1, "int32": 3, "int64": 5, "float16": 6, "float32": 7, "float64": 8,
-    "bfloat16": 9,
+    "bfloat16": 9, "float8_e4m3fn": 0, "float8_e5m2": 0,
 }  # fmt: skip
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = tuple(SWIZZLE_SPAN_BYTES)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from math import prod
 
 ITEMSIZE: Mapping[str, int] = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2,
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 
@@ -169,7 +169,7 @@ class Tolerance:
 
     An output is right if every element satisfies |got - want| <= atol + rtol * |want| and its error is at most
     `error_multiple` times the reference's own error at the declared precision (or 4 ulp at the output's scale,
-    whichever is larger).
+    whichever is larger). An 8-bit float may also be half a unit in its last place away, which its rounding costs.
     """
 
     atol: float
@@ -182,6 +182,8 @@ DEFAULT_TOLERANCE: Mapping[str, Tolerance] = {
     "float32": Tolerance(1e-4, 1e-4),
     "float16": Tolerance(1e-2, 1e-2),
     "bfloat16": Tolerance(2e-2, 2e-2),
+    "float8_e4m3fn": Tolerance(1e-3, 1e-2),
+    "float8_e5m2": Tolerance(1e-3, 1e-2),
 }
 
 

@@ -71,8 +71,13 @@ class Mark(StrEnum):
     NOT_TIMED = "NOT_TIMED"
     NOT_SANITIZED = "NOT_SANITIZED"
     NO_FLOAT64 = "NO_FLOAT64"
+    WIDE_TOLERANCE = "WIDE_TOLERANCE"
     UNSTABLE = "UNSTABLE"
     CONFIRM = "CONFIRM"
+
+
+WIDE = 10.0
+"""From how many times the usual tolerance a result has the mark WIDE_TOLERANCE."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,7 @@ class Comparison:
         heatmap: wrong share per cell of the output folded to at most 32 x 32, row by row; empty if nothing is wrong.
         no_float64: why float64 expectations were not available and only the declared precision was compared; ""
             otherwise.
+        widening: how many times the dtype's usual tolerance was allowed at the output's scale; 0 where unknown.
     """
 
     output: str
@@ -166,6 +172,12 @@ class Comparison:
     pattern: str = ""
     heatmap: tuple[tuple[float, ...], ...] = ()
     no_float64: str = ""
+    widening: float = 0.0
+
+    @property
+    def wide(self) -> bool:
+        """Whether much more is allowed than is usual for the dtype."""
+        return self.widening > WIDE
 
     @property
     def sentence(self) -> str:

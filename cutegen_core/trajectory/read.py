@@ -15,14 +15,14 @@ from cutegen_core.trajectory.transitions import apply
 STATES_KEPT = 512
 TRIALS_KEPT = 2048
 
-_folded: OrderedDict[tuple[str, str], State] = OrderedDict()
+_folded: OrderedDict[tuple[Store, str], State] = OrderedDict()
 _lock = threading.Lock()
 """Held for looks into the cache only, never while SQLite reads or events are folded."""
 
 
 def state_of(store: Store, session: str) -> State:
     """Return the state of a session; StoreError when the store has no such session."""
-    key = (str(store.path), session)
+    key = (store, session)  # not its path: another file may lie there since
     with _lock:
         state = _folded.get(key)
     for recorded in store.events(session, after=state.seq if state else 0):
@@ -33,7 +33,7 @@ def state_of(store: Store, session: str) -> State:
     return state
 
 
-def _keep(key: tuple[str, str], state: State) -> None:
+def _keep(key: tuple[Store, str], state: State) -> None:
     """Keep the state, unless another thread has folded further; drop the one that nobody asked for longest."""
     with _lock:
         kept = _folded.get(key)

@@ -35,7 +35,7 @@ def chips(store: Store, view: SessionView, shown: StepView | None) -> tuple[str,
 def _menu(state: State) -> tuple[str, ...]:
     """Return the kernels that the playbook names in its last plan, without the one that plan is about."""
     plans = (step.plan for step in reversed(state.steps) if step.author is Author.PLAYBOOK)
-    found = re.search(r"^(\w[^:\n]*):.*\nMenu: (.+)\.$", next(plans, ""), re.MULTILINE)
+    found = re.search(r"^(?:Idea: )?(\w[^:\n]*):.*\nMenu: (.+)\.$", next(plans, ""), re.MULTILINE)
     return tuple(name for name in found[2].split(" -> ") if name != found[1]) if found else ()
 
 

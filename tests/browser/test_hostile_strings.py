@@ -94,7 +94,7 @@ class Watched:
         deadline = time.monotonic() + PATIENCE_S
         while missing := self._missing(expected):
             assert time.monotonic() < deadline, f"{len(missing)} not shown, such as {missing[:3]}"
-            self.page.wait_for_timeout(100)
+            self.page.wait_for_timeout(300)
         self.is_clean()
 
     def is_clean(self) -> None:

@@ -84,6 +84,7 @@ def slowly(text: str, size: int = 30) -> Answer:
     return reply(text, size=size, pause_s=0.06)
 
 
+@pytest.mark.thorough
 def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Server, page: Page, play: Play) -> None:
     model = play(slowly(BROKEN, size=10), slowly(DIAGNOSIS), slowly(MENDED), silence("Idea: "))
     start_session(page, server, wait_for_prompts=True)

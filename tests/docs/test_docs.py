@@ -47,7 +47,7 @@ def answers(text):
 
 
 SMALL, FULL = blocks(KERNELS, "cpp")
-AS_IT_IS, FULL_PROBLEM = blocks(PROBLEMS, "python")
+AS_IT_IS, FULL_PROBLEM, *_ = blocks(PROBLEMS, "python")
 SIGNATURE = Signature(
     (TensorSpec("x", "float32", SHAPE),), (TensorSpec("out", "float32", SHAPE, TensorRole.OUTPUT),)
 )  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.evidence.proof import proof
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
@@ -14,6 +15,7 @@ from tests.places import DATA
 from tests.session.clockwork import Clock, Timed, taking
 
 RELU = (DATA / "relu.cu").read_text()
+OFF = RELU.replace("isnan(in(i)) ? in(i) : 0.0f", "isnan(in(i)) ? in(i) : 0.005f")
 SINGLE = """
 import torch
 
@@ -64,6 +66,20 @@ def test_a_trial_says_that_nothing_was_held_against_float64(evaluator):
     assert Mark.NO_FLOAT64 in found.marks
     note = next(stage.note for stage in found.stages if stage.stage is Stage.TEST)
     assert note == "not held against float64: here:9: TypeError: single precision only"
+
+
+def test_a_trial_says_that_its_file_widens_the_tolerance(shared):
+    wide = SINGLE.replace("            raise TypeError", "            return torch.relu(x)  #").replace(
+        "relu(x)\n\n", "relu(x) + 0.01\n\n"
+    )
+    for source, marked in ((wide, True), (wide.replace(" + 0.01", ""), False)):
+        problem = Problem("wide", "wide", source, "here", (SMALL, OWN))
+        judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
+        found = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(Candidate(OFF, Author.PERSON, None), seed=1)
+        assert found.passed is marked, "the file lets a wrong kernel pass, and an exact one does not"
+        assert (Mark.WIDE_TOLERANCE in found.marks) is marked
+        told = [remark.text for section in proof(found) for remark in section.remarks]
+        assert any("times the usual tolerance of out (workload" in text for text in told) is marked
 
 
 def test_a_best_that_no_longer_builds_is_named_as_untimed(evaluator, tmp_path):

@@ -18,6 +18,7 @@ from cutegen_core.machine.device import detect
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
+from tests import float8
 from tests.gpu.harness import Harness, launch
 from tests.places import DATA
 
@@ -84,6 +85,27 @@ def test_a_product_with_tma_and_wgmma(executor, tmp_path, m, n, k):
 def test_a_transpose_with_tma(executor, tmp_path):
     x = RNG.standard_normal((192, 136)).astype(np.float32)
     assert np.array_equal(run_file(executor, tmp_path, "transpose_tma.cu", {"x": x}, (136, 192), "float32"), x.T)
+
+
+def test_conversions_of_8_bit_floats_are_those_of_the_emulators_test(executor, tmp_path):
+    x, kernel = float8.samples(), parse(float8.KERNEL.read_text())
+    compiler = Compiler(executor.device.arch, tmp_path / "compile")
+    compiled = compiler.compile(kernel)
+    compiler.close()
+    assert compiled.status is Status.PASSED, compiled.log
+    built = executor.build(kernel, kernel.defaults(), lambda: compiled, checked=False)
+    signature = float8.signature(x)
+    files = {spec: tmp_path / spec.name for spec in signature.tensors}
+    for spec, path in files.items():
+        path.write_bytes({"x": x.tobytes(), "codes": float8.CODES.tobytes()}.get(spec.name, bytes(spec.nbytes)))
+    plan = kernel.plan(signature, executor.device)
+    given, written = ({s: files[s] for s in part} for part in (signature.inputs, signature.outputs))
+    with executor.open(built) as execute:
+        ran = execute(Execution(built, plan, given, written))
+    assert ran.status is Status.PASSED, ran.message
+    for spec, output in zip(signature.outputs, float8.outputs(x), strict=True):
+        wrong = output.wrong(files[spec].read_bytes())
+        assert not wrong.size, (spec.name, wrong[:5])
 
 
 needs_sanitizer = pytest.mark.skipif(nvidia_tools.find(nvidia_tools.SANITIZER) is None, reason="no compute-sanitizer")

@@ -241,3 +241,14 @@ def test_the_heatmap_folds_any_shape_to_at_most_32_by_32():
     assert folded[-1][-1] > 0
     assert sum(map(sum, folded)) == pytest.approx(folded[-1][-1])
     assert heatmap(np.ones((2, 3), dtype=bool)) == ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "wrong"),
+    [(1.0, 1.0, 0), (1.5, 1.0, 1), (np.inf, np.inf, 0), (np.nan, 1.0, 1), (np.nan, np.nan, 0), (2, 2, 0), (3, 2, 1)],
+)
+def test_an_output_of_one_number_is_judged_and_nothing_is_written_into_what_it_is_judged_by(got, want, wrong):
+    dtype = "int32" if isinstance(want, int) else "float32"
+    values = OutputValues(np.asarray(got), np.asarray(want), np.asarray(want), np.zeros((), dtype=bool))
+    assert compare("out", dtype, FLOAT32, values).wrong == wrong
+    np.testing.assert_array_equal([values.got, values.want, values.declared], [got, want, want])

@@ -53,6 +53,10 @@ def test_the_suite_stands_behind_the_problems_own_tests_and_before_what_is_timed
         ('{"a": {"role": "emulator", "values": "nice"}}', "answer:1: workload 'a': 'nice' is not a valid Values"),
         ('{"a": {"role": "emulator"},\n "a": {"role": "emulator"}}', "answer:2: two workloads are called 'a'"),
         ('{"a": {"role": "emulator"}, "b": {"role": "benchmark"}}', "the timed workloads stay the problem's own"),
+        (
+            '{"a": {"role": "emulator", "tolerance": {"out": {"atol": 1, "rtol": 1}}}}',
+            "workload 'a': the tolerance stays the problem's own",
+        ),
         ('{"tile": {"role": "emulator"}}', "the problem has a workload 'tile': give yours another name"),
         ("{" + ",".join(f'"w{n}": {{"role": "emulator"}}' for n in range(25)) + "}", "25 workloads, and at most 24"),
         ('{"a": {"role": "emulator", "tokens": __import__("os").getpid()}}', "must be a plain literal"),

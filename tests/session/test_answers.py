@@ -181,3 +181,28 @@ def test_an_answer_session_killed_after_any_event_ends_as_one_that_was_not(desk:
         state = desk.go(desk.store.adopt(events[:length]))
         assert (state.status, state.best) == (whole.status, whole.best), events[length].event
         assert [replies(desk, state, n) for n in range(2)] == [replies(desk, whole, n) for n in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"), [(DecisionKind.REWIND, Outcome.REWOUND), (DecisionKind.BRANCH, Outcome.BRANCHED)]
+)
+def test_a_person_goes_back_to_an_earlier_step_from_an_answer(desk: Desk, kind: DecisionKind, outcome: Outcome) -> None:
+    session = desk.start(gates=(Gate.ANSWER,))
+    desk.go(session)
+    desk.approve(session)
+    state = desk.approve(session)
+    assert state.gate is not None
+    assert (len(state.steps), state.gate.gate) == (2, Gate.ANSWER)
+    state = desk.decide(session, kind, step=1)
+    assert state.steps[1].outcome is outcome
+    assert state.base == state.steps[0].candidate
+    assert state.branched is (kind is DecisionKind.BRANCH)
+
+
+def test_the_best_kernel_can_be_accepted_while_an_answer_waits(desk: Desk) -> None:
+    session = desk.start(gates=(Gate.ANSWER,))
+    desk.go(session)
+    desk.approve(session)
+    state = desk.approve(session)
+    state = desk.decide(session, DecisionKind.ACCEPT, candidate=state.best)
+    assert (state.status, state.steps[1].outcome) == (SessionState.ACCEPTED, Outcome.UNANSWERED)

@@ -21,6 +21,7 @@ from cutegen_core.records.event import (
     ModelAnswered,
     ModelCalled,
     Recorded,
+    Role,
     SessionState,
     StateChanged,
     Studied,
@@ -57,8 +58,8 @@ class ModelSessions(ScriptedSessions):
     def proposer(self, state: State) -> CutegenStrategy:  # type: ignore[override]
         return CutegenStrategy()
 
-    def model(self, state: State) -> ChatAnswers:  # type: ignore[override]
-        return ChatAnswers()
+    def model(self, state: State, role: Role | None = None) -> ChatAnswers:  # type: ignore[override]
+        return ChatAnswers((Role.PROPOSER, Role.DIAGNOSIS, Role.REPAIR))
 
 
 def drive(desk: ScriptedSessions, diary: Diary) -> State:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from cutegen_core.records.decision import DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.trajectory.state import State
 from tests.propose.astra.desk import AstraSessions, astra, candidate
-from tests.session.test_killed import MortalStore
+from tests.session.mortal import dies, make_mortal
 
 STRONG = 'WORKLOADS = {"strong": {"role": "emulator", "tokens": 5, "dim": 17}}'
 WEAK = STRONG.replace("strong", "weak")
@@ -51,25 +50,15 @@ def story(desk: AstraSessions, state: State) -> list[object]:
     return [*steps, [(suite.trusted, suite.message) for suite in state.suites], state.status]
 
 
-def die(folder: Path, at: int, *, before: bool) -> bool:
-    """Drive a session in a process that is killed at this boundary; False if it came to its end."""
-    child = os.fork()
-    if child == 0:
-        try:
-            with astra(folder) as desk:
-                desk.store.__class__ = MortalStore  # type: ignore[assignment]
-                desk.store.at, desk.store.before = at, before  # type: ignore[attr-defined]
-                drive(desk)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+def work(folder: Path, at: int, *, before: bool) -> None:
+    """Drive a session whose process is killed at this boundary."""
+    with astra(folder) as desk:
+        make_mortal(desk.store, at, before=before)
+        drive(desk)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
-@pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_session_with_roles_killed_at_any_commit_ends_as_one_that_was_not(
     tmp_path: Path, stride: int, before: bool
 ) -> None:
@@ -80,7 +69,7 @@ def test_a_session_with_roles_killed_at_any_commit_ends_as_one_that_was_not(
     while True:
         folder = tmp_path / f"killed-{boundary}"
         folder.mkdir()
-        if not die(folder, boundary, before=before):
+        if not dies(partial(work, folder, boundary, before=before)):
             break
         with astra(folder) as desk:
             events = [recorded for session in desk.store.sessions() for recorded in desk.store.events(session)]

@@ -14,10 +14,11 @@ MARK_WORDS: Mapping[Mark, str] = {
     Mark.NOT_SANITIZED: "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
     Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
     Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
+    Mark.WIDE_TOLERANCE: "the problem allows errors more than ten times the usual tolerance; its lint says why",
     Mark.CONFIRM: "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
 }
 """What each mark of a trial means."""
-SERIOUS = (Mark.UNSTABLE, Mark.CONFIRM)
+SERIOUS = (Mark.UNSTABLE, Mark.WIDE_TOLERANCE, Mark.CONFIRM)
 """Marks that a person should act on."""
 
 
@@ -53,6 +54,13 @@ def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
     if compared:
         closest, run = max(compared, key=lambda pair: pair[0].error_ratio)
         yield Remark(f"Largest error {100 * closest.error_ratio:.2g} % of what is allowed (workload {run.workload})")
+        widest, run = max(compared, key=lambda pair: pair[0].widening)
+        if widest.wide:
+            yield Remark(
+                f"The problem allows {widest.widening:.2g} times the usual tolerance of {widest.output} (workload "
+                f"{run.workload}); the reference's own error is {widest.reference_error:.2g}",
+                Tone.DOUBTFUL,
+            )
         largest = max(comparison.total for comparison, _ in compared)
         yield Remark(f"Up to {counted(largest, 'element')} compared in one run, none wrong")
 

@@ -36,6 +36,7 @@ CONFIRM_BEYOND = 5.0
 """Speedup over the strongest baseline beyond which a person must review the kernel."""
 
 _PIPES = {PLAIN: "fp32", "float32": "fp32", "float64": "fp64", "float16": "f16", "bfloat16": "bf16"}
+_WIDEST_FIRST = ("float64", "float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
 _SPLITS = {"tf32": 3, "f16": 3, "bf16": 6}
 
 
@@ -67,7 +68,7 @@ def compute_bounds(
 def _apply_statement(own: Work, counted: Work, signature: Signature) -> Work:
     """Replace counted work by the file's statement; stated FLOPs get the widest floating dtype of the inputs."""
     dtypes = [t.dtype for t in signature.inputs if "float" in t.dtype] or ["float32"]
-    widest = min(dtypes, key=("float64", "float32", "bfloat16", "float16").index)
+    widest = min(dtypes, key=_WIDEST_FIRST.index)
     flops = {widest: own.flops[STATED]} if own.flops else counted.flops
     return Work(own.moved_bytes if own.moved_bytes >= 0 else counted.moved_bytes, flops)
 

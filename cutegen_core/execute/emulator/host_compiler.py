@@ -24,9 +24,10 @@ CHECKS = (
     "-fsanitize=thread,alignment,bounds", "-mllvm", "-tsan-instrument-func-entry-exit=0",
     "-mllvm", "-tsan-distinguish-volatile", "-DEMU_CHECKED",
 )  # fmt: skip
+# Kernels, and CuTe's vectorised copies, move halves as 64-bit integers: to a GPU's compiler that is the same memory.
 _CANDIDATE = (
     "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
-    "-fno-optimize-sibling-calls", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
+    "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
 )  # fmt: skip
 # A GPU's compiler contracts a product and a sum to one rounding (FMA) wherever it can. The plain build does, too, where
 # the processor can; the checked build, whose results are judged as well, never does: both ends must be right.

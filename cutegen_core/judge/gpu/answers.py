@@ -97,7 +97,7 @@ class Answers:
             if index not in timed:
                 continue
             output = next(o for o in self._outputs if o.name == name)
-            got = _flat(self._sets[index].tensors[name])[sample.positions]
+            got = _pick(_flat(self._sets[index].tensors[name]), sample.positions)
             elements = Elements(got, sample.want, sample.declared)
             wrong = comparison.wrong(elements, self._rule(output))
             count = int(wrong.sum())
@@ -118,7 +118,7 @@ class Answers:
                 yield output, _flat(declared), None
                 continue
             exact = expected.exact[position]
-            found = comparison.measure(exact, declared)
+            found = comparison.measure(exact, declared, output.dtype)
             known = self._precision.get(output.name)
             self._precision[output.name] = known.merge(found) if known else found
             yield output, _flat(exact), _flat(declared)
@@ -134,7 +134,7 @@ class Answers:
         positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
-        return _ExpectedSample(positions, want[positions], None if declared is None else declared[positions])
+        return _ExpectedSample(positions, want[positions], None if declared is None else _pick(declared, positions))
 
     def _elements(
         self, output: JudgedOutput, index: int, want: torch.Tensor, declared: torch.Tensor | None
@@ -151,6 +151,11 @@ def parse_outputs(plain: Sequence[Mapping[str, object]]) -> tuple[JudgedOutput, 
         JudgedOutput(str(o["name"]), str(o["dtype"]), tuple(o["shape"]), Tolerance(**o["tolerance"]))  # type: ignore[arg-type]
         for o in plain
     )
+
+
+def _pick(flat: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Return the elements at these positions; torch does not index every dtype of one byte."""
+    return flat[positions] if flat.element_size() > 1 else flat.view(torch.uint8)[positions].view(flat.dtype)
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ import torch
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import EPSILON, OutputValues, Precision
+from cutegen_core.judge.float8 import FLOAT8
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -62,12 +63,13 @@ class _Sums:
     poison: int = 0
 
 
-def measure(want: torch.Tensor, declared: torch.Tensor) -> Precision:
+def measure(want: torch.Tensor, declared: torch.Tensor, dtype: str = "") -> Precision:
     """Measure the reference's own error and scale, as `correctness.measure` does."""
     own = scale = 0.0
     for at in range(0, want.numel(), _CHUNK):
         exact, rounded = (t.reshape(-1)[at : at + _CHUNK].double() for t in (want, declared))
-        own = max(own, float(_finite_error(rounded, exact).max()))
+        exact = _saturate(dtype, exact)
+        own = max(own, float((_finite_error(rounded, exact) - _rounding(dtype, exact)).max()))
         scale = max(scale, float(_finite_or_zero(exact).abs().max()))
     return Precision(own, scale)
 
@@ -85,11 +87,12 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
         if declared is not None:
             same |= got == declared
         return _zero_or_inf(same)
-    got, want = got.double(), want.double()
+    got, unbounded = got.double(), want.double()
+    want = _saturate(rule.dtype, unbounded)
     error = (_finite_or_zero(got) - _finite_or_zero(want)).abs()
     quotient = torch.where(error == 0.0, 0.0, error / _allowed(want, rule))
     special = ~(torch.isfinite(got) & torch.isfinite(want))
-    same = _same_special(got, want)
+    same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded)
     if declared is not None:
         rounded = declared.double()
         overflows = ~torch.isfinite(rounded) & torch.isfinite(want)
@@ -112,6 +115,7 @@ def compare(output: str, elements: Elements, shape: tuple[int, ...], rule: Outpu
         output=output, shape=shape, wrong=sums.wrong, total=total, max_abs_error=sums.max_abs_error,
         error_ratio=sums.error_ratio, reference_error=rule.precision.own if rule.precision else 0.0,
         nan=sums.nan, inf=sums.inf, poison=sums.poison,
+        widening=correctness.widening(rule.dtype, rule.tolerance, rule.precision),
     )  # fmt: skip
     return _describe(found, elements, marked, rule, poison) if sums.wrong else found
 
@@ -125,7 +129,8 @@ def _add(sums: _Sums, marked: torch.Tensor, elements: Elements, rule: OutputRule
     sums.wrong += int(bad.sum())
     sums.error_ratio = max(sums.error_ratio, float(ratios.max()))
     sums.max_abs_error = max(
-        sums.max_abs_error, float(_finite_error(elements.got.double(), elements.want.double()).max())
+        sums.max_abs_error,
+        float(_finite_error(elements.got.double(), _saturate(rule.dtype, elements.want.double())).max()),
     )
     sums.poison += int((bad & untouched).sum())
     sums.nan += int((bad & torch.isnan(got) & ~untouched).sum())
@@ -209,9 +214,32 @@ def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 -
 def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
     if rule.precision is None or rule.dtype == "float64":
-        return close
+        return close + _rounding(rule.dtype, want)
     least, most = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
-    return close.clamp(min=least).clamp(max=most)
+    return close.clamp(min=least).clamp(max=most) + _rounding(rule.dtype, want)
+
+
+def _rounding(dtype: str, want: torch.Tensor) -> torch.Tensor:
+    """Return what the rounding of an 8-bit output costs at each value (`float8.half_units`), else zeros."""
+    float8 = FLOAT8.get(dtype)
+    if float8 is None:
+        return torch.zeros_like(want)
+    bounded = _finite_or_zero(want).abs().clamp(2.0**float8.lowest, float8.largest)
+    return torch.ldexp(torch.full_like(want, 0.5), torch.frexp(bounded)[1] - 1 - float8.mantissa)
+
+
+def _saturate(dtype: str, want: torch.Tensor) -> torch.Tensor:
+    float8 = FLOAT8.get(dtype)
+    return want if float8 is None else want.clamp(-float8.largest, float8.largest)
+
+
+def _is_overflow(dtype: str, got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """Apply `float8.is_overflow`."""
+    float8 = FLOAT8.get(dtype)
+    if float8 is None:
+        return torch.zeros_like(want, dtype=torch.bool)
+    said = torch.isinf(got) & (got.sign() == want.sign()) if float8.infinity else torch.isnan(got)
+    return (want.abs() >= float8.overflows_from) & said
 
 
 def _untouched(got: torch.Tensor, poison: int) -> torch.Tensor:

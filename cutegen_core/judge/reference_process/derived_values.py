@@ -25,10 +25,11 @@ from cutegen_core.judge.reference_process.drawing import (
     draw_adversarial,
     draw_whole,
     put_special,
+    widen,
 )
 from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
 from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
-from cutegen_core.judge.reference_process.live import Live, describe, instantiate
+from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
 
@@ -38,6 +39,8 @@ _MOSTLY = 0.5
 _STAND_INS = 3
 _FEW_ELEMENTS, _ROUNDINGS = 64, 12  # one element says little about how far rounding moves an output
 _SUM_EPS = 2.0**-23
+_WIDEST_EPS = 2.0**-7
+"""Of bfloat16: nobody adds up in 8-bit floats."""
 _FLOATING = (
     Values.NEGATIVE_MEAN, Values.LARGE_MEAN, Values.ALL_NEGATIVE, Values.WIDE, Values.HUGE, Values.TINY,
     Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
@@ -176,8 +179,10 @@ def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Valu
     free = [live.tensors[name] for name, one in structure.items() if not one.kept and not one.repeats]
     floats = [t for t in free if t.is_floating_point()]
     across = any(sum(extent > 1 for extent in t.shape) > 1 for t in floats)
+    infinite = any(t.dtype is not torch.float8_e4m3fn for t in floats)
+    left_out = (() if across else (Values.DOMINANT_ACROSS,)) + (() if infinite else (Values.INFINITE,))
     if floats:
-        yield from (v for v in _FLOATING if across or v is not Values.DOMINANT_ACROSS)
+        yield from (v for v in _FLOATING if v not in left_out)
     if len(free) > len(floats):
         yield from WHOLE_VALUES
 
@@ -197,9 +202,10 @@ def _draw_special(
     places, signs = choose_special(given, generator, values)
     if structure.zeros:
         places = places & (given != 0)
-    large = torch.full_like(given, float(torch.finfo(given.dtype).max) ** 0.75)
-    finite = (given, large, -large / 3) if values is Values.NAN else (large * signs.to(given),) * _STAND_INS
-    return put_special(given, places, signs, values), *(torch.where(places, number, given) for number in finite)
+    wide = widen(given)
+    large = torch.full_like(wide, float(torch.finfo(given.dtype).max) ** 0.75)
+    finite = (wide, large, -large / 3) if values is Values.NAN else (large * signs.to(large),) * _STAND_INS
+    return put_special(given, places, signs, values), *(torch.where(places, n.to(given), given) for n in finite)
 
 
 def _draw_whole(
@@ -228,7 +234,8 @@ def _round_inputs(live: Live, values: Values, seed: int) -> dict[str, torch.Tens
     for name, tensor in live.tensors.items():
         if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
             again = max(tensor.shape, default=1) ** 0.5 if values in _OF_ONE_SIGN else 0.0
-            most = torch.finfo(tensor.dtype).eps + again * min(_SUM_EPS, torch.finfo(tensor.dtype).eps)
+            eps = min(torch.finfo(tensor.dtype).eps, _WIDEST_EPS)
+            most = eps + again * min(_SUM_EPS, eps)
             step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most
             moved[name] = tensor.double() * (1 + step)
         else:
@@ -240,7 +247,7 @@ def _yardstick(
     declared: torch.Tensor, exact: torch.Tensor, rounded: Iterable[torch.Tensor], given_scale: float
 ) -> Precision:
     want = to_array(exact)
-    found = correctness.measure(want, to_array(declared))
+    found = correctness.measure(want, to_array(declared), dtype_name(declared))
     for other in rounded:
         found = found.merge(correctness.measure(want, to_array(other)))
     return replace(found, scale=max(found.scale, given_scale))
@@ -255,7 +262,7 @@ def _sum_error(live: Live) -> float:
 def _doubt(declared: torch.Tensor, exact: torch.Tensor, precision: Precision, values: Values) -> str:
     """Return why an output of floats says nothing on these values, or "" if it does."""
     if values not in SPECIAL_VALUES and exact.numel():
-        lost = 1 - float(torch.isfinite(declared).double().mean())
+        lost = 1 - float(torch.isfinite(widen(declared)).double().mean())
         if lost > _MOSTLY or not bool(torch.isfinite(exact).all()):
             return f"{lost:.0%} of an output is NaN or Inf, or overflows"
     scale = correctness.measure(to_array(exact), to_array(exact)).scale
@@ -280,6 +287,7 @@ def _list_others(
     declared: torch.Tensor, exact: torch.Tensor, finite: tuple[torch.Tensor, ...], values: Values
 ) -> tuple[Array, ...]:
     """Return what else is right where the reference does not define what becomes of a special input."""
+    declared = widen(declared)
     first, conflict = finite[0], torch.isnan(declared) != torch.isnan(exact)
     conflict = conflict | (torch.isinf(declared) != torch.isinf(exact))
     other = torch.where(conflict, declared.double(), exact)

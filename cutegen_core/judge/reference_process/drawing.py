@@ -19,8 +19,9 @@ _SMALL_FRACTION = 0.125
 _NEAR = 2.0**-6
 _SLICE = 8
 _OTHERS = 0.05
-_NARROW = torch.float16
-"""Whose largest number is 65504: scales are smaller there."""
+_NARROW = (torch.float16, torch.float8_e4m3fn, torch.float8_e5m2)
+"""Their largest numbers are 65504, 448 and 57344: scales are smaller there."""
+_ONE_BYTE = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class _AdversarialDraw:
 
     def limit(self, scale: float, narrow: float) -> float:
         """Return the scale, or the one for a dtype with a narrow range."""
-        return narrow if self.given.dtype is _NARROW else scale
+        return narrow if self.given.dtype in _NARROW else scale
 
     def normal(self) -> torch.Tensor:
         return torch.randn(self.shape, generator=self.generator, device=self.generator.device)
@@ -56,14 +57,20 @@ class _AdversarialDraw:
 def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
     """Return one floating input with the shape, dtype and device of `tensor`."""
     if values is Values.LARGE_MEAN:  # in the tensor's own dtype
-        return tensor + torch.tensor(_LARGE_MEAN, dtype=tensor.dtype, device=tensor.device)
-    return _KINDS[values](_AdversarialDraw(tensor, generator)).to(tensor)
+        wide = widen(tensor)
+        return (wide + torch.tensor(_LARGE_MEAN, dtype=wide.dtype, device=wide.device)).to(tensor.dtype)
+    return _narrow(_KINDS[values](_AdversarialDraw(tensor, generator)), tensor)
+
+
+def widen(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an 8-bit float as float32, which torch can compare, sort and add; any other tensor as it is."""
+    return tensor.float() if tensor.dtype in _ONE_BYTE else tensor
 
 
 def put_special(tensor: torch.Tensor, places: torch.Tensor, signs: torch.Tensor, values: Values) -> torch.Tensor:
     """Return the tensor with NaN, or infinities of these signs, at the places that are true."""
     special = torch.full_like(signs, torch.nan) if values is Values.NAN else signs * torch.inf
-    return torch.where(places, special.to(tensor), tensor)
+    return torch.where(places, _narrow(special, tensor), tensor)
 
 
 def draw_special(tensor: torch.Tensor, values: Values, generator: torch.Generator) -> torch.Tensor:
@@ -112,6 +119,13 @@ def choose_special(
             lines[chosen[-1]], signs[chosen[-1]] = 1, -1.0
     places = lines.reshape(tensor.shape).bool()
     return places.to(tensor.device), signs.reshape(tensor.shape).to(tensor.device)
+
+
+def _narrow(made: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return values in the dtype and on the device of `tensor`; what an 8-bit float cannot hold becomes its largest."""
+    if tensor.dtype is torch.float8_e4m3fn:  # conversions give the largest number, or NaN
+        made = made.clamp(torch.finfo(tensor.dtype).min, torch.finfo(tensor.dtype).max)
+    return made.to(tensor)
 
 
 def _lines(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import torch
 
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, seed_torch
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import InputFacts
@@ -33,9 +34,9 @@ def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
     base = _outputs(first, first.tensors)
     facts: dict[str, InputFacts] = {}
     for name, tensor in first.tensors.items():
-        pair = (tensor, second.tensors[name])
-        other = _outputs(first, {**first.tensors, name: pair[1]})
-        again = any(_repeats(pair, (first.tensors[n], second.tensors[n])) for n in facts)
+        pair = (widen(tensor), widen(second.tensors[name]))
+        other = _outputs(first, {**first.tensors, name: second.tensors[name]})
+        again = any(_repeats(pair, (widen(first.tensors[n]), widen(second.tensors[n]))) for n in facts)
         nonzero = _nonzero(pair)
         facts[name] = InputFacts(
             nonzero=nonzero,

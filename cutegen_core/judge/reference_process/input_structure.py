@@ -7,10 +7,11 @@ segments, offsets, a permutation. It is found under two seeds at one workload.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import run
 from cutegen_core.judge.reference_process.live import Live, instantiate
 from cutegen_core.records.problem import TensorRole
@@ -51,7 +52,8 @@ def find_structure(source: str, origin: str) -> Mapping[str, InputStructure]:
     Raises:
         ProblemError: the file's code raised.
     """
-    first, second = instantiate(source, origin, 0), instantiate(source, origin, 1)
+    live = instantiate(source, origin, 0)
+    first, second = _widen_all(live), _widen_all(instantiate(source, origin, 1))
     found: dict[str, InputStructure] = {}
     for name, tensor in first.tensors.items():
         other = second.tensors.get(name)
@@ -63,7 +65,11 @@ def find_structure(source: str, origin: str) -> Mapping[str, InputStructure]:
         same = [n for n in found if _equal(tensor, first.tensors[n]) and _equal(other, second.tensors[n])]
         structure = _of_floats(tensor, other) if tensor.is_floating_point() else _of_wholes(tensor, other)
         found[name] = InputStructure(repeats=same[0]) if same else structure
-    return _extend_ranges(found, first)
+    return _extend_ranges(found, live)
+
+
+def _widen_all(live: Live) -> Live:
+    return replace(live, tensors={name: widen(tensor) for name, tensor in live.tensors.items()})
 
 
 def _of_floats(first: torch.Tensor, second: torch.Tensor) -> InputStructure:

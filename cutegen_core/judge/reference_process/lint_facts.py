@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import torch
 
 from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
 from cutegen_core.judge.reference_process.lint_runs import Array, Facts, ObservedInput, ObservedOutput
-from cutegen_core.judge.reference_process.live import Live, describe
+from cutegen_core.judge.reference_process.live import Live, describe, dtype_name
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, Values
 
@@ -78,7 +79,7 @@ def _output(
     without = {name: to_array(outputs[position]) for name, outputs in tries.without.items()}
     return ObservedOutput(
         name="out" if len(runs[0]) == 1 else f"out{position}",
-        dtype=str(tensor.dtype).removeprefix("torch."),
+        dtype=dtype_name(tensor),
         want=to_array(exact[position]), declared=declared, twice=twice, fresh=fresh, reseeded=reseeded,
         other=_other(other, position), rounded=_rounded(tensor, tries.rounded[position]), without=without,
     )  # fmt: skip
@@ -100,7 +101,7 @@ def _coarse(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return bool(torch.equal(torch.nan_to_num(left), torch.nan_to_num(right)))
+    return bool(torch.equal(*(torch.nan_to_num(widen(tensor)) for tensor in (left, right))))
 
 
 def _clone_all(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import OutputValues
-from cutegen_core.records.problem import Tolerance
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
+from cutegen_core.records.trial import WIDE
 
 Array = NDArray[Any]
 
@@ -130,6 +131,18 @@ def _check_output(output: ObservedOutput, facts: Facts, tolerance: Tolerance) ->
         yield BrokenLintRule("nonfinite-output", f"{output.name}: {share:.1%} of it is NaN or Inf on its own inputs.")
     else:
         yield from _find_cheats(output, facts, tolerance)
+        yield from _check_precision(output)
+
+
+def _check_precision(output: ObservedOutput) -> Iterator[BrokenLintRule]:
+    precision = correctness.measure(output.want, output.declared)
+    times = correctness.widening(output.dtype, DEFAULT_TOLERANCE.get(output.dtype, Tolerance(0.0, 0.0)), precision)
+    if times > WIDE:
+        what = (
+            f"{output.name}: its {output.dtype} result is {precision.own:.2g} from its float64 result, where outputs "
+            f"reach {precision.scale:.3g}; kernels may err by {times:.2g} times the usual tolerance."
+        )
+        yield BrokenLintRule("inexact-reference", what)
 
 
 def _unstable(output: ObservedOutput) -> BrokenLintRule | None:

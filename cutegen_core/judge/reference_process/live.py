@@ -29,6 +29,7 @@ from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from cutegen_core.judge.reference_process.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 
@@ -126,13 +127,18 @@ def out_of_memory(error: BaseException) -> bool:
     return said or isinstance(error, MemoryError | torch.OutOfMemoryError)
 
 
+def dtype_name(tensor: torch.Tensor) -> str:
+    """Return the contract's name of a tensor's dtype."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) -> TensorSpec:
     """Return the contract's record of a tensor.
 
     Raises:
         ProblemError: the contract does not support its dtype, layout or device.
     """
-    dtype = str(tensor.dtype).removeprefix("torch.")
+    dtype = dtype_name(tensor)
     if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
         known = ", ".join(ITEMSIZE)
         raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.")
@@ -215,8 +221,8 @@ def _settle(model: torch.nn.Module) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.is_floating_point() and _is_constant(parameter):
-                moved = torch.rand(parameter.shape, device=parameter.device) - 0.5
-                parameter.add_(moved.to(parameter.dtype), alpha=0.5)
+                moved = (torch.rand(parameter.shape, device=parameter.device) - 0.5).to(parameter.dtype)
+                parameter.copy_(widen(parameter) + 0.5 * widen(moved))
 
 
 def _is_constant(tensor: torch.Tensor) -> bool:

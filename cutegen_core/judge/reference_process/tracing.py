@@ -31,7 +31,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from cutegen_core.judge.reference_process.live import Live, describe, instantiate, tensor_spec
+from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate, tensor_spec
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -186,7 +186,7 @@ def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401
     if isinstance(value, list | tuple):
         value = value[0] if value else None
     if isinstance(value, torch.Tensor):
-        return tuple(int(d) for d in value.shape), str(value.dtype).removeprefix("torch.")
+        return tuple(int(d) for d in value.shape), dtype_name(value)
     return (), type(value).__name__
 
 

@@ -27,9 +27,10 @@ from cutegen_core.judge.reference_process import (
     values,
 )
 from cutegen_core.judge.reference_process.derived_values import Basis, Drawn
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
-from cutegen_core.judge.reference_process.live import Live, describe, instantiate, out_of_memory
+from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
@@ -190,7 +191,7 @@ class _TorchProbe:
         except Exception as error:
             raise ProblemError(describe(error, origin)) from error
         for output in outputs:
-            if output.is_floating_point() and not bool(torch.isfinite(output).all()):
+            if output.is_floating_point() and not bool(torch.isfinite(widen(output)).all()):
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
 
@@ -241,7 +242,7 @@ def _describe_expected(expected: Expected) -> Message:
 
 
 def _describe(tensor: torch.Tensor) -> Message:
-    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+    return {"dtype": dtype_name(tensor), "shape": list(tensor.shape)}
 
 
 def _frames(tensors: Iterable[torch.Tensor]) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:

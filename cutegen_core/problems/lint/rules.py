@@ -143,6 +143,11 @@ RULES: Mapping[str, LintRule] = {
         "Beyond ten times the default, kernels pass that lose digits by a wrong order of sums or a wrong formula.",
         "Leave the dtype out for the default; loosen only what a correct kernel was seen to need.",
     ),
+    "inexact-reference": LintRule(
+        _WARNING,
+        "A kernel may err as much as the reference itself does, so one that is that wrong passes.",
+        "Compute in float32 or float64 inside forward, or give a dtype the reference is exact in.",
+    ),
     "one-sign": LintRule(
         _WARNING,
         "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",

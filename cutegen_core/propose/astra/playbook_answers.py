@@ -63,7 +63,7 @@ def plan(request: ProposalRequest) -> str:
         LookupError: the instruction, or what the person said of the last plan, names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"DONE: not in the playbook: {reason}"
     words = request.sent_back.dropped if request.sent_back else request.instruction
@@ -71,11 +71,17 @@ def plan(request: ProposalRequest) -> str:
         asked = redirect(words, variants, request.base.source if request.base else "")
         if asked is None:
             raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
-        return _plan_words(asked, request)
+        if request.base and asked.source == request.base.source:
+            raise LookupError(f"the current kernel is '{asked.name}' already; {understood(variants)}")
+        return _plan_words(asked, variants, request)
     seen = {attempt.candidate for attempt in request.attempts}
     better = [variant for variant in variants if variant.name != "naive"] or variants
     fresh = [variant for variant in better if content_key(variant.source) not in seen]
-    return _plan_words(fresh[0], request) if fresh else f"DONE: all {len(better)} kernels of the playbook were tried"
+    return (
+        _plan_words(fresh[0], variants, request)
+        if fresh
+        else f"DONE: all {len(better)} kernels of the playbook were tried"
+    )
 
 
 def code(request: ProposalRequest, planned: str) -> str:
@@ -85,7 +91,7 @@ def code(request: ProposalRequest, planned: str) -> str:
         LookupError: what the person said of the last file names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name)
+        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
     except NotInPlaybook as reason:
         return f"The playbook cannot write this: {reason}"
     base = request.base.source if request.base else ""
@@ -113,10 +119,11 @@ def _unheard(request: ProposalRequest) -> str:
     return f"The playbook cannot follow '{words}' here: approve this, or reply with your own.\n" if words else ""
 
 
-def _plan_words(variant: Variant, request: ProposalRequest) -> str:
+def _plan_words(variant: Variant, variants: Sequence[Variant], request: ProposalRequest) -> str:
+    menu = " -> ".join(known.name for known in variants)
     shapes = ", ".join(shape.workload.name for shape in request.shapes)
     return (
-        f"Idea: {variant.name}: {variant.idea}\nShapes: {shapes}\n"
+        f"Idea: {variant.name}: {variant.idea}\nMenu: {menu}.\nShapes: {shapes}\n"
         "Effect: not estimated; what it brings is measured where there is a GPU\n"
         "Risk: another order of summation than the current kernel's, and other tails\n"
     )

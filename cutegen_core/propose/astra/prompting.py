@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_core.problems import suite
@@ -58,4 +59,13 @@ def _menu(request: ProposalRequest) -> list[str]:
 def _measured(request: ProposalRequest) -> dict[str, object]:
     found = figures(request)
     timed = any(figure.us is not None for figure in found)
-    return {"shapes": describe(found), "timed": timed, "profile": profile_notes.whole(request)}
+    return {"shapes": describe(found), "timed": timed, "profile": profile_notes.whole(_at_timed_shapes(request))}
+
+
+def _at_timed_shapes(request: ProposalRequest) -> ProposalRequest:
+    """Return the request with the occupancy at the timed workloads only: those of the tests say nothing about speed."""
+    trial, timed = request.base_trial, {shape.workload.name for shape in request.shapes}
+    if trial is None or trial.resources is None:
+        return request
+    kept = tuple(occupancy for occupancy in trial.resources.occupancy if occupancy.workload in timed)
+    return replace(request, base_trial=replace(trial, resources=replace(trial.resources, occupancy=kept)))

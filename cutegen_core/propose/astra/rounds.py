@@ -5,6 +5,7 @@ A session begins with the existing kernel as its first candidate: it must pass, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from cutegen_core.kernel.kernel_file import parse
@@ -64,7 +65,11 @@ def answers_of(request: ProposalRequest, role: Role) -> tuple[Call, ...]:
 
 
 def over(request: ProposalRequest) -> Answer | None:
-    """Return the end where several steps in a row brought nothing and no person asks for more."""
+    """Return the sweep that the person asks for, or the end where several steps in a row brought nothing."""
+    if re.search(r"\bsweep\b", request.instruction.lower()) and _is_tunable(request):
+        return WantsStudy(StudyKind.SWEEP, "asked for: every combination of the declared parameters")
+    if request.instruction:
+        return None
     tail = request.attempts[-FRUITLESS_LIMIT:]
     fruitless = len(tail) == FRUITLESS_LIMIT and not any(attempt.promoted for attempt in tail)
     return end(f"{FRUITLESS_LIMIT} steps in a row brought nothing", request) if fruitless else None

@@ -34,7 +34,7 @@ class SingleAgentStrategy:
         mending = rounds.is_mending(request)
         if mending and self._by_playbook:
             return Declined(rounds.CANNOT_MEND)
-        ended = None if mending or request.instruction else rounds.over(request)
+        ended = None if mending else rounds.over(request)
         if ended is not None:
             return ended
         prompt = prompting.mending(request) if mending else prompting.single(request)

@@ -76,7 +76,7 @@ class AstraStrategy:
     # ---- a round
 
     def _round(self, request: ProposalRequest) -> Answer:
-        ended = None if request.instruction else rounds.over(request)
+        ended = rounds.over(request)
         if ended is not None:
             return ended
         looked = rounds.answers_of(request, Role.PROFILING)
@@ -96,7 +96,7 @@ class AstraStrategy:
         prompt = prompting.planning(request, profile)
         if not answers:
             return self._ask(Role.PLANNING, prompt, lambda: playbook_answers.plan(request))
-        reply = answers[-1].reply
+        reply = _with_idea(answers[-1])
         done = find_done(reply)
         if done is not None and not find_idea(reply):
             return Declined(done) if request.instruction else rounds.end(done, request)
@@ -152,6 +152,12 @@ def _read_suite(call: Call, request: ProposalRequest) -> TriesSuite:
         return TriesSuite(suite.with_suite(request.problem, call.reply), last=last)
     except ProblemError as error:
         return TriesSuite(None, str(error), last=last)
+
+
+def _with_idea(call: Call) -> str:
+    """Return a plan; what a person writes in their own words is their idea."""
+    own_words = call.by is AnsweredBy.PERSON and not find_idea(call.reply) and find_done(call.reply) is None
+    return f"Idea: {call.reply.strip()}" if own_words else call.reply
 
 
 def _refuse_plan(reply: str, request: ProposalRequest) -> str:

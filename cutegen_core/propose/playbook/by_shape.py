@@ -11,23 +11,22 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, once = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("ONCE", 1, 0, 1, 2)
-    hints = f"{once}, {piece.param('LATE', 0, 0, 1)}" if k.late else once
+    block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
+    hints = [piece.param("ONCE", 1, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
+    hints += [piece.param("LATE", 1, 0, 1)] if k.late else []
     piece.code = render("rows_tiles.cu.j2", k=k)
-    shortest, beyond = "", f"{k.aligned}"
-    for most, group, rows, items in (
-        (128, "32", "4", "4"),
-        *((most, block, "1", f"{most} / {block}") for most in (1024, 2048, 3072, 4096)),
-    ):
-        threads = block if group == block else "128"
-        fits = f"{k.cols} <= {most * k.width}"
-        grid = (k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})",)
-        when = " and ".join(filter(None, (beyond, shortest, fits)))
-        piece.launch(f"{name}<{group}, {rows}, {items}, {hints}>", grid, (threads,), k, when)
-        shortest = f"{k.cols} > {most * k.width}"
+    several = ("32", "4", "4")
+    choices = [(128, *several), *((n, block, "1", f"{n} / {block}") for n in (1024, 2048))]
+    shorter = ""
+    for most, group, rows, items in [*choices, *((n, long, "1", f"{n} / {long}") for n in (3072, 4096))]:
+        when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
+        grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
+        kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
+        piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
+        shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_streaming"
     piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({beyond}) or {shortest}")
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
     return piece
 
 
@@ -69,15 +68,26 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
         _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
     else:
-        small = piece.param("SMALL", 64, 32, 64, 128)
-        piece.code = render("strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"})
-        vectors = f"{k.rows} * ({k.cols} // {k.width})"
-        few = f"{vectors} <= sm_count * 256"
-        for threads, each, when in ((small, "1", few), (block, items, f"not ({few})")):
-            grid, kernel = f"ceil_div({vectors}, {threads} * {each})", f"{name}<{threads}, {each}, {once}>"
-            piece.launch(kernel, (grid,), (threads,), k, f"{k.aligned} and {when}")
+        few = f"{k.rows} <= sm_count // 2 and {k.cols} <= 32768"
+        _add_few(piece, k, f"{k.aligned} and {few}")
+        piece.code += "\n" + render(
+            "strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
+        )
+        grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
+        piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, f"{k.aligned} and not ({few})")
     _add_scalar(piece, k, block)
     return piece
+
+
+def _add_few(piece: RegionText, k: RowsKernel, when: str) -> None:
+    """Add the kernel for so few elements that its latency is all that counts."""
+    threads, narrow = piece.param("SMALL", 128, 64, 128, 256), max(1, k.width // 2)
+    width = piece.param("WIDTH", narrow, *sorted({max(1, k.width // 4), narrow, k.width}))
+    whole, k.name = k.name, f"{k.name}_few"
+    piece.code = render("strips_few.cu.j2", k=k)
+    grid = f"ceil_div({k.cols} // {width}, {threads})"
+    piece.launch(f"{k.name}<{threads}, {width}>", (grid, k.rows), (threads,), k, when)
+    k.name = whole
 
 
 def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.judge.reference import Reference
+from cutegen_core.judge.reference import Reference, file_key
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import ParameterType, parse_parameters
 from cutegen_core.kernel.expressions import Number
@@ -26,6 +26,10 @@ from cutegen_core.records.trial import KernelResources, Status, Trial
 from cutegen_core.share.exports.rendering import one_line
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view
+
+_SIGNATURES_KEPT = 16
+_signatures: dict[tuple[str, str], Signature] = {}
+"""Key of a problem's file, and sizes -> what the reference said of them."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +160,19 @@ def identifier(name: str) -> str:
 
 
 def _signature(problem: Problem, workload: Workload) -> Signature:
+    """Ask a reference worker, which takes seconds to start; the latest answers are kept for further formats."""
+    asked = (file_key(problem), repr(sorted(workload.sizes.items())))
+    if known := _signatures.get(asked):
+        return known
     with (
         tempfile.TemporaryDirectory(prefix="cutegen-export-") as scratch,
         Reference(problem, Path(scratch)) as reference,
     ):
-        return reference.signature(workload)
+        signature = reference.signature(workload)
+    if len(_signatures) >= _SIGNATURES_KEPT:
+        _signatures.clear()
+    _signatures[asked] = signature
+    return signature
 
 
 def _compiled(kernel: KernelFile, arch: str) -> tuple[KernelResources, ...]:

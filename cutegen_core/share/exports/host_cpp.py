@@ -129,7 +129,8 @@ inline std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256
 """
 
 C_TYPES = {
-    "float64": "double", "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "int64": "std::int64_t",
+    "float64": "double", "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16",
+    "float8_e4m3fn": "__nv_fp8_e4m3", "float8_e5m2": "__nv_fp8_e5m2", "int64": "std::int64_t",
     "int32": "std::int32_t", "int16": "std::int16_t", "int8": "std::int8_t", "uint8": "std::uint8_t", "bool": "bool",
 }  # fmt: skip
 

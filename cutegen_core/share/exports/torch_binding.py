@@ -8,6 +8,7 @@ from cutegen_core.share.exports.rendering import render
 
 SCALAR_TYPES = {
     "float64": "at::kDouble", "float32": "at::kFloat", "float16": "at::kHalf", "bfloat16": "at::kBFloat16",
+    "float8_e4m3fn": "at::kFloat8_e4m3fn", "float8_e5m2": "at::kFloat8_e5m2",
     "int64": "at::kLong", "int32": "at::kInt", "int16": "at::kShort", "int8": "at::kChar", "uint8": "at::kByte",
     "bool": "at::kBool",
 }  # fmt: skip

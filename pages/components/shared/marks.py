@@ -9,8 +9,8 @@ from cutegen_core.records.wording import lowered
 from cutegen_core.views import MARK_WORDS
 from pages.components.shared.texts import chip, quiet
 
-_SHAPES = {Mark.UNSTABLE: "▲", Mark.CONFIRM: "◆"}
-_SERIOUS = (Mark.UNSTABLE, Mark.CONFIRM)
+_SHAPES = {Mark.UNSTABLE: "▲", Mark.WIDE_TOLERANCE: "▲", Mark.CONFIRM: "◆"}
+_SERIOUS = (Mark.UNSTABLE, Mark.WIDE_TOLERANCE, Mark.CONFIRM)
 
 
 def chips(marks: Sequence[Mark]) -> str:

@@ -17,8 +17,8 @@ from tests.shared_tools import SharedTools
 KERNELS = (
     "naive", "persistent", "split-K with atomics, declared", "last block, volatile reads", "a lock between blocks",
     "histogram with atomics", "the last block without a fence", "a __device__ variable every thread writes",
-    "a fence alone", "missing barrier", "reads past the end at larger sizes only", "splitk_scratch: scratch for one piece",
-    "atomics in any order, undeclared",
+    "a fence alone", "missing barrier", "reads past the end at larger sizes only",
+    "splitk_scratch: scratch for one piece", "atomics in any order, undeclared",
 )  # fmt: skip
 DEFAULT = ("naive", "histogram with atomics", "the last block without a fence", "splitk_scratch: scratch for one piece")
 SEED = 12345

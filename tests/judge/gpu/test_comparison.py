@@ -27,8 +27,8 @@ def both(got, want, declared, dtype, tolerance=TOLERANCE):
     answer = OutputValues(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())
     precision = None
     if declared is not None:
-        precision = correctness.measure(answer.want, answer.declared)
-        assert comparison.measure(want, declared) == precision
+        precision = correctness.measure(answer.want, answer.declared, dtype)
+        assert comparison.measure(want, declared, dtype) == precision
     flat = comparison.Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
     rule = comparison.OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
@@ -46,7 +46,7 @@ def same(here, there):
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_both_give_the_same_verdict(data):
-    dtype = data.draw(st.sampled_from(["float32", "float16", "bfloat16"]))
+    dtype = data.draw(st.sampled_from(["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]))
     shape = data.draw(st.sampled_from([(1,), (7,), (3, 5), (2, 3, 4)]))
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 1 << 30)))
     want = torch.randn(shape, generator=generator, dtype=torch.float64)

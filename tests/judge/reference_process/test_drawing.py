@@ -47,3 +47,11 @@ def test_values_are_the_same_whatever_the_default_device_is(drawn, request):
 
 def test_a_constant_parameter_is_moved_where_it_is(elsewhere):
     assert live.instantiate(SOURCE, "here").tensors["weight"].unique().numel() > 8
+
+
+def test_seeding_gives_the_numbers_of_torchs_own_and_keeps_no_record_of_it():
+    torch.manual_seed(5)
+    wanted, recorded = torch.rand(3), len(torch.cuda._queued_calls)
+    live.seed_torch(5)
+    assert torch.equal(torch.rand(3), wanted)
+    assert len(torch.cuda._queued_calls) == recorded

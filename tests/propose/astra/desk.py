@@ -112,6 +112,13 @@ class AstraSessions(ScriptedSessions):
         assert isinstance(made, AstraEvaluator)
         return replace(made, problem=self.store.record(Problem, key), measures_speed=made.timed)
 
+    def approve_until(self, session: str, step: int) -> State:
+        """Approve what waits until the promotion of this step does."""
+        state = self.go(session)
+        while len(state.steps) < step:
+            state = self.approve(session)
+        return state
+
     def start(self, **options: object) -> str:
         return super().start(**{"strategy": "astra", **options})
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core import views
+from cutegen_core.printing import session_json
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
@@ -261,6 +262,14 @@ def test_each_role_may_have_a_model_of_its_own_and_the_budget_counts_all(desk, s
     assert few.status is SessionState.EXHAUSTED
 
 
+def test_a_plan_by_hand_needs_no_form(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, roles={Role.PLANNING: PERSON}, autonomy=Autonomy.AUTO)
+    desk.go(session)
+    state = desk.decide(session, DecisionKind.REPLY, gate=Gate.REPLY, text="take the vectorised one\nfor all shapes")
+    assert state.steps[1].idea == "take the vectorised one"
+    assert state.steps[1].outcome is Outcome.PROMOTED
+
+
 @pytest.mark.parametrize("role", [Role.TESTING, Role.PROFILING, Role.PLANNING, Role.CODING])
 def test_every_roles_answer_can_be_sent_back_and_replaced(desk, role: Role) -> None:
     answers = {
@@ -276,7 +285,7 @@ def test_every_roles_answer_can_be_sent_back_and_replaced(desk, role: Role) -> N
     assert (state.gate.gate, state.gate.role) == (Gate.ANSWER, role)
     assert state.steps[-1].calls[asked - 1].dropped == "use the tuned one"
     again = desk.store.text(state.steps[-1].calls[-1].answer.reply)
-    assert "several 128-bit vectors" in again or "The playbook cannot follow 'use the tuned one' here" in again
+    assert "in flight a thread" in again or "The playbook cannot follow 'use the tuned one' here" in again
     step = len(state.steps)
     state = desk.decide(session, DecisionKind.REPLY, gate=Gate.ANSWER, text=answers[role])
     done = [call.answer.by for call in state.steps[step - 1].calls if call.role is role and not call.dropped]
@@ -367,3 +376,47 @@ def test_a_recorded_session_with_roles_is_replayed_with_its_suite(desk, serve, t
     assert suites(state) == suites(whole)
     assert (state.problem, state.best) == (whole.problem, whole.best)
     assert roles_of(state, 2) == roles_of(whole, 2)
+
+
+def test_a_trial_of_the_problems_own_workloads_is_not_used_for_a_suite(desk, serve) -> None:
+    written = code(desk, "half2")
+    serve(
+        testing=[STRONG], profiling=[LOOKED], planning=[plan("half2"), "DONE: enough"], coding=[written],
+        single=[plan("half2") + written, "DONE: enough"],
+    )  # fmt: skip
+    source = candidate(desk.problem, "half2")
+    for strategy, times in (("astra-single", 1), ("astra", 2), ("astra", 2)):
+        state = desk.go(desk.start(strategy=strategy, answered_by=LLM, autonomy=Autonomy.AUTO))
+        assert state.status is SessionState.ACCEPTED
+        assert desk.made.tried.count(source) == times, "stored by the problem that judged it"
+    rows = session_json(desk.store, desk.store.sessions()[-1])
+    assert [row["suite_step"] for row in rows["steps"]] == [None, 2, None]
+    assert [answer["role"] for answer in rows["steps"][1]["answers"]] == ["testing", "profiling", "planning", "coding"]
+
+
+def test_a_person_may_ask_for_a_sweep_whoever_plans(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=())
+    state = desk.go(session)
+    assert (state.gate.gate, state.steps[2].idea.split(":")[0]) == (Gate.INSTRUCTION, "tuned")
+    state = desk.decide(session, DecisionKind.REDIRECT, text="sweep it")
+    assert state.steps[4].sweep
+    assert state.steps[4].idea.startswith("tune")
+    assert roles_of(state, 5) == []
+
+
+def test_the_playbooks_other_kernels_are_offered_as_instructions(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=(Gate.PROMOTION,))
+    desk.approve_until(session, 2)
+    view = views.session_view(desk.store, session)
+    assert views.chips(desk.store, view, None) == ("naive", "tuned")
+    state = desk.decide(session, DecisionKind.REDIRECT, text="tuned")
+    assert state.steps[2].idea.startswith("tuned")
+
+
+def test_asking_for_the_current_kernel_again_is_answered_with_what_else_there_is(desk) -> None:
+    session = desk.start(answered_by=PLAYBOOK, gates=(Gate.PROMOTION,))
+    desk.approve_until(session, 2)
+    desk.approve(session)
+    state = desk.decide(session, DecisionKind.REDIRECT, text="vectorised")
+    assert state.gate.gate is Gate.INSTRUCTION
+    assert "the current kernel is 'vectorised' already; say one of" in state.gate.note

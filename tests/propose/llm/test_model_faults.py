@@ -484,7 +484,7 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(desk, serve, monkeypa
 
 def _read_children(environments, done):
     """Command and environment of everything this process has started, directly or not, while it works."""
-    while not done.is_set():
+    while not done.wait(0.01):
         parents = {}
         for status in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):

@@ -72,7 +72,8 @@ CASES = {
         x="torch.randn(R, C, D)"),
     "maximum of a column": problem("torch.max(x, dim=0)[0]", ROWS, {"R": 33, "C": 5}, **DRAW),
     "chunks of a row": problem(
-        "F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]", {"R": 6, "C": 96}, {"R": 5, "C": 80}, x="torch.randn(R, C)"),
+        "F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1]", {"R": 6, "C": 96}, {"R": 5, "C": 80},
+        x="torch.randn(R, C).half()"),
     "chunks that are no whole vectors": problem(
         "x[:, C // 2:] - x[:, :C // 2]", {"R": 6, "C": 96}, {"R": 5, "C": 54}, x="torch.randn(R, C)"),
     "two results of equal extents": problem(
@@ -99,11 +100,11 @@ CASES = {
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
 ALWAYS = (
-    "broadcast rows and columns", "softmax", "weights of a row, and their logarithm", "a row norm and its operand",
+    "broadcast rows and columns", "weights of a row, and their logarithm", "a row norm and its operand",
     "chunks of a row", "layer norm, bfloat16", "a loss over everything", "linear, scaled, relu",
     "attention",
 )  # fmt: skip
-"""One of each kind; the others are thorough."""
+"""One of each kind; the others are thorough. The recorded session (`test_replay`) is of softmax."""
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
 
 

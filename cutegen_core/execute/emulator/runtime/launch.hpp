@@ -14,6 +14,8 @@ constexpr const char* dtype() {
   else if constexpr (std::is_same_v<T, double>) return "float64";
   else if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, cutlass::half_t>) return "float16";
   else if constexpr (std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, cutlass::bfloat16_t>) return "bfloat16";
+  else if constexpr (std::is_same_v<T, __nv_fp8_e4m3> || std::is_same_v<T, cutlass::float_e4m3_t>) return "float8_e4m3fn";
+  else if constexpr (std::is_same_v<T, __nv_fp8_e5m2> || std::is_same_v<T, cutlass::float_e5m2_t>) return "float8_e5m2";
   else if constexpr (std::is_same_v<T, bool>) return "bool";
   else if constexpr (std::is_same_v<T, char>) return "";
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return "int64";

@@ -68,6 +68,30 @@ struct Bfloat {
   double wide() const { return bits_as<float>((uint32_t)bits << 16); }
 };
 
+// The 8-bit floats as `.satfinite` converts to them: beyond the largest number, and for infinities, the largest number.
+template <int STORED, int SMALLEST, int LARGEST>
+struct Float8 {
+  uint8_t bits;
+  static Float8 from(double x) {
+    if (x != x) return {0x7F};
+    double const r = fmin(fabs(round_to(x, STORED, SMALLEST, 1023)), LARGEST), unit = ldexp(1.0, SMALLEST - STORED);
+    int exponent = SMALLEST;
+    if (r >= ldexp(1.0, SMALLEST)) frexp(r, &exponent), --exponent;
+    // A normal number's leading bit is counted in the exponent field.
+    auto const field = (unsigned)(exponent - SMALLEST) << STORED;
+    return {(uint8_t)((signbit(x) ? 0x80 : 0) | (field + (unsigned)ldexp(r / unit, SMALLEST - exponent)))};
+  }
+  double wide() const {
+    int const exponent = (bits & 0x7F) >> STORED, fraction = bits & ((1 << STORED) - 1);
+    double const a = exponent ? ldexp((1 << STORED) + fraction, exponent - 1 + SMALLEST - STORED)
+                              : ldexp(fraction, SMALLEST - STORED);
+    double const known = a <= LARGEST ? a : STORED == 2 && fraction == 0 ? INFINITY : NAN;
+    return bits & 0x80 ? -known : known;
+  }
+};
+using E4m3 = Float8<3, -6, 448>;
+using E5m2 = Float8<2, -14, 57344>;
+
 template <class T>
 struct Pair {
   T low, high;

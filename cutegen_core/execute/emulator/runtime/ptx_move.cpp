@@ -160,6 +160,34 @@ void convert_pair(const Call& call) {
   call.out(0, (uint32_t)(high << 16 | low));
 }
 
+// cvt.rn.satfinite.{e4m3x2,e5m2x2}.f32 d, a, b and .f16x2 d, a: a, or the upper half of it, becomes the upper byte.
+template <class T>
+void convert_to_float8(const Call& call) {
+  bool const pair = call.at->count == 2;
+  double high = pair ? call.in<Pair<Half>>(1).high.wide() : call.in<float>(1);
+  double low = pair ? call.in<Pair<Half>>(1).low.wide() : call.in<float>(2);
+  if (call.at->detail[3] & RELU) high = high != high ? high : fmax(high, 0), low = low != low ? low : fmax(low, 0);
+  call.out(0, (uint16_t)(T::from(high).bits << 8 | T::from(low).bits));
+}
+
+// cvt.rn.f16x2.{e4m3x2,e5m2x2} d, a.
+template <class T>
+void convert_from_float8(const Call& call) {
+  auto const bits = call.in<uint16_t>(1);
+  double high = T{(uint8_t)(bits >> 8)}.wide(), low = T{(uint8_t)bits}.wide();
+  if (call.at->detail[3] & RELU) high = high != high ? high : fmax(high, 0), low = low != low ? low : fmax(low, 0);
+  call.out(0, (uint32_t)Half::from(high).bits << 16 | Half::from(low).bits);
+}
+
+Execute decode_float8(Instruction& i) {
+  const char *const to = i.words[i.word_count - 2], *const from = i.last();
+  if (strcmp(to, "f16x2") == 0 && i.count == 2 && i.has("rn"))
+    return strcmp(from, "e4m3x2") == 0 ? convert_from_float8<E4m3> : convert_from_float8<E5m2>;
+  bool const fits = strcmp(from, "f32") == 0 ? i.count == 3 : strcmp(from, "f16x2") == 0 && i.count == 2;
+  if (!fits || !i.has("rn") || !i.has("satfinite")) return nullptr;
+  return strcmp(to, "e4m3x2") == 0 ? convert_to_float8<E4m3> : convert_to_float8<E5m2>;
+}
+
 // cvt.pack.sat.{u16,s16}.s32 d, a, b and cvt.pack.sat.{u8,s8}.s32.b32 d, a, b, c.
 void pack_saturated(const Call& call) {
   auto const format = (Format)call.at->detail[0];
@@ -178,6 +206,7 @@ Execute decode_convert(Instruction& i) {
     i.detail[0] = (int64_t)format_of(i.words[3]);
     return i.count >= 3 && is_integer((Format)i.detail[0]) && bits_of((Format)i.detail[0]) >= 8 ? pack_saturated : nullptr;
   }
+  if (i.has("e4m3x2") || i.has("e5m2x2")) return decode_float8(i);
   const char* const to = i.words[i.word_count - 2];
   bool const pair = strcmp(to, "f16x2") == 0 || strcmp(to, "bf16x2") == 0;
   if (pair && strcmp(i.last(), "f32") == 0 && i.count == 3) {

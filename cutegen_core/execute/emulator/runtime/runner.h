@@ -70,7 +70,7 @@ struct Launch {
   int argument_count;
   EmuArgument arguments[MAX_ARGUMENTS];
   int argument_buffer[MAX_ARGUMENTS];      // -1 for a number
-  char argument_dtype[MAX_ARGUMENTS][12];
+  char argument_dtype[MAX_ARGUMENTS][16];
 };
 
 enum class Order : int { FORWARD, REVERSE, RANDOM };

@@ -62,7 +62,7 @@ void read_launch(FILE* file) {
     launch.argument_buffer[i] = -1;
     if (fscanf(file, " %c", &kind) != 1) refuse("MACHINE_ERROR", "malformed argument in the spec");
     int fields = 0;
-    if (kind == 'p') fields = fscanf(file, "%d %11s", &launch.argument_buffer[i], launch.argument_dtype[i]) - 1;
+    if (kind == 'p') fields = fscanf(file, "%d %15s", &launch.argument_buffer[i], launch.argument_dtype[i]) - 1;
     if (kind == 'm') fields = fscanf(file, "%ld", &argument.integer);
     if (kind == 'i') fields = fscanf(file, "%ld", &argument.integer);
     if (kind == 'f') fields = fscanf(file, "%lf", &argument.floating);

@@ -23,6 +23,9 @@ WORKLOADS = {
     "medium": {
         "role": "correctness", "tokens": 129, "heads": 14, "kv_heads": 2, "pairs": 32, "max_position": 2048,
     },
+    "many tokens": {
+        "role": "correctness", "tokens": 1031, "heads": 3, "kv_heads": 1, "pairs": 16, "max_position": 64,
+    },
     "benchmark": {"role": "benchmark"},
     "decode": {"role": "benchmark", "tokens": 64},
     "batch": {"role": "benchmark", "tokens": 1024},

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cutegen_core.kernel.expressions import MAX_TEXT
+from cutegen_core.records.problem import ITEMSIZE
 from cutegen_core.share.imports.plain_cu.tokens import LONGEST_LIST, CodeToken, close_angle, find_close, split_commas
 from cutegen_core.share.imports.plain_cu.values import (
     DTYPES,
@@ -20,8 +21,6 @@ from cutegen_core.share.imports.plain_cu.values import (
     Value,
 )
 
-_SIZES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int16": 2, "int8": 1,
-          "uint8": 1, "bool": 1}  # fmt: skip
 _INTEGERS = re.compile(
     r"(?:(?:const|unsigned|signed|int|long|short|char|bool|auto|size_t|std|::|u?int\d+_t|float|double|Index|dim3|uint)\b\s*)+"
 )
@@ -339,7 +338,7 @@ def size_of(frame: HostFrame, type_text: str) -> Number:
     if dtype is None:
         raise _NotRead
     vector = re.search(r"(?<=[a-z_6])([24])$", meant)
-    return Number(str(_SIZES[dtype] * (int(vector[1]) if vector and dtype.startswith("float") else 1)))
+    return Number(str(ITEMSIZE[dtype] * (int(vector[1]) if vector and dtype.startswith("float") else 1)))
 
 
 def _known(value: Value) -> Value:
