@@ -146,9 +146,9 @@ def test_the_host_side_of_a_drop_in_compiles(made, file, tmp_path):
     (tmp_path / "dropin.cpp").write_text(f"{own}\n{dropin.scoped(facts, dropin.function(facts))}")
     include = [f"-I{folder}" for folder in toolchain.find_include_dirs()]
     own = shutil.which("c++")  # zig builds its C++ library first, which takes minutes
+    compiler = [own] if own else [*toolchain.find_zig(), "c++"]
     done = subprocess.run(
-        [*([own] if own else [*toolchain.find_zig(), "c++"]), "-std=c++17", "-w", "-fsyntax-only", *include,
-         "dropin.cpp"],
+        [*compiler, "-std=c++17", "-w", "-fsyntax-only", *include, "dropin.cpp"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[:3000]

@@ -338,8 +338,7 @@ def size_of(frame: HostFrame, type_text: str) -> Number:
     if dtype is None:
         raise _NotRead
     vector = re.search(r"(?<=[a-z_6])([24])$", meant)
-    vectors = dtype in ("float16", "float32", "float64")
-    return Number(str(ITEMSIZE[dtype] * (int(vector[1]) if vector and vectors else 1)))
+    return Number(str(ITEMSIZE[dtype] * (int(vector[1]) if vector and dtype.startswith("float") else 1)))
 
 
 def _known(value: Value) -> Value:

@@ -22,6 +22,8 @@ DTYPES: Mapping[str, str] = {
     "std::int32_t": "int32", "unsigned": "int32", "unsigned int": "int32", "uint32_t": "int32",
     "int64_t": "int64", "std::int64_t": "int64", "long": "int64", "long long": "int64", "size_t": "int64",
     "int16_t": "int16", "short": "int16", "int8_t": "int8", "signed char": "int8", "char": "int8",
+    "__nv_fp8_e4m3": "float8_e4m3fn", "at::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e4m3fn": "float8_e4m3fn",
+    "__nv_fp8_e5m2": "float8_e5m2", "at::Float8_e5m2": "float8_e5m2", "c10::Float8_e5m2": "float8_e5m2",
     "uint8_t": "uint8", "unsigned char": "uint8", "bool": "bool",
     "__nv_fp8_e4m3": "float8_e4m3fn", "c10::Float8_e4m3fn": "float8_e4m3fn", "__nv_fp8_e5m2": "float8_e5m2",
     "c10::Float8_e5m2": "float8_e5m2",

@@ -22,8 +22,11 @@ HOST_MARK = "// cutegen-host "
 """Begins the line that says which host function a kernel file was imported from, as JSON."""
 
 _TORCH_TYPES = {"at::Half": "__half", "c10::Half": "__half", "at::BFloat16": "__nv_bfloat16",
-                "c10::BFloat16": "__nv_bfloat16"}  # fmt: skip
-_HEADERS = {"cuda_fp16.h": r"\b(?:__half2?|half2?)\b", "cuda_bf16.h": r"\b__nv_bfloat162?\b"}
+                "c10::BFloat16": "__nv_bfloat16", "at::Float8_e4m3fn": "__nv_fp8_e4m3",
+                "c10::Float8_e4m3fn": "__nv_fp8_e4m3", "at::Float8_e5m2": "__nv_fp8_e5m2",
+                "c10::Float8_e5m2": "__nv_fp8_e5m2"}  # fmt: skip
+_HEADERS = {"cuda_fp16.h": r"\b(?:__half2?|half2?)\b", "cuda_bf16.h": r"\b__nv_bfloat162?\b",
+            "cuda_fp8.h": r"\b__nv_fp8_e\dm\d\b"}  # fmt: skip
 
 
 class Hole(NamedTuple):
