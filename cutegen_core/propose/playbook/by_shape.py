@@ -12,8 +12,8 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
-    hints = [piece.param("ONCE", 1, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
-    hints += [piece.param("LATE", 1, 0, 1)] if k.late else []
+    hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
+    hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
     piece.code = render("rows_tiles.cu.j2", k=k)
     several = ("32", "4", "4")
     choices = [(128, *several), *((n, block, "1", f"{n} / {block}") for n in (1024, 2048))]
@@ -60,9 +60,10 @@ def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> Re
 def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2, 1, 2, 4)
-    once = piece.param("ONCE", 1, 0, 1, 2)
-    if has_invariants(region):
+    hoisted = has_invariants(region)
+    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
+    once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
+    if hoisted:
         piece.code = render("rows_tiles.cu.j2", k=k)
         short = f"{k.cols} <= 8 * {items} * {k.width}"
         _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
