@@ -16,7 +16,18 @@ from cutegen_core.records.performance import (
     WorkloadPerformance,
 )
 from cutegen_core.records.problem import WorkloadRole
-from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.records.trial import (
+    Correctness,
+    ExecutorKind,
+    KernelResources,
+    Resources,
+    Stage,
+    StageResult,
+    StageStatus,
+    Status,
+    Trial,
+    WorkloadVerdict,
+)
 from tests.propose.astra.test_prompting import request_for
 from tests.session.clockwork import CONDITIONS, NOISE, _speedup, _timing
 
@@ -32,7 +43,12 @@ def timed(name: str, us: float, floor_us: float, by: str) -> WorkloadPerformance
 
 def tried(*workloads: WorkloadPerformance) -> Trial:
     stage = StageResult(Stage.BENCHMARK, StageStatus.PASSED, 1.0)
-    return Trial("a" * 64, Status.PASSED, (stage,), ExecutorKind.GPU, performance=Performance(workloads))
+    correctness = Correctness(ExecutorKind.GPU, (WorkloadVerdict("one", "plain", 7, Status.PASSED, 0.0),))
+    resources = Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ())
+    return Trial(
+        "a" * 64, Status.PASSED, (stage,), ExecutorKind.GPU, correctness=correctness, resources=resources,
+        performance=Performance(workloads),
+    )  # fmt: skip
 
 
 def test_each_shape_says_its_time_its_floor_and_what_bounds_it() -> None:

@@ -385,11 +385,11 @@ def test_a_trial_of_the_problems_own_workloads_is_not_used_for_a_suite(desk, ser
         single=[plan("half2") + written, "DONE: enough"],
     )  # fmt: skip
     source = candidate(desk.problem, "half2")
-    for strategy, times in (("astra-single", 1), ("astra", 2), ("astra", 2)):
-        state = desk.go(desk.start(strategy=strategy, answered_by=LLM, autonomy=Autonomy.AUTO))
-        assert state.status is SessionState.ACCEPTED
-        assert desk.made.tried.count(source) == times, "stored by the problem that judged it"
-    rows = session_json(desk.store, desk.store.sessions()[-1])
+    for strategy, times in (("astra-single", 1), ("astra", 2)):
+        session = desk.start(strategy=strategy, answered_by=LLM, autonomy=Autonomy.AUTO)
+        assert desk.go(session).status is SessionState.ACCEPTED
+        assert desk.made.tried.count(source) == times, "stored under the problem that judged it"
+    rows = session_json(desk.store, session)
     assert [row["suite_step"] for row in rows["steps"]] == [None, 2, None]
     assert [answer["role"] for answer in rows["steps"][1]["answers"]] == ["testing", "profiling", "planning", "coding"]
 
