@@ -24,6 +24,7 @@ from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 from tests.model_server import ModelServer, reply
+from tests.pages.role_stories import TINY
 from tests.pages.stories import KERNEL
 
 RECORDING = Path(__file__).parent.parent / "assets" / "recordings" / "softmax-h200.jsonl.gz"
@@ -127,7 +128,7 @@ def product_session(store: Store, tools: Tools) -> str:
 
 def roles_session(store: Store, tools: Tools) -> str:
     """Make a session of four roles: the suite is checked and trusted, the first plan is sent back for another one."""
-    desk = Desk(store, tools, "silu_and_mul", answered_by=AnsweredBy.PLAYBOOK, strategy="astra")
+    desk = Desk(store, tools, str(TINY), answered_by=AnsweredBy.PLAYBOOK, strategy="astra")
     desk.approve(3)
     desk.decide(DecisionKind.REDIRECT, text="256 threads")
     return desk.id
