@@ -25,8 +25,6 @@ DTYPES: Mapping[str, str] = {
     "__nv_fp8_e4m3": "float8_e4m3fn", "at::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e4m3fn": "float8_e4m3fn",
     "__nv_fp8_e5m2": "float8_e5m2", "at::Float8_e5m2": "float8_e5m2", "c10::Float8_e5m2": "float8_e5m2",
     "uint8_t": "uint8", "unsigned char": "uint8", "bool": "bool",
-    "__nv_fp8_e4m3": "float8_e4m3fn", "c10::Float8_e4m3fn": "float8_e4m3fn", "__nv_fp8_e5m2": "float8_e5m2",
-    "c10::Float8_e5m2": "float8_e5m2",
 }  # fmt: skip
 C_NAMES: Mapping[str, str] = {
     "float32": "float", "float64": "double", "float16": "__half", "bfloat16": "__nv_bfloat16", "int32": "int",
