@@ -93,9 +93,8 @@ def _median(timing: Timing, row: int, color: str) -> go.Scatter:
 def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], shown: int | None) -> Figure:
     """Plot latency, p10 and p90 of every timed step, the best so far (promoted) and the bound; failures at the edge."""
     steps = {row.number: row for row in rows}
-    good = [s for s in speeds if steps[s.step].was_best]
     top = 1.06 * max(s.p90_us for s in speeds)
-    figure = go.Figure(_best_so_far(good))
+    figure = go.Figure(_best_so_far(speeds, steps))
     figure.add_trace(_measured(speeds, steps, shown))
     failed = [r for r in rows if r.status not in (None, Status.PASSED) and all(s.step != r.number for s in speeds)]
     figure.add_trace(
@@ -130,10 +129,12 @@ def _measured(speeds: Sequence[SpeedRow], steps: Mapping[int, StepRow], shown: i
     )  # fmt: skip
 
 
-def _best_so_far(speeds: Sequence[SpeedRow]) -> go.Scatter:
-    best: list[float] = []
+def _best_so_far(speeds: Sequence[SpeedRow], steps: Mapping[int, StepRow]) -> go.Scatter:
+    best: list[float | None] = []
     for row in speeds:
-        best.append(min(row.latency_us, best[-1] if best else row.latency_us))
+        before = best[-1] if best else None
+        lower = before is None or row.latency_us < before
+        best.append(row.latency_us if steps[row.step].was_best and lower else before)
     return go.Scatter(x=[s.step for s in speeds], y=best, mode="lines", hoverinfo="skip",
                       line={"shape": "hv", "width": 1.5, "color": GREEN})  # fmt: skip
 
