@@ -14,10 +14,12 @@ from cutegen_core.records.event import AnsweredBy, GateOpened, Role
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import CardState
-from pages.components.shared import speed_charts
+from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.role_stories import SUITE, RoleStory, roles_story, suite_tried
 from tests.pages.stories import long_story, softmax_story
+
+speed_charts = Later("pages.components.shared.speed_charts")
 
 
 def cards(store: Store, session: str, step: int) -> dict[Role, views.RoleCard]:
