@@ -9,7 +9,7 @@ from cutegen_core.problems import library
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, decided, press, say, shortcut, state_of
+from tests.browser.driving import button_of, decided, press, say, state_of
 from tests.browser.test_accessibility import Checked, settled
 from tests.pages.role_stories import TINY, roles_story, tiny_story
 from tests.serving import Server
@@ -29,7 +29,7 @@ def waits_for(page: Page, words: str, timeout: int = 60_000) -> None:
 
 
 def answer_by_hand(page: Page, role: Role) -> Locator:
-    shortcut(page, "e")
+    press(page, "Edit the answer", "e", by="key")
     field = page.get_by_label(f"Your answer for {role}")
     expect(field).to_be_visible()
     return field

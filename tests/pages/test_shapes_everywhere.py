@@ -18,12 +18,16 @@ from cutegen_core.share.exports import html
 from cutegen_core.share.slides.deck import deck
 from cutegen_core.share.slides.slides import slide
 from cutegen_core.trajectory.store import Store
-from pages.components.compare_present import delta_tiles, versus
-from pages.components.session import ablation, step_list
-from pages.components.session.evidence import sweep
-from pages.components.shared import speed_charts
+from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
 from tests.pages.role_stories import roles_story
+
+delta_tiles = Later("pages.components.compare_present.delta_tiles")
+versus = Later("pages.components.compare_present.versus")
+ablation = Later("pages.components.session.ablation")
+step_list = Later("pages.components.session.step_list")
+sweep = Later("pages.components.session.evidence.sweep")
+speed_charts = Later("pages.components.shared.speed_charts")
 
 MEAN = "geometric mean"
 

@@ -11,7 +11,6 @@ from cutegen_core import views
 from cutegen_core.evaluate.evidence import speed
 from cutegen_core.evaluate.timing.overall import overall, regressed, shape_times
 from cutegen_core.records.event import Outcome
-from cutegen_core.records.evidence import Topic
 from cutegen_core.records.performance import BEST, EXISTING, Conditions, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
@@ -246,8 +245,14 @@ def _per_shape(trial: Trial) -> tuple[str, ...]:
     """Return a line for each of several workloads, and on which of them the kernel is slower than the best."""
     shapes = shape_times(trial.performance)
     slower = ", ".join(shape.workload for shape in regressed(shapes))
-    rows = [row.text for section in speed.speed(trial) if section.topic is Topic.SHAPES for row in section.rows]
-    return (*rows[: len(shapes)], *([f"regressed on {slower}"] if slower else []))
+    workloads = trial.performance.workloads if shapes and trial.performance else ()
+    return (*map(_shape_line, workloads), *([f"regressed on {slower}"] if slower else []))
+
+
+def _shape_line(workload: WorkloadPerformance) -> str:
+    best, reached = workload.speedup(BEST), speed.share(workload)
+    parts = (micros(workload.candidate.median_us), pace_against(best) if best else "", reached.words if reached else "")
+    return f"{workload.workload}: {', '.join(part for part in parts if part)}"
 
 
 def _unmeasured(trial: Trial | None, state: State) -> str:
