@@ -115,7 +115,7 @@ def test_an_old_session_is_recorded_and_read_back_with_its_verdicts(store, name,
     elsewhere.close()
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
+@pytest.mark.parametrize("name", OF_RECORDINGS)
 def test_a_shipped_recording_says_what_it_said(tmp_path, name):
     store = Store(tmp_path / "store.db")
     assert_same(plain(said(store, import_path(store, RECORDINGS / name).session)), dict(OF_RECORDINGS[name]))

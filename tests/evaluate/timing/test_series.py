@@ -70,10 +70,11 @@ def test_every_round_of_the_candidate_is_checked_and_unseen_sets_come_last():
 
 
 def test_rounds_of_the_existing_kernel_are_checked_too_and_a_wrong_one_is_dropped():
-    existing = Clocked("existing", 120.0)
+    existing, wrong = Clocked("existing", 120.0), [5]
 
     def check(order):
-        if existing.rounds == 5:
+        if existing.rounds in wrong:
+            wrong.clear()
             raise Dropped(Status.INCORRECT_NUMERICAL, "3 of 8 are wrong")
 
     found = Series("a GPU", SETS, Thermometer(COOL), lambda: None, check)

@@ -192,10 +192,10 @@ def test_what_is_not_waited_for_gives_no_numbers(harness: Harness, mistake: str)
 @pytest.mark.parametrize(
     ("mistake", "kind", "first", "last"),
     [
-        # The compiler made one call of the five asm statements.
-        ("WRONG_PARITY", "missing-wait", "case K_MAJOR:", "// Tiles lie as boxes"),
-        ("OVERWRITTEN", "missing-wait", "case K_MAJOR:", "// Tiles lie as boxes"),
-        ("NO_FENCE", "wgmma", "case K_MAJOR:", "// Tiles lie as boxes"),
+        # The compiler made one call of the five asm statements, at the switch or at one of its cases.
+        ("WRONG_PARITY", "missing-wait", "__device__ void multiply", "// Tiles lie as boxes"),
+        ("OVERWRITTEN", "missing-wait", "__device__ void multiply", "// Tiles lie as boxes"),
+        ("NO_FENCE", "wgmma", "__device__ void multiply", "// Tiles lie as boxes"),
         ("READ_TOO_EARLY", "missing-wait", "// read here:", "wait_barrier(barrier, mistake == WRONG_PARITY"),
     ],
 )

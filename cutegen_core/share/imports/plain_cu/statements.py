@@ -152,14 +152,17 @@ def _first_typed(inside: Tokens, comma: int) -> Tokens:
 
 def lambda_body(tokens: Tokens) -> Tokens | None:
     """Return the tokens in the braces of the first lambda, or None."""
-    for index, token in enumerate(tokens):
-        if token.text != "[" or (index and tokens[index - 1].text not in ("(", ",", "=", "return")):
+    index = 0
+    while index < len(tokens):
+        begins = tokens[index].text == "[" and (index == 0 or tokens[index - 1].text in ("(", ",", "=", "return"))
+        if not begins:
+            index += 1
             continue
-        position = find_close(tokens, index) + 1
-        if position < len(tokens) and tokens[position].text == "(":
-            position = find_close(tokens, position) + 1
-        while position < len(tokens) and tokens[position].text != "{" and tokens[position].text != ",":
-            position += 1
-        if position < len(tokens) and tokens[position].text == "{":
-            return tokens[position + 1 : find_close(tokens, position)]
+        index = find_close(tokens, index) + 1  # no lambda is in the captures of another
+        if index < len(tokens) and tokens[index].text == "(":
+            index = find_close(tokens, index) + 1
+        while index < len(tokens) and tokens[index].text not in ("{", ","):
+            index += 1
+        if index < len(tokens) and tokens[index].text == "{":
+            return tokens[index + 1 : find_close(tokens, index)]
     return None
