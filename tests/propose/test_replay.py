@@ -166,6 +166,7 @@ def test_the_shipped_recording_says_where_it_was_made_and_names_no_machine():
     assert SHIPPED.stat().st_size < 300_000
 
 
+@pytest.mark.thorough
 def test_the_shipped_recording_imports_and_replays_to_accepted(elsewhere):
     imported = import_path(elsewhere.store, SHIPPED)
     before = views.session_view(elsewhere.store, imported.session).state

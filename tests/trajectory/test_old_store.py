@@ -122,6 +122,15 @@ def test_a_shipped_recording_says_what_it_said(tmp_path, name):
     store.close()
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
+def test_every_shipped_recording_opens_and_ends_accepted(tmp_path, name):
+    store = Store(tmp_path / "store.db")
+    view = views.session_view(store, import_path(store, RECORDINGS / name).session)
+    assert view.state.status is SessionState.ACCEPTED
+    assert view.state.best
+    store.close()
+
+
 def test_the_old_data_shows_every_outcome_and_status_of_a_session():
     """So that nothing a session can come to is left out of what is compared."""
     steps = [step for then in THEN.values() for step in then["steps"]]
