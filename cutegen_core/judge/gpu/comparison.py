@@ -95,7 +95,7 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded)
     if declared is not None:
         rounded = declared.double()
-        overflows = ~torch.isfinite(rounded) & torch.isfinite(want)
+        overflows = ~torch.isfinite(rounded) & torch.isfinite(unbounded)
         same |= overflows & _same_special(got, rounded)
         same |= overflows & torch.isnan(rounded) & ~torch.isfinite(got)
     return torch.where(special, _zero_or_inf(same), quotient)

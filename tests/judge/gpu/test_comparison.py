@@ -61,6 +61,14 @@ def test_both_give_the_same_verdict(data):
     same(*both(got, want, data.draw(st.sampled_from([declared, None])), dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16"])
+def test_an_infinite_result_is_no_overflow(dtype):
+    want, nothing = torch.tensor([float("inf")], dtype=torch.float64), torch.full((1,), float("nan"))
+    here, there = both(nothing.to(getattr(torch, dtype)), want, nothing.to(getattr(torch, dtype)), dtype)
+    same(here, there)
+    assert here.wrong == (dtype != "float8_e4m3fn")  # which has no infinity: NaN is how it says so
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
 def test_integers_must_be_equal_at_either_precision(got, want):
