@@ -27,6 +27,7 @@ def desk(tmp_path_factory):
         yield made
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("name", "sample", "steps"),
     [
