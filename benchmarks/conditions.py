@@ -1,4 +1,4 @@
-"""What every result file says about the machine and the source it was measured with."""
+"""Write result files: their rows, and what each says about the machine and the source it was measured with."""
 
 from __future__ import annotations
 
@@ -57,3 +57,17 @@ def write(name: str, result: Mapping[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     text = json.dumps({"conditions": conditions(), **result}, indent=2)
     (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+class Rows:
+    """The lines of a result file; a later line of the same key replaces an earlier one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.by_key: dict[str, dict[str, Any]] = {row["key"]: row for row in map(json.loads, lines)}
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.by_key[row["key"]] = row
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")

@@ -26,7 +26,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.conditions import RESULTS, write
+from benchmarks.conditions import RESULTS, Rows, write
 from benchmarks.crosscheck import corpus
 from benchmarks.crosscheck.corpus import Case
 from cutegen_core.evaluate.evaluator import Evaluator
@@ -147,18 +147,8 @@ class Kernel:
         return self.oracle.find_difference(source)
 
 
-class Rows:
-    """The lines of results; a later line of a mutant replaces an earlier one."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.by_key: dict[str, Row] = {row["key"]: row for row in map(json.loads, lines)}
-
-    def add(self, row: Row) -> None:
-        self.by_key[row["key"]] = row
-        with self._path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+class MutantRows(Rows):
+    """The rows of mutants, counted by outcome."""
 
     def count(self, *outcomes: MutantOutcome) -> int:
         return sum(row["outcome"] in outcomes for row in self.by_key.values())
@@ -181,7 +171,7 @@ def plan(kernels: Iterable[Kernel]) -> Iterator[Planned]:
                 yield turn[number][2]
 
 
-def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: Rows, proofs: Mapping[str, str],
+def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: MutantRows, proofs: Mapping[str, str],
             asked: argparse.Namespace) -> None:  # fmt: skip
     """Try mutants until enough are proved different, or the time is over."""
     deadline = time.monotonic() + asked.seconds
@@ -248,7 +238,7 @@ def main() -> None:
     asked = _arguments()
     part, parts = (int(n) for n in asked.shard.split("/"))
     name = asked.name + ("_gpu" if asked.executor == "gpu" else "") + (f"-{part}" if parts > 1 else "")
-    rows, tools = Rows(RESULTS / f"{name}.jsonl"), Tools(asked.executor)
+    rows, tools = MutantRows(RESULTS / f"{name}.jsonl"), Tools(asked.executor)
     try:
         kernels = {
             case.name: Kernel(tools, case) for case in corpus.cases() if not case.defect and _wanted(case, asked)
@@ -256,7 +246,7 @@ def main() -> None:
         planned = list(plan(kernels.values()))
         proofs: dict[str, str] = {}
         if asked.executor == "gpu":
-            emulated = Rows(RESULTS / f"{asked.name}.jsonl").by_key.values()
+            emulated = MutantRows(RESULTS / f"{asked.name}.jsonl").by_key.values()
             proofs = {r["key"]: r["proof"] or r["message"] for r in emulated if r["outcome"] in _DIFFERENT}
             planned = sorted((p for p in planned if p.key in proofs), key=lambda p: p.case.problem)
         if asked.again:

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conditions import RESULTS, write
+from benchmarks.conditions import RESULTS, Rows, write
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.sweep import with_params
@@ -152,20 +152,6 @@ class Bench:
     def close(self) -> None:
         self._tools.close()
         self._store.close()
-
-
-class Rows:
-    """The lines of results; a later line of a trial replaces an earlier one."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.by_key: dict[str, Row] = {row["key"]: row for row in map(json.loads, lines)}
-
-    def add(self, row: Row) -> None:
-        self.by_key[row["key"]] = row
-        with self._path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
 
 
 def _workloads(trial: Trial) -> Sequence[WorkloadPerformance]:
