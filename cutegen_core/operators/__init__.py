@@ -1,0 +1,1 @@
+"""Make a PASSED kernel a `torch.library` operator, launched from its stored build."""

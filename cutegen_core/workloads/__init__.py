@@ -1,0 +1,1 @@
+"""Run end-to-end programs in which verified kernels are used, each as a process of its own."""
