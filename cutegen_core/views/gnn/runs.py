@@ -1,0 +1,107 @@
+"""A run as it stands: settings, progress, epochs and result, read from its job."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import NamedTuple
+
+from cutegen_core.machine.visible_text import show_hidden
+from cutegen_core.records import as_json
+from cutegen_core.records.errors import StoreError
+from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings, Task
+from cutegen_core.records.gnn_fields import GENERATED
+from cutegen_core.records.job import Job, JobKind, JobState
+from cutegen_core.trajectory import jobs
+from cutegen_core.trajectory.store import Store
+
+
+class RunRow(NamedTuple):
+    """A line of the list of runs; `error` says why a run cannot be read."""
+
+    id: str
+    title: str
+    state: JobState
+    created_at: float
+    origin: str
+    error: str
+
+
+class RunView(NamedTuple):
+    """One run. `epochs` holds each trial's epoch once: one that was done again after a kill counts as its last."""
+
+    job: Job
+    settings: RunSettings
+    progress: RunProgress | None
+    epochs: tuple[EpochReport, ...]
+    result: RunResult | None
+
+    @property
+    def last(self) -> EpochReport | None:
+        return self.epochs[-1] if self.epochs else None
+
+
+def run_rows(store: Store) -> tuple[RunRow, ...]:
+    """Return all runs, newest first."""
+    found = (job for job in jobs.every(store) if job.kind is JobKind.GNN)
+    return tuple(RunRow(job.id, job.title, job.state, job.created_at, job.origin, job.error) for job in found)
+
+
+def run_view(store: Store, job_id: str) -> RunView:
+    """Return the run; UsageError if there is none, StoreError if what is stored of it cannot be read."""
+    job = jobs.get(store, job_id)
+    settings = as_json.load(RunSettings, job.settings)
+    progress = as_json.load(RunProgress, job.progress) if job.progress else None
+    result = store.record(RunResult, job.result) if job.result else None
+    reports = (as_json.load(EpochReport, text) for text in jobs.reports(store, job_id))
+    epochs = {(report.trial, report.epoch): report for report in reports}
+    if result:
+        epochs |= {(report.trial, report.epoch): report for report in result.epochs}
+    return RunView(job, settings, progress, tuple(epochs[key] for key in sorted(epochs)), result)
+
+
+def finished_runs(store: Store) -> tuple[RunView, ...]:
+    """Return every run with a result that can be read."""
+    found = []
+    for job in jobs.every(store):
+        if job.kind is JobKind.GNN and job.state is JobState.DONE:
+            try:
+                found.append(run_view(store, job.id))
+            except StoreError:
+                continue
+    return tuple(found)
+
+
+def run_title(settings: RunSettings) -> str:
+    """Name a run by what tells it from others: "train sage on blocks 20,000, pipelined, spmm"."""
+    graph = settings.graph
+    source = f"{graph.source} {graph.nodes:,}" if graph.source in GENERATED else PurePath(graph.source).name
+    aggregate = "" if settings.aggregate == RunSettings().aggregate else f", {settings.aggregate}"
+    ranks = "" if settings.ranks == 1 else f", {settings.ranks} ranks"
+    named = f"{settings.task} {settings.model} on {source}, {settings.mode}"
+    return show_hidden(f"{named}, {settings.device}{aggregate}{ranks}")
+
+
+def computed_on(view: RunView) -> str:
+    """Say which device the figures are from, and for an imported run that nothing ran here."""
+    said = _device(view)
+    if view.job.imported:
+        return f"{said}. This run was {view.job.origin}: nothing ran on this machine"
+    return said
+
+
+def _device(view: RunView) -> str:
+    settings = view.settings
+    if settings.device.startswith("sleep:"):
+        milliseconds = settings.device.partition(":")[2]
+        return f"declared sleep of {milliseconds} ms per step, nothing computed"
+    machine = view.result.machine if view.result else {}
+    name = machine.get("device", "")
+    if settings.device == "cpu":
+        where = "the CPU of the machine that recorded it" if view.job.imported else "this CPU"
+        return f"computed on {where}" + (f" ({name})" if name and name.lower() != "cpu" else "")
+    ranks = f"{settings.ranks} x " if settings.ranks > 1 else ""
+    return f"computed on {ranks}{name or 'the GPU'}"
+
+
+def is_inference(view: RunView) -> bool:
+    return view.settings.task is Task.INFER

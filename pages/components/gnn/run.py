@@ -1,0 +1,118 @@
+"""Draw one run: its state and progress, and what it has measured so far."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from cutegen_core.records.gnn import RunProgress
+from cutegen_core.records.job import JobState
+from cutegen_core.records.wording import lowered
+from cutegen_core.trajectory import jobs
+from cutegen_core.trajectory.store import Store
+from cutegen_core.views import gnn
+from pages.components.access import access
+from pages.components.gnn.listing import STATE_MARKS
+from pages.components.shared import places, ui_state
+from pages.components.shared.texts import chip, escape_html, note, quiet
+
+POLL_S = 0.5
+
+
+def render_run(store: Store, job: str) -> None:
+    """Draw the run; while it waits or runs, a fragment polls it."""
+    view = gnn.run_view(store, job)
+    if view.job.is_over:
+        _draw(store, view)
+    else:
+        st.fragment(_poll, run_every=POLL_S)(store, job)
+
+
+def _poll(store: Store, job: str) -> None:
+    view = gnn.run_view(store, job)
+    if view.job.is_over:
+        st.rerun()
+    _draw(store, view)
+
+
+def _draw(store: Store, view: gnn.RunView) -> None:
+    _header(view)
+    _actions(store, view)
+    if view.job.error:
+        note("error", view.job.error)
+    if not view.job.is_over:
+        _progress(view)
+
+
+def _header(view: gnn.RunView) -> None:
+    job = view.job
+    state = chip(f"{STATE_MARKS[job.state]} {lowered(job.state)}", f"job-{job.state}")
+    took = (job.ended_at or time.time()) - job.started_at if job.started_at else 0.0
+    facts = f'<span class="cg-fact"><i>took</i> {duration(took)}</span>' if job.started_at else ""
+    where = f'<span class="cg-fact">{escape_html(gnn.computed_on(view))}</span>'
+    st.html(f'<div class="cg-header"><h1>{escape_html(job.title)}</h1>{state}{facts}{where}</div>')
+
+
+def _actions(store: Store, view: gnn.RunView) -> None:
+    job, may = view.job, access.role() is access.AccessRole.OWNER
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if not job.is_over:
+            st.button("Stop", key="gnn-stop", shortcut="S", disabled=not may,
+                      on_click=ui_state.noted(_stop, store, job.id))  # fmt: skip
+        elif job.state is not JobState.DONE and not job.imported:
+            st.button("Go on", key="gnn-go-on", type="primary", disabled=not may,
+                      on_click=ui_state.noted(_go_on, store, job.id))  # fmt: skip
+        st.page_link(places.gnn(), label="New run with these settings", query_params={"like": job.id})
+        st.page_link(places.gnn(), label="All runs")
+
+
+def _stop(store: Store, job: str) -> None:
+    access.require_owner()
+    jobs.request_stop(store, job)
+
+
+def _go_on(store: Store, job: str) -> None:
+    access.require_owner()
+    jobs.put_back(store, job)
+
+
+def _progress(view: gnn.RunView) -> None:
+    progress = view.progress
+    if view.job.state is JobState.WAITING:
+        note("info", "It waits for its turn: the engine runs one run at a time.")
+    elif progress is None:
+        quiet("Starting …")
+    else:
+        st.progress(_share(progress), text=escape_html(_words(progress)))
+
+
+def _share(progress: RunProgress) -> float:
+    within = progress.done / progress.total if progress.total else 0.0
+    if not progress.epochs:
+        return min(1.0, within)
+    return min(1.0, (max(0, progress.epoch - 1) + within) / progress.epochs)
+
+
+def _words(progress: RunProgress) -> str:
+    parts = [progress.phase]
+    if progress.epochs:
+        parts.append(f"epoch {progress.epoch} of {progress.epochs}")
+    if progress.total:
+        parts.append(f"batch {progress.done} of {progress.total}")
+    if progress.loss is not None:
+        parts.append(f"loss {progress.loss:.4g}")
+    parts.append(f"about {duration(progress.left_s)} left" if progress.left_s is not None else "no estimate yet")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Write a time span: "0.42 s", "12 s", "3 min 20 s", "2 h 5 min"."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
