@@ -188,7 +188,7 @@ FIELDS = (
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0 takes one per processor.", _whole(0, 1024)),
-    SettingField("slots", "Slots", "Batches that may lie ready; each takes memory.", _whole(1, 1024)),
+    SettingField("slots", "Slots", "Batches that may lie ready; each takes memory.", _whole(2, 1024)),
     SettingField("device", "Device", "cpu, cuda, or sleep:20, a declared stand-in: a GPU's step of 20 ms that "
                  "computes nothing, to see the overlap.", _device),
     SettingField("ranks", "Ranks", "Processes that train together, one per GPU.", _whole(1, 64)),
@@ -231,6 +231,8 @@ def together(settings: RunSettings) -> dict[str, str]:
         wrong["graph.degree"] = "A node cannot have as many neighbours as there are nodes."
     if generated and settings.graph.classes > settings.graph.nodes // 10:
         wrong["graph.classes"] = "Each class needs at least ten nodes."
+    if settings.task is Task.INFER and not settings.checkpoint:
+        wrong["checkpoint"] = "To infer, name the folder with the checkpoints of a training run."
     if settings.device.startswith("sleep:") and settings.aggregate.startswith(KERNEL_PREFIX):
         wrong["device"] = "A sleep computes nothing, so it says nothing about a kernel. Take cpu or cuda."
     return wrong

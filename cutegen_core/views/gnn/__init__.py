@@ -1,12 +1,13 @@
 """Read models of GNN runs: a run as it stands, its figures, and runs beside one another. No torch here."""
 
 from cutegen_core.views.gnn.beside import Beside, RankPoint, Side, beside, scaling
-from cutegen_core.views.gnn.figures import Figures, Wait, bound_words, figures, waits
+from cutegen_core.views.gnn.figures import Bound, Figures, Wait, bound_words, figures, limit_words, waits
 from cutegen_core.views.gnn.kernels import KernelChoice, kernel_choices, kernel_problem, plugs_in
-from cutegen_core.views.gnn.runs import RunRow, RunView, computed_on, run_rows, run_title, run_view
+from cutegen_core.views.gnn.runs import RunRow, RunView, computed_on, figure_device, run_rows, run_title, run_view
 
 __all__ = [
     "Beside",
+    "Bound",
     "Figures",
     "KernelChoice",
     "RankPoint",
@@ -17,9 +18,11 @@ __all__ = [
     "beside",
     "bound_words",
     "computed_on",
+    "figure_device",
     "figures",
     "kernel_choices",
     "kernel_problem",
+    "limit_words",
     "plugs_in",
     "run_rows",
     "run_title",

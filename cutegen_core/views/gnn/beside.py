@@ -7,82 +7,123 @@ from typing import NamedTuple
 
 from cutegen_core.records.gnn import KERNEL_PREFIX, RunSettings
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.gnn.figures import typical_epoch_s
+from cutegen_core.views.gnn.figures import Bound, bound, typical, typical_s
 from cutegen_core.views.gnn.runs import RunView, finished_runs
 
 
 class Side(NamedTuple):
-    """One aggregation's run; `speedup` is over the best of PyTorch's (K), None for that itself or without one."""
+    """One aggregation with these settings.
 
-    run: RunView
+    Attributes:
+        job: the run that measured it.
+        bound: what a kernel instead of it would give at most; None where its share was not measured.
+        loss: of the last epoch.
+        speedup: over the best of PyTorch's (K); None for that itself, and without one.
+    """
+
+    aggregate: str
+    job: str
     epoch_s: float
-    speedup: float | None
-    is_shown: bool
+    compute_only_s: float | None
+    bound: Bound | None
+    loss: float | None
+    accuracy: float | None
+    speedup: float | None = None
 
     @property
     def plugged(self) -> bool:
-        return self.run.settings.aggregate.startswith(KERNEL_PREFIX)
+        return self.aggregate.startswith(KERNEL_PREFIX)
 
 
 class Beside(NamedTuple):
-    """All aggregations that ran with these settings, fastest first; `baseline` is PyTorch's best."""
+    """All aggregations that ran with these settings, fastest first.
+
+    Attributes:
+        baseline: PyTorch's best, over which K is counted; None where none ran.
+        shown: the one of the run that is looked at.
+        in_turns: whether one run measured all of them, epoch by epoch in turns.
+    """
 
     sides: tuple[Side, ...]
     baseline: Side | None
+    shown: Side | None
+    in_turns: bool
 
 
 class RankPoint(NamedTuple):
     """The fastest run with this number of ranks."""
 
     ranks: int
-    run: RunView
+    job: str
     epoch_s: float
 
 
 def beside(store: Store, view: RunView) -> Beside:
-    """Return the fastest run of each aggregation with this one's settings; this run is always among them."""
-    alike = [run for run in finished_runs(store) if _alike(run, view, "aggregate")]
-    best: dict[str, RunView] = {}
-    for run in alike:
-        name = run.settings.aggregate
-        if name not in best or run.job.id == view.job.id or _faster(run, best[name], view):
-            best[name] = run
-    timed = {name: seconds for name, run in best.items() if (seconds := typical_epoch_s(run))}
-    torchs = {name: seconds for name, seconds in timed.items() if not name.startswith(KERNEL_PREFIX)}
-    base = min(torchs, key=lambda name: torchs[name]) if torchs else None
-    sides = tuple(
-        Side(best[name], seconds, timed[base] / seconds if base and name != base else None,
-             best[name].job.id == view.job.id)
-        for name, seconds in sorted(timed.items(), key=lambda pair: pair[1])
-    )  # fmt: skip
-    return Beside(sides, next((side for side in sides if side.run.settings.aggregate == base), None))
+    """Return every aggregation: those that this run measured in turns, else the fastest run of each."""
+    in_turns = view.result is not None and len(view.result.aggregates) > 1
+    sides = _in_turns(view) if in_turns else _of_runs(store, view)
+    torchs = [side for side in sides if not side.plugged]
+    base = min(torchs, key=lambda side: side.epoch_s, default=None)
+    if base:
+        sides = [s if s is base else s._replace(speedup=base.epoch_s / s.epoch_s) for s in sides]
+    sides.sort(key=lambda side: side.epoch_s)
+    shown = next((side for side in sides if side.aggregate == view.settings.aggregate), None)
+    return Beside(tuple(sides), base, shown, in_turns)
 
 
-def _faster(run: RunView, kept: RunView, view: RunView) -> bool:
-    if kept.job.id == view.job.id:
-        return False
-    return (typical_epoch_s(run) or float("inf")) < (typical_epoch_s(kept) or float("inf"))
+def _in_turns(view: RunView) -> list[Side]:
+    assert view.result is not None
+    found = []
+    for one in view.result.aggregates:
+        epochs = [e for e in (*view.epochs, *view.others)
+                  if e.aggregate == one.aggregate and e.mode in (None, view.settings.mode)]  # fmt: skip
+        epoch = typical(epochs)
+        least = bound(epoch, one.share, one.compute_only_s) if epoch else None
+        loss = epochs[-1].loss if epochs else None
+        found.append(Side(one.aggregate, view.job.id, one.epoch_s, one.compute_only_s, least, loss, None))
+    return found
+
+
+def _of_runs(store: Store, view: RunView) -> list[Side]:
+    """Return the fastest run of each aggregation with this one's settings; of its own, this run itself."""
+    best: dict[str, Side] = {}
+    for run in (view, *finished_runs(store)):
+        side = _side(run)
+        if side and _alike(run, view, "aggregate"):
+            kept = best.setdefault(side.aggregate, side)
+            if side.epoch_s < kept.epoch_s and kept.job != view.job.id:
+                best[side.aggregate] = side
+    return list(best.values())
+
+
+def _side(run: RunView) -> Side | None:
+    epoch, seconds = typical(run.epochs), typical_s(run.epochs)
+    if epoch is None or not seconds:
+        return None
+    result = run.result
+    least = bound(epoch, result.aggregate_share, result.compute_only_s) if result else None
+    only, accuracy = (result.compute_only_s, result.sampled_accuracy) if result else (None, None)
+    return Side(run.settings.aggregate, run.job.id, seconds, only, least, run.epochs[-1].loss, accuracy)
 
 
 def scaling(store: Store, view: RunView) -> tuple[RankPoint, ...]:
     """Return the fastest run for each number of ranks, with otherwise the settings of this one."""
     points: dict[int, RankPoint] = {}
     for run in finished_runs(store):
-        seconds = typical_epoch_s(run)
+        seconds = typical_s(run.epochs)
         if seconds and _alike(run, view, "ranks"):
-            ranks = run.settings.ranks
-            if ranks not in points or seconds < points[ranks].epoch_s:
-                points[ranks] = RankPoint(ranks, run, seconds)
+            point = RankPoint(run.settings.ranks, run.job.id, seconds)
+            points[point.ranks] = min(points.get(point.ranks, point), point, key=lambda p: p.epoch_s)
     return tuple(points[ranks] for ranks in sorted(points))
 
 
 def _alike(one: RunView, other: RunView, but: str) -> bool:
-    """Return whether two runs differ in this setting at most, in where they keep checkpoints, and in the seed."""
+    """Return whether two runs differ in this setting at most, in how long they learn, in seed and folder."""
     plain = RunSettings()
 
     def rest(settings: RunSettings) -> RunSettings:
-        given = {but: getattr(plain, but), "checkpoint": "", "seed": 0, "epochs": 0, "trials": 1}
-        return replace(settings, **given)
+        settings = replace(settings, checkpoint="", seed=0, epochs=0, trials=1)
+        return replace(settings, aggregate=plain.aggregate) if but == "aggregate" else replace(settings, ranks=1)
 
-    machines = [run.result.machine.get("device") if run.result else None for run in (one, other)]
-    return rest(one.settings) == rest(other.settings) and machines[0] == machines[1]
+    machines = {run.result.machine.get("device") for run in (one, other) if run.result}
+    return rest(one.settings) == rest(other.settings) and len(machines) <= 1

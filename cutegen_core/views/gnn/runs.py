@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import StoreError
-from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings, Task
+from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings
 from cutegen_core.records.gnn_fields import GENERATED
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
@@ -27,12 +27,18 @@ class RunRow(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """One run. `epochs` holds each trial's epoch once: one that was done again after a kill counts as its last."""
+    """One run.
+
+    Attributes:
+        epochs: of the run's own aggregation and mode; one that was done again after a kill counts as its last.
+        others: those that a bench ran with other aggregations, or in the other mode.
+    """
 
     job: Job
     settings: RunSettings
     progress: RunProgress | None
     epochs: tuple[EpochReport, ...]
+    others: tuple[EpochReport, ...]
     result: RunResult | None
 
     @property
@@ -52,11 +58,17 @@ def run_view(store: Store, job_id: str) -> RunView:
     settings = as_json.load(RunSettings, job.settings)
     progress = as_json.load(RunProgress, job.progress) if job.progress else None
     result = store.record(RunResult, job.result) if job.result else None
-    reports = (as_json.load(EpochReport, text) for text in jobs.reports(store, job_id))
-    epochs = {(report.trial, report.epoch): report for report in reports}
-    if result:
-        epochs |= {(report.trial, report.epoch): report for report in result.epochs}
-    return RunView(job, settings, progress, tuple(epochs[key] for key in sorted(epochs)), result)
+    reports = [as_json.load(EpochReport, text) for text in jobs.reports(store, job_id)]
+    reports += result.epochs if result else ()
+    once = {(one.trial, one.epoch, one.aggregate, one.mode): one for one in reports}
+    epochs = sorted(once.values(), key=lambda one: (one.trial, one.epoch))
+    own = tuple(one for one in epochs if _is_own(one, settings))
+    others = tuple(one for one in epochs if not _is_own(one, settings))
+    return RunView(job, settings, progress, own, others, result)
+
+
+def _is_own(epoch: EpochReport, settings: RunSettings) -> bool:
+    return epoch.aggregate in ("", settings.aggregate) and epoch.mode in (None, settings.mode)
 
 
 def finished_runs(store: Store) -> tuple[RunView, ...]:
@@ -98,10 +110,16 @@ def _device(view: RunView) -> str:
     name = machine.get("device", "")
     if settings.device == "cpu":
         where = "the CPU of the machine that recorded it" if view.job.imported else "this CPU"
-        return f"computed on {where}" + (f" ({name})" if name and name.lower() != "cpu" else "")
+        return f"computed on {where}"
     ranks = f"{settings.ranks} x " if settings.ranks > 1 else ""
     return f"computed on {ranks}{name or 'the GPU'}"
 
 
-def is_inference(view: RunView) -> bool:
-    return view.settings.task is Task.INFER
+def figure_device(view: RunView) -> str:
+    """Name in a few words the device that a figure is from, for a table."""
+    settings, machine = view.settings, view.result.machine if view.result else {}
+    if settings.device.startswith("sleep:"):
+        return "declared sleep"
+    if settings.device == "cpu":
+        return "processor"
+    return machine.get("device") or "GPU"

@@ -7,15 +7,18 @@ import time
 import streamlit as st
 
 from cutegen_core.records.gnn import RunProgress
+from cutegen_core.records.gnn_fields import FIELDS
 from cutegen_core.records.job import JobState
 from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 from pages.components.access import access
+from pages.components.gnn import measured, versus
 from pages.components.gnn.listing import STATE_MARKS
+from pages.components.gnn.measured import duration
 from pages.components.shared import places, ui_state
-from pages.components.shared.texts import chip, escape_html, note, quiet
+from pages.components.shared.texts import chip, escape_html, note, plain_label, quiet, table
 
 POLL_S = 0.5
 
@@ -43,6 +46,32 @@ def _draw(store: Store, view: gnn.RunView) -> None:
         note("error", view.job.error)
     if not view.job.is_over:
         _progress(view)
+    left, right = st.columns([1.55, 1], gap="medium")
+    with left:
+        measured.render_timeline(view)
+        measured.render_learning(view)
+    with right:
+        measured.render_figures(view)
+        if view.result:
+            versus.render_versus(store, view)
+            versus.render_scaling(store, view)
+            measured.render_conditions(view)
+    _settings(view)
+    _log(view)
+
+
+def _settings(view: gnn.RunView) -> None:
+    with st.expander("Settings of this run"):
+        rows: list[tuple[object, ...]] = [(field.title, field.text(view.settings), field.help) for field in FIELDS]
+        st.html(table(("setting", "value", "meaning"), rows, numbers_from=3))
+
+
+def _log(view: gnn.RunView) -> None:
+    """Draw the end of the log, on request: reading it costs time."""
+    if view.job.imported or not st.toggle("Log", key="gnn-log"):
+        return
+    with st.container(key="gnn-log-pane", height=260, border=True):
+        st.html(f'<pre class="cg-log" tabindex="0">{escape_html(jobs.log_of(view.job.id) or "(empty)")}</pre>')
 
 
 def _header(view: gnn.RunView) -> None:
@@ -84,7 +113,7 @@ def _progress(view: gnn.RunView) -> None:
     elif progress is None:
         quiet("Starting …")
     else:
-        st.progress(_share(progress), text=escape_html(_words(progress)))
+        st.progress(_share(progress), text=plain_label(_words(progress)))
 
 
 def _share(progress: RunProgress) -> float:
@@ -104,15 +133,3 @@ def _words(progress: RunProgress) -> str:
         parts.append(f"loss {progress.loss:.4g}")
     parts.append(f"about {duration(progress.left_s)} left" if progress.left_s is not None else "no estimate yet")
     return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Write a time span: "0.42 s", "12 s", "3 min 20 s", "2 h 5 min"."""
-    if seconds < 10:
-        return f"{seconds:.2g} s"
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 7200:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
