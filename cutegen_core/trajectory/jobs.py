@@ -62,6 +62,14 @@ def get(store: Store, job: str) -> Job:
     return _job(rows[0])
 
 
+def find(store: Store, prefix: str) -> str:
+    """Return the job whose id starts with `prefix`; UsageError if there is none or several."""
+    found = [job.id for job in every(store) if job.id.startswith(prefix)] if prefix else []
+    if len(found) != 1:
+        raise UsageError(f"{'no' if not found else 'more than one'} job {prefix!r}; the page GNN training lists them")
+    return found[0]
+
+
 def reports(store: Store, job: str) -> tuple[str, ...]:
     """Return what the job has reported, in order, each as JSON of its kind's report record."""
     rows = store.query("SELECT payload FROM job_reports WHERE job = ? ORDER BY number", (job,))

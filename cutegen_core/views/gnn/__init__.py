@@ -3,11 +3,22 @@
 from cutegen_core.views.gnn.beside import Beside, RankPoint, Side, beside, scaling
 from cutegen_core.views.gnn.figures import Bound, Figures, Wait, bound_words, figures, limit_words, waits
 from cutegen_core.views.gnn.kernels import KernelChoice, kernel_choices, kernel_problem, plugs_in
-from cutegen_core.views.gnn.runs import RunRow, RunView, computed_on, figure_device, run_rows, run_title, run_view
+from cutegen_core.views.gnn.rows import FigureRow, duration, figure_rows, percent_of, progress_words
+from cutegen_core.views.gnn.runs import (
+    RunRow,
+    RunView,
+    computed_on,
+    figure_device,
+    run_rows,
+    run_title,
+    run_view,
+    view_of,
+)
 
 __all__ = [
     "Beside",
     "Bound",
+    "FigureRow",
     "Figures",
     "KernelChoice",
     "RankPoint",
@@ -18,15 +29,20 @@ __all__ = [
     "beside",
     "bound_words",
     "computed_on",
+    "duration",
     "figure_device",
+    "figure_rows",
     "figures",
     "kernel_choices",
     "kernel_problem",
     "limit_words",
+    "percent_of",
     "plugs_in",
+    "progress_words",
     "run_rows",
     "run_title",
     "run_view",
     "scaling",
+    "view_of",
     "waits",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -59,11 +60,19 @@ def run_view(store: Store, job_id: str) -> RunView:
     progress = as_json.load(RunProgress, job.progress) if job.progress else None
     result = store.record(RunResult, job.result) if job.result else None
     reports = [as_json.load(EpochReport, text) for text in jobs.reports(store, job_id)]
-    reports += result.epochs if result else ()
+    return view_of(job, settings, reports, progress=progress, result=result)
+
+
+def view_of(
+    job: Job, settings: RunSettings, epochs: Sequence[EpochReport], *, progress: RunProgress | None = None,
+    result: RunResult | None = None,
+) -> RunView:  # fmt: skip
+    """Sort out the epochs of a run: its own, those that a bench compares, and of repeated ones the last."""
+    reports = [*epochs, *(result.epochs if result else ())]
     once = {(one.trial, one.epoch, one.aggregate, one.mode): one for one in reports}
-    epochs = sorted(once.values(), key=lambda one: (one.trial, one.epoch))
-    own = tuple(one for one in epochs if _is_own(one, settings))
-    others = tuple(one for one in epochs if not _is_own(one, settings))
+    ordered = sorted(once.values(), key=lambda one: (one.trial, one.epoch))
+    own = tuple(one for one in ordered if _is_own(one, settings))
+    others = tuple(one for one in ordered if not _is_own(one, settings))
     return RunView(job, settings, progress, own, others, result)
 
 

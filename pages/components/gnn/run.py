@@ -6,7 +6,7 @@ import time
 
 import streamlit as st
 
-from cutegen_core.records.gnn import RunProgress
+from cutegen_core.records.gnn import RunProgress, Task
 from cutegen_core.records.gnn_fields import FIELDS
 from cutegen_core.records.job import JobState
 from cutegen_core.records.wording import lowered
@@ -16,7 +16,6 @@ from cutegen_core.views import gnn
 from pages.components.access import access
 from pages.components.gnn import measured, versus
 from pages.components.gnn.listing import STATE_MARKS
-from pages.components.gnn.measured import duration
 from pages.components.shared import places, ui_state
 from pages.components.shared.texts import chip, escape_html, note, plain_label, quiet, table
 
@@ -78,7 +77,7 @@ def _header(view: gnn.RunView) -> None:
     job = view.job
     state = chip(f"{STATE_MARKS[job.state]} {lowered(job.state)}", f"job-{job.state}")
     took = (job.ended_at or time.time()) - job.started_at if job.started_at else 0.0
-    facts = f'<span class="cg-fact"><i>took</i> {duration(took)}</span>' if job.started_at else ""
+    facts = f'<span class="cg-fact"><i>took</i> {gnn.duration(took)}</span>' if job.started_at else ""
     where = f'<span class="cg-fact">{escape_html(gnn.computed_on(view))}</span>'
     st.html(f'<div class="cg-header"><h1>{escape_html(job.title)}</h1>{state}{facts}{where}</div>')
 
@@ -92,8 +91,23 @@ def _actions(store: Store, view: gnn.RunView) -> None:
         elif job.state is not JobState.DONE and not job.imported:
             st.button("Go on", key="gnn-go-on", type="primary", disabled=not may,
                       on_click=ui_state.noted(_go_on, store, job.id))  # fmt: skip
+        if view.result:
+            _download(store, job.id)
         st.page_link(places.gnn(), label="New run with these settings", query_params={"like": job.id})
+        if view.result and view.result.settings.task is Task.TRAIN and view.result.settings.checkpoint:
+            model = {"like": job.id, "task": str(Task.INFER), "checkpoint": view.result.settings.checkpoint}
+            st.page_link(places.gnn(), label="Infer with this model", query_params=model)
         st.page_link(places.gnn(), label="All runs")
+
+
+def _download(store: Store, job: str) -> None:
+    # Imported late: the exports are needed only for this button.
+    from cutegen_core.share.exports.run_file import recorded, run_text
+
+    st.download_button(
+        "Download", lambda: run_text(recorded(store, job)), f"{job}.gnn.json", "application/json", key="gnn-download",
+        on_click="ignore", help="The whole run as one file, which this page opens on any machine.",
+    )  # fmt: skip
 
 
 def _stop(store: Store, job: str) -> None:
@@ -113,7 +127,7 @@ def _progress(view: gnn.RunView) -> None:
     elif progress is None:
         quiet("Starting …")
     else:
-        st.progress(_share(progress), text=plain_label(_words(progress)))
+        st.progress(_share(progress), text=plain_label(gnn.progress_words(progress)))
 
 
 def _share(progress: RunProgress) -> float:
@@ -121,15 +135,3 @@ def _share(progress: RunProgress) -> float:
     if not progress.epochs:
         return min(1.0, within)
     return min(1.0, (max(0, progress.epoch - 1) + within) / progress.epochs)
-
-
-def _words(progress: RunProgress) -> str:
-    parts = [progress.phase]
-    if progress.epochs:
-        parts.append(f"epoch {progress.epoch} of {progress.epochs}")
-    if progress.total:
-        parts.append(f"batch {progress.done} of {progress.total}")
-    if progress.loss is not None:
-        parts.append(f"loss {progress.loss:.4g}")
-    parts.append(f"about {duration(progress.left_s)} left" if progress.left_s is not None else "no estimate yet")
-    return " · ".join(parts)

@@ -9,7 +9,6 @@ from cutegen_core.records.wording import ratio
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 from pages.components.gnn import pictures
-from pages.components.gnn.measured import duration, percent_of
 from pages.components.shared import places
 from pages.components.shared.texts import heading, heard, plain_label, quiet, table
 
@@ -31,7 +30,7 @@ def _row(side: gnn.Side, found: gnn.Beside) -> tuple[object, ...]:
     mark = " (this run's)" if side is found.shown else ""
     loss = f"{side.loss:.4g}" if side.loss is not None and side.loss == side.loss else "–"
     gained = ratio(side.speedup) if side.speedup else "1, the best of PyTorch's" if side is found.baseline else "–"
-    return f"{side.aggregate}{mark}", duration(side.epoch_s), gained, loss, percent_of(side.accuracy)
+    return f"{side.aggregate}{mark}", gnn.duration(side.epoch_s), gained, loss, gnn.percent_of(side.accuracy)
 
 
 def verdict(found: gnn.Beside) -> str:
@@ -77,5 +76,5 @@ def render_scaling(store: Store, view: gnn.RunView) -> None:
     if len(points) < 2:
         return
     heading("Ranks")
-    heard("; ".join(f"{point.ranks} ranks: {duration(point.epoch_s)} an epoch" for point in points))
+    heard("; ".join(f"{point.ranks} ranks: {gnn.duration(point.epoch_s)} an epoch" for point in points))
     st.plotly_chart(pictures.over_ranks(points), key="gnn-scaling", config={"displayModeBar": False})
