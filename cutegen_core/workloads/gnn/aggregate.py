@@ -1,4 +1,4 @@
-"""Average neighbours: the seam through which every model but GAT reads its neighbourhood, and what can be plugged there.
+"""Average neighbours: the seam through which every model but GAT reads a neighbourhood, and what is plugged there.
 
 An aggregate is a function of (table [m, D], idx [E], indptr [n + 1]). Row r of its result [n, D] is the mean of the
 table's rows `idx[indptr[r]:indptr[r + 1]]`; an empty row gives 0. It has a gradient by the table.
@@ -39,8 +39,6 @@ def choose_aggregate(name: str) -> ChosenAggregate:
     """
     if name in _OF_TORCH:
         return ChosenAggregate(name, _OF_TORCH[name])
-    if name.startswith(KERNEL_PREFIX):
-        return _choose_kernel(name)
     raise UsageError(
         f'aggregate is "{name}": choose one of {", ".join(TORCH_AGGREGATES)}, or {KERNEL_PREFIX}SESSION.STEP for a '
         "kernel that passed."

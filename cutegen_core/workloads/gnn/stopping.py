@@ -1,11 +1,12 @@
 """End a run when it is asked to: SIGTERM or SIGINT.
 
 The loops look at `StopRequest.asked` after every batch, write a checkpoint and leave. A thread sees the signal even
-while the main thread is inside native code: if the run has not left in time, or is asked a second time, it ends at once.
+while the main thread is inside native code: if the run has not left in time, or is asked twice, it ends at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -66,8 +67,6 @@ class StopRequest:
         for listener in self._listeners:
             listener()
         receiver.settimeout(GRACE_S)
-        try:
+        with contextlib.suppress(TimeoutError):
             receiver.recv(1)
-        except TimeoutError:
-            pass
         os._exit(self.exit_code)

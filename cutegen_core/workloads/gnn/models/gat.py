@@ -13,6 +13,7 @@ from cutegen_core.workloads.gnn.aggregate import Aggregate, rows_of
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
 
 HEADS = 4
+_SLOPE = 0.2
 
 
 class Gat(SampledModel):
@@ -47,17 +48,18 @@ class Attention(nn.Module):
         """Return [n, out] for n rows of neighbours."""
         values, mine = self._split(sources), self._split(own)
         toward = self._score(mine, self.of_target)
-        scores = F.leaky_relu(self._score(values, self.of_source).index_select(0, idx) + toward[rows_of(indptr, len(idx))], 0.2)
-        own_scores = F.leaky_relu(self._score(mine, self.of_source) + toward, 0.2)
+        of_edges = self._score(values, self.of_source).index_select(0, idx) + toward[rows_of(indptr, len(idx))]
+        scores = F.leaky_relu(of_edges, _SLOPE)
+        own_scores = F.leaky_relu(self._score(mine, self.of_source) + toward, _SLOPE)
         means = softmax_mean(values, mine, scores, own_scores, idx, indptr)
         return means.flatten(1).to(values.dtype) + self.bias.to(values.dtype)
 
     def _split(self, rows: Tensor) -> Tensor:
         projected: Tensor = self.project(rows)
-        return projected.unflatten(1, (self.heads, -1))
+        return projected.view(len(rows), self.heads, -1)
 
     def _score(self, values: Tensor, weights: Tensor) -> Tensor:
-        return (values.float() * weights).sum(-1)
+        return torch.sum(values.float() * weights, -1)
 
 
 def softmax_mean(

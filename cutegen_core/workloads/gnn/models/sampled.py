@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch.nn.functional as F
@@ -22,7 +23,7 @@ class Widths(NamedTuple):
     def of_layers(self, count: int) -> list[tuple[int, int]]:
         """Return input and output width of each layer; the last layer gives the classes."""
         ends = [self.features, *[self.hidden] * (count - 1), self.classes]
-        return list(zip(ends, ends[1:], strict=False))
+        return list(pairwise(ends))
 
 
 class HopTensors(NamedTuple):

@@ -18,11 +18,22 @@ import torch
 
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import MachineError, StoreError, UsageError
-from cutegen_core.records.gnn import EpochReport, RunSettings, Schedule
+from cutegen_core.records.gnn import EpochReport, GraphSettings, RunSettings, Schedule
 
 _MAGIC = b"CUTEGEN GNN 1\n"
 _SHAPE = ("graph", "model", "hidden")
-_CURVE = (*_SHAPE, "fanouts", "layered", "batch_size", "learning_rate", "schedule", "dropout", "precision", "aggregate", "seed")
+_CURVE = (
+    *_SHAPE,
+    "fanouts",
+    "layered",
+    "batch_size",
+    "learning_rate",
+    "schedule",
+    "dropout",
+    "precision",
+    "aggregate",
+    "seed",
+)
 """What a loss curve depends on, besides the trial."""
 
 
@@ -129,12 +140,14 @@ def _check_same(checkpoint: Checkpoint, settings: RunSettings, names: tuple[str,
 
 
 def _say(was: object, now: object) -> str:
-    if hasattr(was, "__dataclass_fields__"):
-        for field in fields(was):
-            one, other = getattr(was, field.name), getattr(now, field.name)
-            if one != other:
-                return f"of {field.name} {one}, not {other}"
+    if isinstance(was, GraphSettings):
+        names = (field.name for field in fields(was))
+        return "of " + ", ".join(_differ(name, was, now) for name in names if getattr(was, name) != getattr(now, name))
     return f"{_plain(was)}, not {_plain(now)}"
+
+
+def _differ(name: str, was: object, now: object) -> str:
+    return f"{name} {getattr(was, name)}, not {getattr(now, name)}"
 
 
 def _plain(value: object) -> str:
@@ -142,10 +155,11 @@ def _plain(value: object) -> str:
 
 
 def _archive(checkpoint: Checkpoint) -> bytes:
-    texts = {"settings": as_json.dump(checkpoint.settings), "reports": [as_json.dump(one) for one in checkpoint.reports]}
-    numbers = {name: getattr(checkpoint, name) for name in ("trial", "epoch", "batch", "loss_sum", "model", "optimizer")}
+    content = {field.name: getattr(checkpoint, field.name) for field in fields(checkpoint)}
+    content["settings"] = as_json.dump(checkpoint.settings)
+    content["reports"] = [as_json.dump(report) for report in checkpoint.reports]
     buffer = io.BytesIO()
-    torch.save(texts | numbers, buffer)
+    torch.save(content, buffer)
     return buffer.getvalue()
 
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.workloads.gnn.models.sampled import HopTensors
+from cutegen_core.workloads.gnn.sampling.batch import Hop
 from cutegen_core.workloads.gnn.sampling.loader import Batch
 from cutegen_core.workloads.gnn.training.settings import sleep_of
 
@@ -83,10 +84,10 @@ class ComputeDevice(Protocol):
     note: str
     reads_every: int
 
-    def send(self, batch: Batch) -> Ticket: ...  # noqa: D102
-    def run(self, ticket: Ticket, step: Step) -> None: ...  # noqa: D102
-    def settle(self, ticket: Ticket) -> None: ...  # noqa: D102
-    def finish(self) -> None: ...  # noqa: D102
+    def send(self, batch: Batch) -> Ticket: ...
+    def run(self, ticket: Ticket, step: Step) -> None: ...
+    def settle(self, ticket: Ticket) -> None: ...
+    def finish(self) -> None: ...
 
 
 class Processor:
@@ -146,7 +147,7 @@ class Gpu:
         self.where = torch.device("cuda", ordinal)
         self.note = torch.cuda.get_device_name(self.where)
         self._table = None if table is None else table.to(self.where)
-        self._copies = torch.cuda.Stream(self.where)
+        self._copies = torch.cuda.Stream(self.where)  # type: ignore[no-untyped-call]
         self._previous: torch.cuda.Event | None = None
         self._origin = _timed_event()
         self._origin.record(torch.cuda.current_stream(self.where))
@@ -214,15 +215,15 @@ def open_device(device: str, table: Tensor | None, ordinal: int = 0) -> ComputeD
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if ordinal >= found:
         raise UsageError(
-            f"device cuda: rank {ordinal} needs GPU {ordinal}, but torch {torch.__version__} finds {found}. Choose device "
-            "cpu, fewer ranks, or install a CUDA build of torch (docs/gpu.md)."
+            f"device cuda: rank {ordinal} needs GPU {ordinal}, but torch {torch.__version__} finds {found}. Choose "
+            "device cpu, fewer ranks, or install a CUDA build of torch (docs/gpu.md)."
         )
     torch.cuda.set_device(ordinal)
     return Gpu(ordinal, table)
 
 
 def _timed_event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 def _ticket(batch: Batch, where: torch.device, gathers: bool) -> Ticket:
@@ -231,13 +232,22 @@ def _ticket(batch: Batch, where: torch.device, gathers: bool) -> Ticket:
     def put(tensor: Tensor) -> Tensor:
         return tensor.to(where, non_blocking=True)
 
-    hops = tuple(
-        HopTensors(put(torch.from_numpy(hop.idx)), put(torch.from_numpy(hop.indptr)), hop.targets, hop.sources)
-        for hop in batch.sampled.hops
-    )
+    hops = _put_hops(batch.sampled.hops, put)
     nodes = put(torch.from_numpy(batch.sampled.nodes)) if gathers else None
     features = torch.empty(0) if batch.features is None else put(batch.features)
     return Ticket(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
+
+
+def _put_hops(hops: Sequence[Hop], put: Callable[[Tensor], Tensor]) -> tuple[HopTensors, ...]:
+    """Return the hops on the device; layers that are the beginning of the first one's rows are not copied again."""
+    whole: list[tuple[Tensor, Tensor]] = []
+    out = []
+    for hop in hops:
+        if not (whole and hop.idx.ctypes.data == hops[0].idx.ctypes.data):
+            whole.append((put(torch.from_numpy(hop.idx)), put(torch.from_numpy(hop.indptr))))
+        idx, indptr = whole[-1]
+        out.append(HopTensors(idx[: len(hop.idx)], indptr[: hop.targets + 1], hop.targets, hop.sources))
+    return tuple(out)
 
 
 def _tensors(ticket: Ticket) -> Iterator[Tensor]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import EpochReport, Precision, RunProgress, RunResult
+from cutegen_core.records.gnn import Precision, RunProgress
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
-from cutegen_core.workloads.gnn.training.checkpoint import check_same_model, checkpoint_path, read_checkpoint
 from cutegen_core.workloads.gnn.training.devices import Inputs
 from cutegen_core.workloads.gnn.training.pipeline import PassTimes
 from cutegen_core.workloads.gnn.training.run import Run, SamplingOf
@@ -39,7 +38,7 @@ def infer_sampled(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
     counts = torch.zeros(2, device=run.device.where, dtype=torch.int64)
 
     def step(inputs: Inputs) -> None:
-        counts.add_(_count(run.forward(model, inputs), inputs.labels))
+        counts.add_(count_right(run.forward(model, inputs), inputs.labels))
 
     def after(batch: int) -> None:
         run.stop.check()
@@ -64,10 +63,14 @@ def infer_full(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
         rows = []
         for start, end in _pieces(graph.indptr):
             run.stop.check()
-            run.reporter.progress(RunProgress(f"inferring layer {number + 1} of all nodes", done=end, total=graph.nodes))
+            run.reporter.progress(
+                RunProgress(f"inferring layer {number + 1} of all nodes", done=end, total=graph.nodes)
+            )
             rows.append(_layer(run, model, number, state, (start, end)))
         state = torch.cat(rows)
-    right, known = _count(state[torch.from_numpy(nodes).to(where)], torch.from_numpy(graph.labels[nodes]).to(where)).tolist()
+    right, known = count_right(
+        state[torch.from_numpy(nodes).to(where)], torch.from_numpy(graph.labels[nodes]).to(where)
+    ).tolist()
     return Accuracy(right / max(known, 1), time.perf_counter() - began)
 
 
@@ -87,10 +90,10 @@ def _pieces(indptr: Ids) -> list[tuple[int, int]]:
     """Cut the rows into pieces of about so many edges, one row at least."""
     cuts = np.searchsorted(indptr, np.arange(_CHUNK_EDGES, int(indptr[-1]), _CHUNK_EDGES))
     ends = np.unique(np.concatenate([[0], cuts, [len(indptr) - 1]]))
-    return [(int(a), int(b)) for a, b in zip(ends, ends[1:], strict=False)]
+    return [(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def _count(logits: Tensor, labels: Tensor) -> Tensor:
+def count_right(logits: Tensor, labels: Tensor) -> Tensor:
     """Return how many classes were found, and how many are known."""
     known = labels >= 0
     return torch.stack([((logits.argmax(1) == labels) & known).sum(), known.sum()])

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cutegen_core.records.gnn import Mode, StageTimes, Span
-from cutegen_core.workloads.gnn.sampling.loader import Batch
+from cutegen_core.records.gnn import Mode, Span, StageTimes
+from cutegen_core.workloads.gnn.sampling.loader import Batch, BatchLoader
 from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Interval, Step, Ticket
-from cutegen_core.workloads.gnn.training.times import Lane, Passage, account, draw_timeline
+from cutegen_core.workloads.gnn.training.times import Passage, account, draw_timeline
 
 AfterBatch = Callable[[int], None]
 
@@ -33,9 +33,9 @@ class PassTimes(NamedTuple):
 
 
 def run_batches(
-    batches: Iterator[Batch], threads: int, device: ComputeDevice, step: Step, mode: Mode, after: AfterBatch
+    loader: BatchLoader, threads: int, device: ComputeDevice, step: Step, mode: Mode, after: AfterBatch
 ) -> PassTimes:
-    """Run the step on every batch.
+    """Run the step on every batch of a loader that has not begun.
 
     Args:
         after: called with the batch's number when it was computed, or queued on a GPU; may raise to end the pass.
@@ -43,9 +43,10 @@ def run_batches(
     began = time.perf_counter()
     go = _pipelined if mode is Mode.PIPELINED else _serial
     passed = []
-    for went in go(batches, device, step):
-        passed.append(went)
-        after(went.number)
+    with loader:
+        for went in go(iter(loader), device, step):
+            passed.append(went)
+            after(went.number)
     device.finish()
     seconds = time.perf_counter() - began
     passages = [Passage(went.number, went.prepared, went.copied(), went.computed()) for went in passed]
@@ -58,7 +59,7 @@ class _Went(NamedTuple):
 
     number: int
     edges: int
-    prepared: tuple[Lane, ...]
+    prepared: tuple[Span, ...]
     copied: Callable[[], Interval]
     computed: Callable[[], Interval]
 
@@ -82,7 +83,7 @@ def _pipelined(batches: Iterator[Batch], device: ComputeDevice, step: Step) -> I
 
 def _settle(ticket: Ticket, device: ComputeDevice) -> _Went:
     batch = ticket.batch
-    went = _Went(batch.number, batch.sampled.edges, _lanes(batch), ticket.copied, ticket.computed)
+    went = _Went(batch.number, batch.sampled.edges, batch.prepared, ticket.copied, ticket.computed)
     device.settle(ticket)
     return went
 

@@ -47,7 +47,7 @@ class Ranks:
         bucket = torch.cat([*(gradient.flatten() for gradient in gradients), extra])
         torch.distributed.all_reduce(bucket)
         sizes = [*(gradient.numel() for gradient in gradients), len(extra)]
-        *parts, summed = bucket.split(sizes)
+        *parts, summed = torch.split_with_sizes(bucket, sizes)
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
         return summed

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,11 +17,12 @@ from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.models.registry import make_model
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
 from cutegen_core.workloads.gnn.reporting import Reporter
-from cutegen_core.workloads.gnn.sampling.loader import Loader
+from cutegen_core.workloads.gnn.sampling.loader import BatchLoader
 from cutegen_core.workloads.gnn.sampling.sampler import Sampler
+from cutegen_core.workloads.gnn.sampling.slots import SlotPool
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Gpu, Inputs, Sleeper, open_device
-from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, Step, run_batches
+from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Gpu, Inputs, Sleeper, Step, open_device
+from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, run_batches
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed
 from cutegen_core.workloads.gnn.training.settings import threads_of
@@ -43,6 +43,7 @@ class Run:
     ranks: Ranks
     reporter: Reporter
     stop: StopRequest
+    pool: SlotPool
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -68,26 +69,38 @@ class Run:
         return logits.float()
 
     def pass_over(
-        self, batches: Sequence[Ids], sampling: SamplingOf, step: Step, after: AfterBatch, *, first: int = 0
+        self,
+        batches: Sequence[Ids],
+        sampling: SamplingOf,
+        step: Step,
+        after: AfterBatch,
+        *,
+        first: int = 0,
+        mode: Mode | None = None,
     ) -> PassTimes:
         """Run the step on batches of seeds, through the run's pipeline.
 
         Args:
             first: number of the first batch, where an epoch is resumed in the middle.
+            mode: other than the settings' one.
         """
-        with self.loader(batches, sampling, first=first) as loader:
-            return run_batches(iter(loader), threads_of(self.settings), self.device, step, self.settings.mode, after)
+        mode = mode or self.settings.mode
+        slots = self.settings.slots if mode is Mode.PIPELINED else 1
+        loader = self.loader(batches, sampling, first=first, slots=slots)
+        return run_batches(loader, threads_of(self.settings), self.device, step, mode, after)
 
-    @contextlib.contextmanager
-    def loader(self, batches: Sequence[Ids], sampling: SamplingOf, *, first: int = 0) -> Iterator[Loader]:
-        """Prepare batches of seeds while the block runs."""
+    def loader(self, batches: Sequence[Ids], sampling: SamplingOf, *, first: int = 0, slots: int = 1) -> BatchLoader:
+        """Return a loader of batches of seeds, for a with statement."""
         sampler = Sampler(self.graph, sampling.fanouts, layered=self.settings.layered, seed=sampling.seed)
-        with Loader(
-            self.graph, sampler, batches, threads=threads_of(self.settings),
-            slots=self.settings.slots if self.settings.mode is Mode.PIPELINED else 1,
-            pin=isinstance(self.device, Gpu), slice_features=self.settings.features is Place.HOST, first=first,
-        ) as loader:  # fmt: skip
-            yield loader
+        slices = self.settings.features is Place.HOST
+        return BatchLoader(
+            self.graph, sampler, batches, threads=threads_of(self.settings), slots=slots,
+            pin=isinstance(self.device, Gpu), slice_features=slices, first=first, pool=self.pool,
+        )  # fmt: skip
+
+    def add_up(self, count: int) -> int:
+        """Return the sum of a count over all ranks."""
+        return int(self.ranks.add(torch.tensor(count, device=self.device.where)).item())
 
     def describe_machine(self) -> dict[str, str]:
         """Return the conditions of every figure of this run."""
@@ -117,7 +130,7 @@ def open_run(
     """Return a run whose device is open."""
     table = torch.from_numpy(graph.features) if settings.features is Place.DEVICE else None
     device = open_device(settings.device, table, ranks.local)
-    return Run(settings, graph, aggregate, device, ranks, reporter, stop)
+    return Run(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
 
 
 class Estimate:

@@ -1,7 +1,7 @@
 """Derive what changes from epoch to epoch: the learning rate, the order of the training nodes, and seeds.
 
-All are functions of the settings and of (trial, epoch, batch, rank). So a run that is resumed goes on as if it had never
-stopped, and a checkpoint holds no state of a random generator.
+All are functions of the settings and of (trial, epoch, batch, rank). So a run that is resumed goes on as if it had
+never stopped, and a checkpoint holds no state of a random generator.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ def _check_numbers(settings: RunSettings) -> None:
     if not 0 <= settings.dropout < 1:
         raise UsageError(f"dropout is {settings.dropout:g}; it must be at least 0 and below 1.")
     if settings.batch_size < settings.ranks:
-        raise UsageError(f"batch_size {settings.batch_size} is that of all {settings.ranks} ranks: one node each at least.")
+        raise UsageError(
+            f"batch_size {settings.batch_size} is that of all {settings.ranks} ranks: one node each at least."
+        )
 
 
 def _check_hops(settings: RunSettings) -> None:
@@ -62,8 +64,8 @@ def _check_hops(settings: RunSettings) -> None:
             raise UsageError(f"{name} is {list(fanouts)}; it needs one number above 0 per hop, such as 15,10,5.")
     if len(settings.fanouts) != len(settings.inference_fanouts):
         raise UsageError(
-            f"inference_fanouts has {len(settings.inference_fanouts)} hops, fanouts {len(settings.fanouts)}: each is one "
-            "layer of the model, so give as many."
+            f"inference_fanouts has {len(settings.inference_fanouts)} hops, fanouts {len(settings.fanouts)}: each is "
+            "one layer of the model, so give as many."
         )
 
 

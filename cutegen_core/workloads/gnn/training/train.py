@@ -1,8 +1,8 @@
 """Train: trials, epochs, checkpoints.
 
 1. A trial begins with fresh weights, or where its checkpoint ends, which may be in the middle of an epoch.
-2. Each epoch trains on all training nodes, then infers the validation nodes; the checkpoint is written before the epoch is
-   reported.
+2. Each epoch trains on all training nodes, then infers the validation nodes; the checkpoint is written before the
+   epoch is reported.
 3. A trial ends with the sampled accuracy of the test nodes.
 """
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import torch
 from torch.optim import Adam, Optimizer
 
 from cutegen_core.records.errors import StoppedError, UsageError
 from cutegen_core.records.gnn import EpochReport, RunResult
-from cutegen_core.workloads.gnn.graph import UNKNOWN
+from cutegen_core.workloads.gnn.graph import UNKNOWN, Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.checkpoint import (
     Checkpoint,
@@ -25,23 +24,10 @@ from cutegen_core.workloads.gnn.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining
-from cutegen_core.workloads.gnn.training.inference import Accuracy, infer_sampled
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.inference import infer_sampled
 from cutegen_core.workloads.gnn.training.run import Estimate, Run, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, learning_rate, shuffled_batches
-
-
-@dataclass
-class Trainee:
-    """What a trial trains, and how far it is; `epoch`, `batch`, `loss_sum` and `reports` as in `Checkpoint`."""
-
-    trial: int
-    model: SampledModel
-    optimizer: Optimizer
-    epoch: int = 0
-    batch: int = 0
-    loss_sum: float = 0.0
-    reports: tuple[EpochReport, ...] = ()
 
 
 def train(run: Run) -> RunResult:
@@ -54,7 +40,7 @@ def train(run: Run) -> RunResult:
         for report in train_trial(run, trainee, estimate):
             run.reporter.epoch(report)
         if run.computes:
-            tested.append(_test(run, trainee.model))
+            tested.append(infer_sampled(run, trainee.model, test_nodes(run)))
     reports = tuple(report for one in trainees for report in one.reports)
     result = RunResult(run.settings, run.graph.facts(), run.describe_machine(), reports, kernel_note=run.aggregate.note)
     if not tested:
@@ -77,9 +63,21 @@ def check_trainable(run: Run) -> None:
     unknown = int((graph.labels[graph.splits.train] == UNKNOWN).sum())
     if unknown:
         raise UsageError(
-            f"graph {graph.name}: {unknown} of {len(graph.splits.train)} training nodes have no label. Give them labels, or "
-            "leave them out of the split `train`."
+            f"graph {graph.name}: {unknown} of {len(graph.splits.train)} training nodes have no label. Give them "
+            "labels, or leave them out of the split `train`."
         )
+
+
+def test_nodes(run: Run) -> Ids:
+    """Return the nodes of the test split.
+
+    Raises:
+        UsageError: it is empty.
+    """
+    nodes = run.graph.splits.test
+    if not len(nodes):
+        raise UsageError(f"graph {run.graph.name} has no test nodes: its split `test` is empty.")
+    return nodes
 
 
 def train_trial(run: Run, trainee: Trainee, estimate: Estimate) -> Iterator[EpochReport]:
@@ -111,7 +109,7 @@ def _train_epoch(run: Run, trainee: Trainee, estimate: Estimate) -> EpochReport:
 
     def after(batch: int) -> None:
         epoch.after(batch)
-        estimate.show("training", trainee.trial, number, batch + 1, len(batches), epoch.loss)
+        estimate.show("training", trainee.trial, number, trainee.batch + batch + 1, len(batches), epoch.loss)
 
     sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, trainee.trial, number))
     trainee.model.train()
@@ -126,7 +124,15 @@ def _train_epoch(run: Run, trainee: Trainee, estimate: Estimate) -> EpochReport:
         raise
     loss = epoch.loss if run.computes else math.nan
     return EpochReport(
-        trainee.trial, number, went.seconds, went.batches, run.add_up(went.edges), loss, valid, went.times, went.timeline
+        trainee.trial,
+        number,
+        went.seconds,
+        went.batches,
+        run.add_up(went.edges),
+        loss,
+        valid,
+        went.times,
+        went.timeline,
     )
 
 
@@ -134,12 +140,6 @@ def _validate(run: Run, model: SampledModel) -> float | None:
     if not (run.computes and len(run.graph.splits.valid)):
         return None
     return infer_sampled(run, model, run.graph.splits.valid).share
-
-
-def _test(run: Run, model: SampledModel) -> Accuracy:
-    if not len(run.graph.splits.test):
-        raise UsageError(f"graph {run.graph.name} has no test nodes: its split `test` is empty.")
-    return infer_sampled(run, model, run.graph.splits.test)
 
 
 def _start(run: Run, trial: int) -> Trainee:
