@@ -1,0 +1,86 @@
+"""Run the GNN workload as a process: `python -m cutegen_core.workloads.gnn --settings FILE.json`.
+
+stdout carries JSON lines only (`reporting.py`); whatever else is written goes to stderr. Exit codes: 0 with a result, 1
+with an error, 128 + the signal when it was asked to end (`stopping.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import TextIO
+
+from cutegen_core.records import as_json
+from cutegen_core.records.errors import CutegenError, StoppedError, UsageError
+from cutegen_core.records.gnn import RunProgress, RunResult, RunSettings, Task
+from cutegen_core.workloads.gnn.aggregate import choose_aggregate
+from cutegen_core.workloads.gnn.data.open import open_graph
+from cutegen_core.workloads.gnn.reporting import Reporter
+from cutegen_core.workloads.gnn.stopping import StopRequest
+from cutegen_core.workloads.gnn.training.bench import bench
+from cutegen_core.workloads.gnn.training.infer import infer
+from cutegen_core.workloads.gnn.training.join import join_ranks
+from cutegen_core.workloads.gnn.training.launch import run_ranks
+from cutegen_core.workloads.gnn.training.run import open_run
+from cutegen_core.workloads.gnn.training.settings import check_settings
+from cutegen_core.workloads.gnn.training.train import train
+
+_TASKS = {Task.TRAIN: train, Task.INFER: infer, Task.BENCH: bench}
+
+
+def main() -> int:
+    """Run what the settings ask; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m cutegen_core.workloads.gnn", description=__doc__)
+    parser.add_argument("--settings", required=True, metavar="FILE", help="JSON of a run's settings")
+    given = parser.parse_args().settings
+    out, stop = _claim_stdout(), StopRequest()
+    stop.listen()
+    reporter = Reporter(out)
+    try:
+        settings = _read_settings(given)
+        if settings.ranks > 1 and "RANK" not in os.environ:
+            return run_ranks(given, settings.ranks, out, stop)
+        reporter.result(_run(settings, reporter, stop))
+    except StoppedError:
+        return stop.exit_code
+    except CutegenError as error:
+        reporter.error(str(error))
+        return 1
+    except Exception as error:  # noqa: BLE001 - the boundary of the process: whoever reads its lines must learn of it
+        traceback.print_exc()
+        reporter.error(f"the run failed: {type(error).__name__}: {error}. The log has the whole message.")
+        return 1
+    return 0
+
+
+def _run(settings: RunSettings, reporter: Reporter, stop: StopRequest) -> RunResult:
+    with join_ranks(settings) as ranks:
+        reporter.quiet = not ranks.first
+        aggregate = choose_aggregate(settings.aggregate)
+        reporter.progress(RunProgress("opening the graph"), at_once=True)
+        graph = open_graph(settings.graph)
+        stop.check()
+        return _TASKS[settings.task](open_run(settings, graph, aggregate, ranks, reporter, stop))
+
+
+def _read_settings(path: str) -> RunSettings:
+    try:
+        settings = as_json.load(RunSettings, Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"the settings {path} cannot be read: {error.strerror}.") from error
+    check_settings(settings)
+    return settings
+
+
+def _claim_stdout() -> TextIO:
+    """Return this process's stdout for the JSON lines; what libraries print goes to stderr."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), 1)
+    return out
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,265 @@
+"""Put batches where they are computed: a CUDA GPU, the CPU, or a declared sleep.
+
+1. `send` starts the transfer of a batch: on CUDA a copy on a stream of its own, from the slot's pinned memory.
+2. `run` computes on it: on CUDA it only queues, behind the copy's event.
+3. `settle` gives the batch's slot back as soon as nothing reads it any more.
+4. `finish` waits for everything. Only then the times of a ticket may be read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from cutegen_core.records.errors import UsageError
+from cutegen_core.workloads.gnn.models.sampled import HopTensors
+from cutegen_core.workloads.gnn.sampling.batch import Hop
+from cutegen_core.workloads.gnn.sampling.loader import Batch
+from cutegen_core.workloads.gnn.training.settings import sleep_of
+
+
+class Inputs(NamedTuple):
+    """A batch as a model reads it.
+
+    Attributes:
+        number: of the batch in its epoch.
+        features: [m, width]; with features on the device, gathered there as part of the computation.
+        labels: of the seeds.
+    """
+
+    number: int
+    features: Tensor
+    labels: Tensor
+    hops: tuple[HopTensors, ...]
+
+
+Step = Callable[[Inputs], None]
+
+
+class Interval(NamedTuple):
+    """Start and end on the clock of `time.perf_counter`."""
+
+    start: float
+    end: float
+
+
+def _not_yet() -> Interval:
+    raise AssertionError("the batch has not been computed")
+
+
+@dataclass
+class Ticket:
+    """A batch on its way.
+
+    Attributes:
+        nodes: ids on the device, where features are gathered there; else None, and `inputs` has the features.
+        copied, computed: when that was; to be read after `finish`.
+        copy_ended: on CUDA, the event behind which the batch may be read and its slot reused.
+        copy_ended: on CUDA, the event behind which the batch may be read, and its slot be reused.
+    """
+
+    batch: Batch
+    inputs: Inputs
+    nodes: Tensor | None
+    copied: Callable[[], Interval]
+    computed: Callable[[], Interval] = _not_yet
+    copy_ended: torch.cuda.Event | None = None
+
+
+class ComputeDevice(Protocol):
+    """What the pipeline asks of a device.
+
+    Attributes:
+        where: torch's name of it.
+        note: what it is, in words for a person.
+        reads_every: after so many batches a value may be read back without stalling the device.
+    """
+
+    where: torch.device
+    note: str
+    reads_every: int
+
+    def send(self, batch: Batch) -> Ticket: ...
+    def run(self, ticket: Ticket, step: Step) -> None: ...
+    def settle(self, ticket: Ticket) -> None: ...
+    def finish(self) -> None: ...
+
+
+class Processor:
+    """The CPU: nothing is copied, the model reads the slot itself."""
+
+    where = torch.device("cpu")
+    reads_every = 1
+
+    def __init__(self, table: Tensor | None) -> None:
+        self.note = f"cpu, {torch.get_num_threads()} threads"
+        self._table = table
+
+    def send(self, batch: Batch) -> Ticket:
+        """Return the batch as it lies in its slot."""
+        start = time.perf_counter()
+        ticket = _ticket(batch, self.where, self._table is not None)
+        interval = Interval(start, time.perf_counter())
+        ticket.copied = lambda: interval
+        return ticket
+
+    def run(self, ticket: Ticket, step: Step) -> None:
+        """Compute on the batch."""
+        start = time.perf_counter()
+        self._compute(ticket, step)
+        interval = Interval(start, time.perf_counter())
+        ticket.computed = lambda: interval
+
+    def settle(self, ticket: Ticket) -> None:
+        """Give the slot back; the computation has ended."""
+        ticket.batch.release()
+
+    def finish(self) -> None:
+        """Do nothing: `run` returns when it is done."""
+
+    def _compute(self, ticket: Ticket, step: Step) -> None:
+        step(_with_features(ticket, self._table))
+
+
+class Sleeper(Processor):
+    """A declared sleep in place of a GPU's step: it computes nothing and leaves the processors to the loader."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(None)
+        self.seconds = seconds
+        self.note = f"declared sleep of {seconds * 1000:g} ms a batch in place of a GPU's step; nothing is computed"
+
+    def _compute(self, ticket: Ticket, step: Step) -> None:
+        time.sleep(self.seconds)
+
+
+class Gpu:
+    """A CUDA GPU: copies on a side stream, computation on torch's current one, never more than two batches queued."""
+
+    reads_every = 8
+
+    def __init__(self, ordinal: int, table: Tensor | None) -> None:
+        self.where = torch.device("cuda", ordinal)
+        self.note = torch.cuda.get_device_name(self.where)
+        self._table = None if table is None else table.to(self.where)
+        self._copies = torch.cuda.Stream(self.where)  # type: ignore[no-untyped-call]
+        self._previous: torch.cuda.Event | None = None
+        self._origin = _timed_event()
+        self._origin.record(torch.cuda.current_stream(self.where))
+        self._origin.synchronize()
+        self._origin_s = time.perf_counter()
+
+    def send(self, batch: Batch) -> Ticket:
+        """Start the copy of a batch on the side stream."""
+        start, end = _timed_event(), _timed_event()
+        with torch.cuda.stream(self._copies):
+            start.record()
+            ticket = _ticket(batch, self.where, self._table is not None)
+            end.record()
+        ticket.copied = lambda: self._interval(start, end)
+        ticket.copy_ended = end
+        return ticket
+
+    def run(self, ticket: Ticket, step: Step) -> None:
+        """Queue the computation behind the copy; wait for the computation before it."""
+        assert ticket.copy_ended is not None
+        stream = torch.cuda.current_stream(self.where)
+        start, end = _timed_event(), _timed_event()
+        stream.wait_event(ticket.copy_ended)
+        for tensor in _tensors(ticket):
+            tensor.record_stream(stream)  # allocated on the side stream: not to be reused before this one is done
+        start.record(stream)
+        step(_with_features(ticket, self._table))
+        end.record(stream)
+        ticket.computed = lambda: self._interval(start, end)
+        if self._previous is not None:
+            self._previous.synchronize()
+        self._previous = end
+
+    def settle(self, ticket: Ticket) -> None:
+        """Give the slot back once the copy out of it has ended; drop the batch's tensors."""
+        assert ticket.copy_ended is not None
+        ticket.copy_ended.synchronize()
+        ticket.batch.release()
+
+    def finish(self) -> None:
+        """Wait for all that was queued."""
+        torch.cuda.synchronize(self.where)
+        self._previous = None
+
+    def _interval(self, start: torch.cuda.Event, end: torch.cuda.Event) -> Interval:
+        first, last = (self._origin_s + self._origin.elapsed_time(event) / 1000 for event in (start, end))
+        return Interval(first, last)
+
+
+def open_device(device: str, table: Tensor | None, ordinal: int = 0) -> ComputeDevice:
+    """Return the device of a setting.
+
+    Args:
+        table: the features, where they lie on the device.
+        ordinal: of the GPU, in a run of several ranks.
+
+    Raises:
+        UsageError: there is no such GPU.
+    """
+    seconds = sleep_of(device)
+    if seconds is not None:
+        return Sleeper(seconds)
+    if device == "cpu":
+        return Processor(table)
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if ordinal >= found:
+        raise UsageError(
+            f"device cuda: rank {ordinal} needs GPU {ordinal}, but torch {torch.__version__} finds {found}. Choose "
+            "device cpu, fewer ranks, or install a CUDA build of torch (docs/gpu.md)."
+        )
+    torch.cuda.set_device(ordinal)
+    return Gpu(ordinal, table)
+
+
+def _timed_event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _ticket(batch: Batch, where: torch.device, gathers: bool) -> Ticket:
+    """Return the batch on a device; out of pinned memory this only queues copies on the current stream."""
+
+    def put(tensor: Tensor) -> Tensor:
+        return tensor.to(where, non_blocking=True)
+
+    hops = _put_hops(batch.sampled.hops, put)
+    nodes = put(torch.from_numpy(batch.sampled.nodes)) if gathers else None
+    features = torch.empty(0) if batch.features is None else put(batch.features)
+    return Ticket(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
+
+
+def _put_hops(hops: Sequence[Hop], put: Callable[[Tensor], Tensor]) -> tuple[HopTensors, ...]:
+    """Return the hops on the device; layers that are the beginning of the first one's rows are not copied again."""
+    whole: list[tuple[Tensor, Tensor]] = []
+    out = []
+    for hop in hops:
+        if not (whole and hop.idx.ctypes.data == hops[0].idx.ctypes.data):
+            whole.append((put(torch.from_numpy(hop.idx)), put(torch.from_numpy(hop.indptr))))
+        idx, indptr = whole[-1]
+        out.append(HopTensors(idx[: len(hop.idx)], indptr[: hop.targets + 1], hop.targets, hop.sources))
+    return tuple(out)
+
+
+def _tensors(ticket: Ticket) -> Iterator[Tensor]:
+    yield ticket.inputs.labels
+    yield ticket.inputs.features
+    if ticket.nodes is not None:
+        yield ticket.nodes
+    for hop in ticket.inputs.hops:
+        yield from (hop.idx, hop.indptr)
+
+
+def _with_features(ticket: Ticket, table: Tensor | None) -> Inputs:
+    if table is None or ticket.nodes is None:
+        return ticket.inputs
+    return ticket.inputs._replace(features=table.index_select(0, ticket.nodes))
