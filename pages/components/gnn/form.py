@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -25,6 +26,11 @@ _GROUPS: Mapping[str, Sequence[str]] = {
     "Model and training": ("task", "model", "hidden", "fanouts", "batch_size", "epochs"),
     "Where the time goes": ("device", "features", "mode", "precision", "aggregate", "threads"),
 }
+LAPTOP = replace(
+    RunSettings(), hidden=64, fanouts=(10, 5), inference_fanouts=(10, 5), batch_size=512, epochs=5
+)  # fmt: skip
+"""What the form begins with: half a minute on two processors."""
+_PAPER = {"hidden": "256", "fanouts": "15,10,5", "inference_fanouts": "20,20,20", "batch_size": "1024", "epochs": "10"}
 _MORE = tuple(field.name for field in FIELDS if all(field.name not in names for names in _GROUPS.values()))
 _COLUMNS = 3
 _OFFERED = {"graph.source": GENERATED, "device": ("cpu", "cuda", "sleep:20")}
@@ -50,6 +56,9 @@ def render_form(store: Store) -> None:
         "Start the run", key="gnn-start", type="primary", shortcut="G", disabled=bool(wrong) or not may,
         on_click=ui_state.noted(_start, store),
     )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        quiet("The form begins with settings for a laptop.")
+        st.page_link(places.gnn(), label="Take those of SALIENT's paper", query_params=_PAPER)
     if not may:
         access.looks_on()
 
@@ -135,7 +144,7 @@ def _take_link(store: Store) -> None:
     named = {name: address.get(name) for name in ("like", *BY_NAME) if address.get(name)}
     is_new = ui_state.first_time("gnn-link", repr(sorted(named.items())))
     fresh = bool(named) and (is_new or not ui_state.text(_key("task")))  # the fields of a page that was left are gone
-    start = RunSettings()
+    start = LAPTOP
     if fresh and "like" in named:
         try:
             start = gnn.run_view(store, named["like"]).settings

@@ -80,7 +80,7 @@ def render_figures(view: gnn.RunView) -> None:
     heading("Figures")
     rows = gnn.figure_rows(view)
     if rows:
-        st.html(table(("", "value", "from"), [tuple(row) for row in rows], numbers_from=1))
+        st.html(table(("figure", "value", "from"), [tuple(row) for row in rows], numbers_from=1))
     else:
         quiet("The figures come with the first finished epoch.")
 
@@ -97,7 +97,7 @@ def render_conditions(view: gnn.RunView) -> None:
         ("features, classes", f"{graph.width:,}, {graph.classes:,}"), ("train / valid / test", splits),
         *((name, value) for name, value in machine.items()),
     ]  # fmt: skip
-    st.html(table(("", "value"), rows))
+    st.html(table(("fact", "value"), rows))
     if view.result.kernel_note:
         quiet(f"The plugged kernel: {view.result.kernel_note}")
     for words in view.result.notes:

@@ -13,6 +13,8 @@ from pages.components.shared.texts import in_chart
 
 COLOURS = {Stage.PREPARE: BLUE, Stage.TRANSFER: AMBER, Stage.COMPUTE: GREEN}
 STAGE_WORDS = {Stage.PREPARE: "prepare (sample and slice)", Stage.TRANSFER: "copy", Stage.COMPUTE: "compute"}
+_EDGES = {Stage.PREPARE: BLUE, Stage.TRANSFER: AMBER, Stage.COMPUTE: "rgba(0,0,0,0.35)"}
+"""Computing follows computing, so an edge parts it; what is short needs its colour to be seen."""
 _LANE_PX, _LEAST_PX, _MOST_LANES = 30, 150, 24
 _NARROWEST_LABEL = 0.02
 """A bar gets its number where it is at least this share of the picture wide."""
@@ -48,7 +50,7 @@ def _bars(stage: Stage, spans: Sequence[Span], end: float) -> go.Bar:
     return go.Bar(
         y=[in_chart(span.lane) for span in spans], base=[1000 * span.start_s for span in spans],
         x=[1000 * (span.end_s - span.start_s) for span in spans], orientation="h", name=STAGE_WORDS[stage],
-        marker={"color": COLOURS[stage], "line": {"width": 1, "color": "rgba(0,0,0,0.35)"}},
+        marker={"color": COLOURS[stage], "line": {"width": 1, "color": _EDGES[stage]}},
         text=[str(span.batch) if span.end_s - span.start_s > _NARROWEST_LABEL * end else "" for span in spans],
         textposition="inside", insidetextanchor="middle", textangle=0, textfont={"size": 10, "color": "#0b1016"},
         customdata=[span.batch for span in spans],

@@ -125,7 +125,7 @@ def _progress(view: gnn.RunView) -> None:
     if view.job.state is JobState.WAITING:
         note("info", "It waits for its turn: the engine runs one run at a time.")
     elif progress is None:
-        quiet("Starting …")
+        quiet("Starting: its process loads PyTorch and the graph. This takes seconds.")
     else:
         st.progress(_share(progress), text=plain_label(gnn.progress_words(progress)))
 

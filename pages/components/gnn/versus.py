@@ -27,9 +27,10 @@ def render_versus(store: Store, view: gnn.RunView) -> None:
 
 
 def _row(side: gnn.Side, found: gnn.Beside) -> tuple[object, ...]:
-    mark = " (this run's)" if side is found.shown else ""
+    marks = [*(["this run's"] if side is found.shown else []), *(["PyTorch's best"] if side is found.baseline else [])]
+    mark = f" ({', '.join(marks)})" if marks else ""
     loss = f"{side.loss:.4g}" if side.loss is not None and side.loss == side.loss else "–"
-    gained = ratio(side.speedup) if side.speedup else "1, the best of PyTorch's" if side is found.baseline else "–"
+    gained = ratio(side.speedup) if side.speedup else ratio(1.0) if side is found.baseline else "–"
     return f"{side.aggregate}{mark}", gnn.duration(side.epoch_s), gained, loss, gnn.percent_of(side.accuracy)
 
 
