@@ -56,7 +56,7 @@ _FUNCTIONS = {
         c_void_p, POINTER(RowsOf), c_void_p, c_int64, c_void_p, c_int64, c_int32, c_uint64, c_uint64, POINTER(Output),
         c_void_p, c_void_p,
     )),
-    "count_rows": (c_int64, (c_void_p, c_int64, c_int64, c_void_p)),
+    "count_rows": (c_int64, (c_void_p, c_void_p, c_int64, c_int64, c_void_p)),
     **{f"place_{bits}": (None, (c_void_p, c_void_p, c_int64, c_void_p, c_void_p)) for bits in (32, 64)},
     **{f"sort_rows_{bits}": (c_int64, (c_void_p, c_int64, c_void_p)) for bits in (32, 64)},
     **{f"first_bad_{bits}": (c_int64, (c_void_p, c_int64, c_int64)) for bits in (32, 64)},

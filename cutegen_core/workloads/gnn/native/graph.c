@@ -10,10 +10,10 @@
 #define NAME(x) x##64
 #include "rows.h"
 
-/* Count the entries of every row. Returns -1, or the first pair whose row is no node. */
-int64_t count_rows(const int64_t *row, int64_t count, int64_t nodes, int64_t *counts) {
+/* Count the entries of every row. Returns -1, or the first pair with an end that is no node. */
+int64_t count_rows(const int64_t *row, const int64_t *entry, int64_t count, int64_t nodes, int64_t *counts) {
   for (int64_t i = 0; i < count; i++) {
-    if ((uint64_t)row[i] >= (uint64_t)nodes) return i;
+    if ((uint64_t)row[i] >= (uint64_t)nodes || (uint64_t)entry[i] >= (uint64_t)nodes) return i;
     counts[row[i]]++;
   }
   return -1;
