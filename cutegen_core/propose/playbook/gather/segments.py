@@ -1,4 +1,4 @@
-"""Rows of a table added up by segment: the mean or sum of each row's neighbours, or of the shares that rows give them."""
+"""Rows of a table added up by segment: the mean or sum of each row's neighbours, or the shares that rows give them."""
 
 from __future__ import annotations
 
