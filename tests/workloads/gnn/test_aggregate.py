@@ -28,20 +28,25 @@ def means(table, idx, indptr):
     return torch.stack([part.mean(0) if len(part) else torch.zeros(table.shape[1]) for part in parts])
 
 
+def distance(found, expected):
+    """Relative to the size of the whole: the bfloat16 sum over a hub rounds often."""
+    return float((found.double() - expected).norm() / expected.norm())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", TORCH_AGGREGATES)
 def test_means_and_gradients(name, dtype):
     table, idx, indptr = rows(getattr(torch, dtype))
-    close = {"float32": 1e-5, "bfloat16": 0.03}[dtype]
+    close = {"float32": 1e-6, "bfloat16": 0.01}[dtype]
     ours, exact = table.clone().requires_grad_(), table.double().requires_grad_()
     found, expected = aggregate.choose_aggregate(name).run(ours, idx, indptr), means(exact, idx, indptr)
     assert found.dtype is table.dtype
-    assert torch.allclose(found.double(), expected, atol=close)
+    assert distance(found, expected) < close
     assert not found[[0, 3, 6]].any()
     weights = torch.randn(expected.shape)
     found.backward(weights.to(found.dtype))
     expected.backward(weights.double())
-    assert torch.allclose(ours.grad.double(), exact.grad, atol=close)
+    assert distance(ours.grad, exact.grad) < close
 
 
 @pytest.mark.parametrize("name", TORCH_AGGREGATES)
