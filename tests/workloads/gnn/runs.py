@@ -25,7 +25,7 @@ def graph_of(settings):
     return open_graph(settings)
 
 
-def open_small(graph=None, **changes):
+def open_small(on=None, **changes):
     """A run in this process, alone, on one torch thread."""
     import torch
 
@@ -39,15 +39,15 @@ def open_small(graph=None, **changes):
     torch.set_num_threads(1)
     settings = replace(SMALL, **changes)
     check_settings(settings)
-    graph = graph or graph_of(settings.graph)
+    graph = on or graph_of(settings.graph)
     aggregate = choose_aggregate(settings.aggregate)
     return open_run(settings, graph, aggregate, Ranks(), Reporter(io.StringIO()), StopRequest())
 
 
-def train_small(graph=None, **changes):
+def train_small(on=None, **changes):
     from cutegen_core.workloads.gnn.training.train import train
 
-    return train(open_small(graph, **changes))
+    return train(open_small(on, **changes))
 
 
 def losses(result):

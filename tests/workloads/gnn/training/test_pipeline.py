@@ -14,7 +14,7 @@ WIDE = GraphSettings(nodes=20_000, degree=16, width=64)
 
 def test_preparation_hides_behind_the_emulated_device():
     """P; the best of three epochs, since other programs use the processors, too."""
-    result = train_small(graph=None, **_emulated(Mode.PIPELINED))
+    result = train_small(**_emulated(Mode.PIPELINED))
     assert min(report.over_longest_stage for report in result.epochs) <= 1.15
     assert "nothing is computed" in result.machine["device"]
     assert result.accuracies == ()
