@@ -5,6 +5,7 @@ Pages, the command line and the engine know only these records; torch is importe
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -282,3 +283,13 @@ class RunResult:
     kernel_note: str = ""
     aggregates: tuple[AggregateTimes, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def mean_accuracy(self) -> float | None:
+        """Return the mean over the trials; None where nothing was tested."""
+        return statistics.fmean(self.accuracies) if self.accuracies else None
+
+    @property
+    def accuracy_deviation(self) -> float | None:
+        """Return the standard deviation over the trials; None with fewer than two."""
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None

@@ -15,20 +15,11 @@ from typing import TextIO
 
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import CutegenError, StoppedError, UsageError
-from cutegen_core.records.gnn import RunProgress, RunResult, RunSettings, Task
-from cutegen_core.workloads.gnn.aggregate import choose_aggregate
-from cutegen_core.workloads.gnn.data.open import open_graph
+from cutegen_core.records.gnn import RunSettings
 from cutegen_core.workloads.gnn.reporting import Reporter
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.bench import bench
-from cutegen_core.workloads.gnn.training.infer import infer
-from cutegen_core.workloads.gnn.training.join import join_ranks
 from cutegen_core.workloads.gnn.training.launch import run_ranks
-from cutegen_core.workloads.gnn.training.run import open_run
 from cutegen_core.workloads.gnn.training.settings import check_settings
-from cutegen_core.workloads.gnn.training.train import train
-
-_TASKS = {Task.TRAIN: train, Task.INFER: infer, Task.BENCH: bench}
 
 
 def main() -> int:
@@ -43,7 +34,9 @@ def main() -> int:
         settings = _read_settings(given)
         if settings.ranks > 1 and "RANK" not in os.environ:
             return run_ranks(given, settings.ranks, out, stop)
-        reporter.result(_run(settings, reporter, stop))
+        from cutegen_core.workloads.gnn.task import run_task  # imports torch: not for wrong settings, nor to launch
+
+        reporter.result(run_task(settings, reporter, stop))
     except StoppedError:
         return stop.exit_code
     except CutegenError as error:
@@ -54,16 +47,6 @@ def main() -> int:
         reporter.error(f"the run failed: {type(error).__name__}: {error}. The log has the whole message.")
         return 1
     return 0
-
-
-def _run(settings: RunSettings, reporter: Reporter, stop: StopRequest) -> RunResult:
-    with join_ranks(settings) as ranks:
-        reporter.quiet = not ranks.first
-        aggregate = choose_aggregate(settings.aggregate)
-        reporter.progress(RunProgress("opening the graph"), at_once=True)
-        graph = open_graph(settings.graph)
-        stop.check()
-        return _TASKS[settings.task](open_run(settings, graph, aggregate, ranks, reporter, stop))
 
 
 def _read_settings(path: str) -> RunSettings:

@@ -39,6 +39,8 @@ def choose_aggregate(name: str) -> ChosenAggregate:
     """
     if name in _OF_TORCH:
         return ChosenAggregate(name, _OF_TORCH[name])
+    if name.startswith(KERNEL_PREFIX):
+        return _choose_kernel(name)
     raise UsageError(
         f'aggregate is "{name}": choose one of {", ".join(TORCH_AGGREGATES)}, or {KERNEL_PREFIX}SESSION.STEP for a '
         "kernel that passed."
@@ -76,6 +78,19 @@ def rows_of(indptr: Tensor, entries: int) -> Tensor:
     degrees = indptr.diff()
     rows = torch.arange(len(degrees), device=indptr.device)
     return rows.repeat_interleave(degrees, output_size=entries)
+
+
+def _choose_kernel(name: str) -> ChosenAggregate:
+    # Late: a run with torch's own aggregates needs neither the store nor a compiler.
+    from cutegen_core.operators import gather_mean_of
+    from cutegen_core.trajectory.store import Store
+
+    kernel = gather_mean_of(Store(), name.removeprefix(KERNEL_PREFIX))
+
+    def run(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+        return kernel(table.to(kernel.dtype), idx, indptr).to(table.dtype)
+
+    return ChosenAggregate(name, run, f"{kernel.note}; tables of another dtype are converted to {kernel.dtype} for it")
 
 
 _OF_TORCH: dict[str, Aggregate] = dict(zip(TORCH_AGGREGATES, (embedding_bag, index_add, spmm), strict=True))

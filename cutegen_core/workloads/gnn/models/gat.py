@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from cutegen_core.workloads.gnn.aggregate import Aggregate, rows_of
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
+from cutegen_core.workloads.gnn.training.settings import ATTENTION_HEADS
 
-HEADS = 4
 _SLOPE = 0.2
 
 
@@ -22,7 +22,7 @@ class Gat(SampledModel):
     def __init__(self, widths: Widths, depth: int, aggregate: Aggregate, dropout: float) -> None:
         super().__init__(depth, aggregate, dropout)
         ends = widths.of_layers(depth)
-        heads = [HEADS] * (depth - 1) + [1]
+        heads = [ATTENTION_HEADS] * (depth - 1) + [1]
         self.attentions = nn.ModuleList(Attention(a, b, h) for (a, b), h in zip(ends, heads, strict=True))
 
     def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:

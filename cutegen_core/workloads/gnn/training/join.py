@@ -19,10 +19,9 @@ from cutegen_core.machine.device import detect_all
 from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import RunSettings
+from cutegen_core.workloads.gnn.training.launch import PARENT, RENDEZVOUS
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 
-RENDEZVOUS, PARENT = "CUTEGEN_GNN_RENDEZVOUS", "CUTEGEN_GNN_PARENT"
-"""Set by a run for its ranks: where they meet, and a descriptor that closes when the run ends."""
 _LOCK_S = 600.0
 _EXCHANGE_TIMEOUT = timedelta(minutes=30)
 

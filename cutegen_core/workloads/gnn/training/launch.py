@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from typing import NamedTuple, TextIO
 
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.join import PARENT, RENDEZVOUS
 
 MODULE = "cutegen_core.workloads.gnn"
+RENDEZVOUS, PARENT = "CUTEGEN_GNN_RENDEZVOUS", "CUTEGEN_GNN_PARENT"
+"""Set for the ranks: where they meet, and a descriptor that closes when the run ends."""
 
 
 class _Ended(NamedTuple):

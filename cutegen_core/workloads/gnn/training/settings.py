@@ -1,4 +1,4 @@
-"""Check a run's settings before anything is built."""
+"""Check a run's settings before anything is built, and before torch is imported."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ModelName, RunSettings, Task
-from cutegen_core.workloads.gnn.models.gat import HEADS
 
+ATTENTION_HEADS = 4
 _SLEEP = re.compile(r"sleep:(\d+(?:\.\d+)?)")
 
 
@@ -77,8 +77,10 @@ def _check_model(settings: RunSettings) -> None:
             f"model gat weights each edge by its own attention, so aggregate {settings.aggregate} would not be used. "
             f"Leave aggregate at {TORCH_AGGREGATES[0]}, or choose sage, gin or sage-residual."
         )
-    if settings.hidden % HEADS:
-        raise UsageError(f"hidden is {settings.hidden}; for model gat it must be a multiple of its {HEADS} heads.")
+    if settings.hidden % ATTENTION_HEADS:
+        raise UsageError(
+            f"hidden is {settings.hidden}; for model gat it must be a multiple of its {ATTENTION_HEADS} heads."
+        )
 
 
 def _check_device(settings: RunSettings) -> None:

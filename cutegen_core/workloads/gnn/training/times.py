@@ -1,7 +1,7 @@
 """Account for an epoch: the work of each stage, and how long the device had nothing to do but wait, and for what.
 
-Between the computations of two batches the device waits: until the next batch is prepared for the preparation, then until
-it is copied for the transfer; what remains is the trainer's own time. The start of the epoch counts as the end of a computation.
+Between the computations of two batches the device waits: for the preparation until the next batch is prepared, then for
+the transfer until it is copied; what remains is the trainer's own time. The first wait begins with the epoch.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def train_trial(run: Run, trainee: Trainee, estimate: Estimate) -> Iterator[Epoc
 
 def make_optimizer(run: Run, model: SampledModel) -> Optimizer:
     """Return the optimizer of a model's weights."""
-    return Adam(model.parameters(), lr=run.settings.learning_rate)
+    return Adam(model.parameters(), lr=run.settings.learning_rate, fused=run.device.where.type == "cuda")
 
 
 def _train_epoch(run: Run, trainee: Trainee, estimate: Estimate) -> EpochReport:

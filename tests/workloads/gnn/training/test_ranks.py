@@ -1,0 +1,92 @@
+"""Ranks of data parallel training learn what one process learns, and end together."""
+
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.records.errors import UsageError
+from tests.later import Later
+from tests.workloads.gnn.runs import SMALL, ended, losses, started, train_small, wait_for
+
+torch = Later("torch")
+join = Later("cutegen_core.workloads.gnn.training.join")
+schedule = Later("cutegen_core.workloads.gnn.training.schedule")
+checkpoint = Later("cutegen_core.workloads.gnn.training.checkpoint")
+
+ALL_NEIGHBOURS = {"fanouts": (1000, 1000), "inference_fanouts": (1000, 1000), "dropout": 0.0, "batch_size": 101}
+"""Nothing is drawn at random, so ranks and one process see the same; 600 nodes leave a last batch of 95."""
+
+
+def weights(folder):
+    return checkpoint.read_checkpoint(str(folder), 1).model
+
+
+def test_two_ranks_learn_what_one_process_learns(tmp_path):
+    """The same losses and, after two epochs of updates, the same weights: so the same gradients in every batch."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    alone = train_small(**ALL_NEIGHBOURS, checkpoint=str(one))
+    with started(tmp_path, replace(SMALL, **ALL_NEIGHBOURS, ranks=2, checkpoint=str(two))) as process:
+        lines, code = ended(process)
+    assert code == 0, lines
+    kinds = [kind for kind, _ in lines]
+    assert kinds.count("epoch") == 2
+    assert kinds.count("result") == 1
+    together = lines[-1][1]
+    assert together.machine["ranks"] == "2"
+    assert losses(together) == pytest.approx(losses(alone), rel=1e-5)
+    assert together.accuracies == pytest.approx(alone.accuracies, abs=0.005)
+    for name, values in weights(one).items():
+        assert torch.allclose(values, weights(two)[name], atol=1e-5), name
+
+
+def ranks_of(process):
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    found = [int(child) for child in children]
+    assert len(found) == 2
+    return found
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+LONG = replace(SMALL, ranks=2, epochs=10_000)
+
+
+@pytest.mark.parametrize("victim", ["a rank", "the run"])
+def test_when_one_ends_all_end(tmp_path, victim):
+    with started(tmp_path, LONG) as process:
+        wait_for(process, "epoch")
+        ranks = ranks_of(process)
+        os.kill(ranks[1] if victim == "a rank" else process.pid, signal.SIGKILL)
+        lines, code = ended(process)
+        limit = time.monotonic() + 10
+        while any(map(alive, ranks)) and time.monotonic() < limit:
+            time.sleep(0.05)
+        assert not any(map(alive, ranks))
+    if victim == "a rank":
+        assert code == 1
+        assert lines[-1] == (
+            "error",
+            "rank 1 ended by signal 9; the other ranks were ended, too. The log has what it wrote.",
+        )
+
+
+def test_every_seed_has_one_rank():
+    batches = schedule.split_batches(list(range(10)), 4)
+    shares = [schedule.share_of_rank(batches, rank, 3) for rank in range(3)]
+    assert shares == [[[0, 3], [4, 7], [8]], [[1], [5], [9]], [[2], [6], [8]]]  # the last is repeated, with weight 0
+
+
+def test_another_number_of_processes_is_refused(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(UsageError, match="ranks is 2, but 3 processes were started"), join.join_ranks(LONG):
+        pass
