@@ -27,7 +27,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 
-MODULE = "cutegen_core.workloads.gnn"
+MODULE, CONVERTER = "cutegen_core.workloads.gnn", "cutegen_core.workloads.gnn.data"
 _STOP_S = 10.0
 
 
@@ -45,6 +45,28 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for line in _summary(settings, epochs, result):
             print(line)
+    return 0
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Convert a graph in a process of its own, which dies with this one."""
+    paths = [str(arguments.path.expanduser()), str(arguments.output.expanduser())]
+    command = [*_with_parent(CONVERTER), *paths, *(["--undirected"] if arguments.undirected else [])]
+    done = subprocess.run(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        said = {"error": f"the converter ended with exit code {done.returncode}; see its messages above"}
+    if "error" in said:
+        raise UsageError(said["error"])
+    made = said["converted"]
+    if arguments.json:
+        print_json(made)
+    else:
+        graph = made["graph"]
+        print(f"{made['path']}: {graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['classes']} classes")
+        if made["repeated_edges"]:
+            print(f"{made['repeated_edges']:,} edges occurred before and were left out")
     return 0
 
 
@@ -158,6 +180,15 @@ def _process(settings: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+def _with_parent(module: str) -> list[str]:
+    """Return the command that runs a module in a process that dies with this one."""
+    return [sys.executable, "-m", "cutegen_core.machine.parent", str(os.getpid()), module]
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 # ---- words

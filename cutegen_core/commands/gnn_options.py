@@ -35,6 +35,14 @@ def add(commands: _Commands) -> None:
         run = _command(inner, str(task), gnn.run, words)
         run.set_defaults(task=task)
         _add_settings(run)
+    converting = _command(
+        inner, "convert", gnn.convert, "convert a graph on disk once, to an .npz file or a mapped folder"
+    )
+    converting.add_argument("path", type=Path, help="edge list (CSV, Parquet), .npz, or folder of OGB (docs/gnn.md)")
+    converting.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="PATH", help="new .npz file, or new folder"
+    )
+    converting.add_argument("--undirected", action="store_true", help="each edge also counts in the other direction")
     importing = _command(inner, "import", gnn.import_, "open a recorded run on the page, read-only")
     importing.add_argument("path", type=Path, help="a file that --save or the page's Download wrote")
     exporting = _command(inner, "export", gnn.export, "write a finished run of this workspace to a file")

@@ -29,6 +29,9 @@ GENERATED = ("blocks", "power-law")
 MOST_LAYERS = 6
 _LONGEST = 60
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_STEP = r"[0-9a-f]{4,32}\.[1-9]\d{0,5}"
+_KERNEL = re.compile(rf"{KERNEL_PREFIX}{_STEP}(\+{_STEP})?")
+"""A kernel, or one for the forward and one for the gradient."""
 
 Read = Callable[[str], Any]
 
@@ -138,7 +141,7 @@ def _source(text: str) -> str:
 
 def _aggregate(text: str) -> str:
     typed = text.strip()
-    if typed in TORCH_AGGREGATES or re.fullmatch(re.escape(KERNEL_PREFIX) + r"[0-9a-f]{4,32}\.[1-9]\d{0,5}", typed):
+    if typed in TORCH_AGGREGATES or _KERNEL.fullmatch(typed):
         return typed
     raise ValueError(f"{_shown(text)} is none of {', '.join(TORCH_AGGREGATES)}, and no {KERNEL_PREFIX}SESSION.STEP")
 
@@ -182,7 +185,7 @@ FIELDS = (
     SettingField("precision", "Precision", "What the model computes in; its parameters are float32 in both.",
                  *_word(Precision)),
     SettingField("aggregate", "Aggregation", "What computes the mean over neighbours: one of PyTorch's three, or an "
-                 "accepted kernel of a gather_mean session.", _aggregate),
+                 "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
                  "prepared and copied while this one is computed.", *_word(Mode)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "

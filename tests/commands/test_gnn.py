@@ -73,6 +73,19 @@ def test_a_real_run_trains_and_its_file_opens_elsewhere(capfd: pytest.CaptureFix
     assert (code, written["job"]) == (0, imported["job"])
 
 
+def test_a_graph_is_converted(capfd: pytest.CaptureFixture[str], home: Path) -> None:
+    code, document, _ = asked(capfd, "convert", str(home / "missing"), "-o", str(home / "out"))
+    assert code == 2
+    assert "missing" in document["error"]
+    graph = home / "graph"
+    graph.mkdir()
+    (graph / "edges.csv").write_text("source,target\n0,1\n1,2\n2,0\n1,2\n")
+    (graph / "nodes.csv").write_text("label,split,f\n0,train,1.5\n1,valid,2.5\n0,test,0.5\n")
+    code, made, _ = asked(capfd, "convert", str(graph), "-o", str(home / "graph.npz"))
+    assert (code, made["graph"]["edges"], made["repeated_edges"]) == (0, 3, 1)
+    assert (home / "graph.npz").exists()
+
+
 def test_without_json_the_figures_are_printed(double: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gnn", "train", "--graph-nodes", "100", "--graph-degree", "3", "--epochs", "2"]) == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Which kernels of this workspace can be plugged into a run: accepted ones of sessions on `gather_mean`."""
+"""Which kernels of this workspace can be plugged into a run: accepted ones of sessions on the mean of neighbours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.session import outcome_step, session_rows
 
-PROBLEM = "gather_mean"
+PROBLEMS = ("gather_mean", "gather_mean_fp16", "gather_mean_bf16")
+"""Their kernels compute the mean over neighbours, in one dtype each."""
 
 
 class KernelChoice(NamedTuple):
@@ -26,7 +27,7 @@ class KernelChoice(NamedTuple):
 def plugs_in(session: str, state: State) -> str:
     """Return the name of the session's accepted kernel in a run's settings; "" if it has none that fits."""
     step = outcome_step(state)
-    if step is None or state.settings.problem_name != PROBLEM or state.status is not SessionState.ACCEPTED:
+    if step is None or state.settings.problem_name not in PROBLEMS or state.status is not SessionState.ACCEPTED:
         return ""
     return f"{KERNEL_PREFIX}{session}.{step.number}"
 
@@ -35,7 +36,7 @@ def kernel_choices(store: Store) -> tuple[KernelChoice, ...]:
     """Return the kernels that can be plugged in, of the newest session first."""
     found = []
     for row in session_rows(store):
-        if row.problem == PROBLEM and row.status is SessionState.ACCEPTED:
+        if row.problem in PROBLEMS and row.status is SessionState.ACCEPTED:
             name = plugs_in(row.id, state_of(store, row.id))
             if name:
                 found.append(KernelChoice(name, f"kernel of session {row.id}: {row.best_idea}"))
@@ -43,16 +44,22 @@ def kernel_choices(store: Store) -> tuple[KernelChoice, ...]:
 
 
 def kernel_problem(store: Store, aggregate: str) -> str:
-    """Say why this kernel cannot be plugged in; "" if it can, or if it is one of PyTorch's."""
+    """Say why this kernel cannot be plugged in; "" if it can, or if it is one of PyTorch's.
+
+    Whether it computes what its place needs, the run tries on a small graph.
+    """
     if not aggregate.startswith(KERNEL_PREFIX):
         return ""
-    session, _, number = aggregate.removeprefix(KERNEL_PREFIX).partition(".")
+    found = (_why_not(store, name) for name in aggregate.removeprefix(KERNEL_PREFIX).split("+"))
+    return " ".join(why for why in found if why)
+
+
+def _why_not(store: Store, name: str) -> str:
+    session, _, number = name.partition(".")
     try:
         state = state_of(store, store.find_session(session))
     except CutegenError as error:
-        return str(error)
-    if state.settings.problem_name != PROBLEM:
-        return f"Session {session} is on {state.settings.problem_name}; a run needs a kernel for {PROBLEM}."
+        return f"{error}."
     step = next((step for step in state.steps if str(step.number) == number), None)
     if step is None:
         return f"Session {session} has no step {number}."
