@@ -70,9 +70,10 @@ def find(store: Store, prefix: str) -> str:
     return found[0]
 
 
-def reports(store: Store, job: str) -> tuple[str, ...]:
-    """Return what the job has reported, in order, each as JSON of its kind's report record."""
-    rows = store.query("SELECT payload FROM job_reports WHERE job = ? ORDER BY number", (job,))
+def reports(store: Store, job: str, after: int = 0) -> tuple[str, ...]:
+    """Return what the job has reported, but for the first `after`, in order, each as JSON of its report record."""
+    sql = "SELECT payload FROM job_reports WHERE job = ? AND number > ? ORDER BY number"
+    rows = store.query(sql, (job, after))
     return tuple(row[0] for row in rows)
 
 

@@ -108,13 +108,14 @@ def test_a_link_presets_the_form_and_starts_nothing(open_page: OpenPage, store: 
 
 def test_a_finished_run_shows_overlap_figures_and_comparisons(open_page: OpenPage, store: Store) -> None:
     epochs = [epoch(1, timeline=SPANS), epoch(2, timeline=SPANS)]
-    base = run(store, epochs, aggregate_share=0.5, sampled_accuracy=0.9004, sampled_seconds=2.0, full_accuracy=0.9027,
-               features_only_accuracy=0.495, notes=("a <note>",))  # fmt: skip
-    run(store, [epoch(1, 2.1)], replace(RunSettings(), ranks=2))
-    plugged = run(store, [epoch(1, 2.5)], replace(RunSettings(), aggregate=PLUGGED), kernel_note="from its cubin")
+    on_gpu = RunSettings(device="cuda")
+    base = run(store, epochs, on_gpu, aggregate_share=0.5, sampled_accuracy=0.9004, sampled_seconds=2.0,
+               full_accuracy=0.9027, features_only_accuracy=0.495, notes=("a <note>",))  # fmt: skip
+    run(store, [epoch(1, 2.1)], replace(on_gpu, ranks=2))
+    plugged = run(store, [epoch(1, 2.5)], replace(on_gpu, aggregate=PLUGGED), kernel_note="from its cubin")
     text = shown(open_page("gnn", job=base.job.id))
     for said in (
-        "P: epoch over its longest stage", "90.0 % in 2 s", "90.3 %", "49.5 %", "computed on this CPU",
+        "P: epoch over its longest stage", "90.0 % in 2 s", "90.3 %", "49.5 %", "computed on cpu",
         "prepare 0: 2 batches, busy 300 of 350 ms", "The trainer waited for batches to be prepared for 0.6 s, 15 % of",
         "A kernel can give at most 1.60x here", "2 ranks: 2.1 s an epoch", "a &lt;note&gt;",
     ):  # fmt: skip

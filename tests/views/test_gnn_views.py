@@ -91,10 +91,11 @@ def test_amdahls_bound(store: Store, share: float, prepare: float, gain: float, 
 
 
 def test_a_plugged_kernel_is_compared_with_pytorchs_best(store: Store) -> None:
-    slow = run(store, [epoch(seconds=8.0)], replace(RunSettings(), aggregate="index_add"))
-    base = run(store, [epoch(seconds=4.0)], aggregate_share=0.5)
-    run(store, [epoch(seconds=1.0)], replace(RunSettings(), aggregate="spmm", hidden=8))
-    shown = run(store, [epoch(seconds=2.5)], replace(RunSettings(), aggregate=PLUGGED, seed=7))
+    plain = RunSettings(device="cuda")
+    slow = run(store, [epoch(seconds=8.0)], replace(plain, aggregate="index_add"))
+    base = run(store, [epoch(seconds=4.0)], plain, aggregate_share=0.5)
+    run(store, [epoch(seconds=1.0)], replace(plain, aggregate="spmm", hidden=8))
+    shown = run(store, [epoch(seconds=2.5)], replace(plain, aggregate=PLUGGED, seed=7))
     found = gnn.beside(store, shown)
     assert [side.aggregate for side in found.sides] == [PLUGGED, "embedding_bag", "index_add"]
     assert found.baseline is not None
@@ -102,6 +103,13 @@ def test_a_plugged_kernel_is_compared_with_pytorchs_best(store: Store) -> None:
     assert found.shown is not None
     assert found.shown.speedup == pytest.approx(1.6)
     assert gnn.beside(store, slow).shown is not None
+
+
+def test_a_time_on_the_emulator_is_no_speedup(store: Store) -> None:
+    run(store, [epoch(seconds=4.0)])
+    run(store, [epoch(seconds=8.0)], RunSettings(aggregate="spmm"))
+    shown = run(store, [epoch(seconds=2.0)], RunSettings(aggregate=PLUGGED))
+    assert [side.speedup for side in gnn.beside(store, shown).sides] == [None, None, 0.5]
 
 
 def test_a_run_of_another_machine_is_not_beside_this_one(store: Store) -> None:

@@ -1,6 +1,6 @@
 """Read models of GNN runs: a run as it stands, its figures, and runs beside one another. No torch here."""
 
-from cutegen_core.views.gnn.beside import Beside, RankPoint, Side, beside, scaling
+from cutegen_core.views.gnn.beside import Beside, RankPoint, Side, beside, on_emulator, scaling
 from cutegen_core.views.gnn.figures import Bound, Figures, Wait, bound_words, figures, limit_words, waits
 from cutegen_core.views.gnn.kernels import KernelChoice, kernel_choices, kernel_problem, plugs_in
 from cutegen_core.views.gnn.rows import FigureRow, duration, figure_rows, percent_of, progress_words
@@ -36,6 +36,7 @@ __all__ = [
     "kernel_choices",
     "kernel_problem",
     "limit_words",
+    "on_emulator",
     "percent_of",
     "plugs_in",
     "progress_words",

@@ -65,10 +65,16 @@ def beside(store: Store, view: RunView) -> Beside:
     torchs = [side for side in sides if not side.plugged]
     base = min(torchs, key=lambda side: side.epoch_s, default=None)
     if base:
-        sides = [s if s is base else s._replace(speedup=base.epoch_s / s.epoch_s) for s in sides]
+        counted = [s for s in sides if s is not base and not (s.plugged and on_emulator(view.settings))]
+        sides = [s._replace(speedup=base.epoch_s / s.epoch_s) if s in counted else s for s in sides]
     sides.sort(key=lambda side: side.epoch_s)
     shown = next((side for side in sides if side.aggregate == view.settings.aggregate), None)
     return Beside(tuple(sides), base, shown, in_turns)
+
+
+def on_emulator(settings: RunSettings) -> bool:
+    """Return whether a plugged kernel runs on the emulator, whose time says nothing about it."""
+    return settings.device == "cpu"
 
 
 def _in_turns(view: RunView) -> list[Side]:

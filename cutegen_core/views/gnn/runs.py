@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -58,9 +62,45 @@ def run_view(store: Store, job_id: str) -> RunView:
     job = jobs.get(store, job_id)
     settings = as_json.load(RunSettings, job.settings)
     progress = as_json.load(RunProgress, job.progress) if job.progress else None
-    result = store.record(RunResult, job.result) if job.result else None
-    reports = [as_json.load(EpochReport, text) for text in jobs.reports(store, job_id)]
-    return view_of(job, settings, reports, progress=progress, result=result)
+    result = _result(store, job.result) if job.result else None
+    return view_of(job, settings, _reports(store, job_id), progress=progress, result=result)
+
+
+RUNS_KEPT = 64
+_reported: OrderedDict[tuple[Store, str], tuple[EpochReport, ...]] = OrderedDict()
+_lock = threading.Lock()
+"""Held for looks into the cache only, never while SQLite reads."""
+
+
+def _reports(store: Store, job: str) -> tuple[EpochReport, ...]:
+    """Return the job's reports. They are only ever appended, so what was read once is kept: a page polls."""
+    key = (store, job)
+    with _lock:
+        known = _reported.get(key, ())
+    fresh = tuple(as_json.load(EpochReport, text) for text in jobs.reports(store, job, after=len(known)))
+    found = _with_last_timelines(known + fresh) if fresh else known
+    with _lock:
+        if len(_reported.get(key, ())) <= len(found):
+            _reported[key] = found
+            _reported.move_to_end(key)
+        while len(_reported) > RUNS_KEPT:
+            _reported.popitem(last=False)
+    return found
+
+
+@lru_cache(maxsize=RUNS_KEPT)
+def _result(store: Store, key: str) -> RunResult:
+    found = store.record(RunResult, key)
+    return replace(found, epochs=_with_last_timelines(found.epochs))
+
+
+def _with_last_timelines(epochs: tuple[EpochReport, ...]) -> tuple[EpochReport, ...]:
+    """Return the epochs with the timeline of the last one of each kind only: thousands of epochs have long ones."""
+    last = {(one.aggregate, one.mode): number for number, one in enumerate(epochs) if one.timeline}
+    shown = set(last.values())
+    return tuple(
+        one if number in shown or not one.timeline else replace(one, timeline=()) for number, one in enumerate(epochs)
+    )
 
 
 def view_of(

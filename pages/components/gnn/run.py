@@ -23,24 +23,32 @@ POLL_S = 0.5
 
 
 def render_run(store: Store, job: str) -> None:
-    """Draw the run; while it waits or runs, a fragment polls it."""
+    """Draw the run; while it waits or runs, fragments poll what changes. The buttons between them stay."""
     view = gnn.run_view(store, job)
     if view.job.is_over:
-        _draw(store, view)
+        _header(view)
+        _actions(store, view)
+        _body(store, view)
     else:
-        st.fragment(_poll, run_every=POLL_S)(store, job)
+        st.fragment(_poll_header, run_every=POLL_S)(store, job)
+        _actions(store, view)
+        st.fragment(_poll_body, run_every=POLL_S)(store, job)
+    _settings(view)
+    _log(view)
 
 
-def _poll(store: Store, job: str) -> None:
+def _poll_header(store: Store, job: str) -> None:
+    _header(gnn.run_view(store, job))
+
+
+def _poll_body(store: Store, job: str) -> None:
     view = gnn.run_view(store, job)
     if view.job.is_over:
         st.rerun()
-    _draw(store, view)
+    _body(store, view)
 
 
-def _draw(store: Store, view: gnn.RunView) -> None:
-    _header(view)
-    _actions(store, view)
+def _body(store: Store, view: gnn.RunView) -> None:
     if view.job.error:
         note("error", view.job.error)
     if not view.job.is_over:
@@ -55,8 +63,6 @@ def _draw(store: Store, view: gnn.RunView) -> None:
             versus.render_versus(store, view)
             versus.render_scaling(store, view)
             measured.render_conditions(view)
-    _settings(view)
-    _log(view)
 
 
 def _settings(view: gnn.RunView) -> None:
@@ -83,6 +89,7 @@ def _header(view: gnn.RunView) -> None:
 
 
 def _actions(store: Store, view: gnn.RunView) -> None:
+    """Draw the buttons, outside of every fragment: the page carries out what they note."""
     job, may = view.job, access.role() is access.AccessRole.OWNER
     with st.container(horizontal=True, vertical_alignment="center"):
         if not job.is_over:

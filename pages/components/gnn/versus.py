@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cutegen_core.records.gnn import TORCH_AGGREGATES
+from cutegen_core.records.gnn import TORCH_AGGREGATES, RunSettings
 from cutegen_core.records.wording import ratio
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
@@ -22,7 +22,7 @@ def render_versus(store: Store, view: gnn.RunView) -> None:
         return
     header = ("aggregation", "epoch", "K", "last loss", "test accuracy")
     st.html(table(header, [_row(side, found) for side in found.sides]))
-    quiet(verdict(found))
+    quiet(verdict(found, view.settings))
     _links(store, view, found)
 
 
@@ -34,11 +34,13 @@ def _row(side: gnn.Side, found: gnn.Beside) -> tuple[object, ...]:
     return f"{side.aggregate}{mark}", gnn.duration(side.epoch_s), gained, loss, gnn.percent_of(side.accuracy)
 
 
-def verdict(found: gnn.Beside) -> str:
+def verdict(found: gnn.Beside, settings: RunSettings) -> str:
     """Say what a kernel could give at most here, by PyTorch's best, and what a plugged one gave."""
     if found.baseline is None:
         return "K needs a run of one of PyTorch's aggregations with the same settings."
     said = []
+    if any(side.plugged for side in found.sides) and gnn.on_emulator(settings):
+        said.append("The kernel ran on the emulator: its results count, its time does not. K needs a GPU.")
     if found.shown and found.shown.plugged and found.shown.speedup:
         said.append(f"The plugged kernel gave {ratio(found.shown.speedup)} over {found.baseline.aggregate}.")
     if found.baseline.bound:
