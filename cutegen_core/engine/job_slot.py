@@ -115,7 +115,7 @@ class JobSlot:
 
     def _run(self, job: Job) -> None:
         try:
-            _Run(self._store, job, self._closing).follow()
+            _JobRun(self._store, job, self._closing).follow()
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("job %s", job.id)
             try:
@@ -124,7 +124,7 @@ class JobSlot:
                 _log.exception("job %s cannot be marked as failed", job.id)
 
 
-class _Run:
+class _JobRun:
     """One run of a job: what its process has sent and the store has not taken yet."""
 
     def __init__(self, store: Store, job: Job, closing: threading.Event) -> None:

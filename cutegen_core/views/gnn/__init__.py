@@ -1,7 +1,7 @@
 """Read models of GNN runs: a run as it stands, its figures, and runs beside one another. No torch here."""
 
-from cutegen_core.views.gnn.beside import Beside, RankPoint, Side, beside, on_emulator, scaling
-from cutegen_core.views.gnn.figures import Bound, Figures, Wait, bound_words, figures, limit_words, waits
+from cutegen_core.views.gnn.beside import AggregateSide, Beside, RankPoint, beside, on_emulator, scaling
+from cutegen_core.views.gnn.figures import ExposedWait, Figures, KernelBound, bound_words, figures, limit_words, waits
 from cutegen_core.views.gnn.kernels import KernelChoice, kernel_choices, kernel_problem, plugs_in
 from cutegen_core.views.gnn.rows import FigureRow, duration, figure_rows, percent_of, progress_words
 from cutegen_core.views.gnn.runs import (
@@ -16,16 +16,16 @@ from cutegen_core.views.gnn.runs import (
 )
 
 __all__ = [
+    "AggregateSide",
     "Beside",
-    "Bound",
+    "ExposedWait",
     "FigureRow",
     "Figures",
+    "KernelBound",
     "KernelChoice",
     "RankPoint",
     "RunRow",
     "RunView",
-    "Side",
-    "Wait",
     "beside",
     "bound_words",
     "computed_on",

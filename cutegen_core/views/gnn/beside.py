@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from cutegen_core.records.gnn import KERNEL_PREFIX, RunSettings
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views.gnn.figures import Bound, bound, typical, typical_s
+from cutegen_core.views.gnn.figures import KernelBound, bound, typical, typical_s
 from cutegen_core.views.gnn.runs import RunView, finished_runs
 
 
-class Side(NamedTuple):
+class AggregateSide(NamedTuple):
     """One aggregation with these settings.
 
     Attributes:
@@ -25,7 +25,7 @@ class Side(NamedTuple):
     job: str
     epoch_s: float
     compute_only_s: float | None
-    bound: Bound | None
+    bound: KernelBound | None
     loss: float | None
     accuracy: float | None
     speedup: float | None = None
@@ -44,9 +44,9 @@ class Beside(NamedTuple):
         in_turns: whether one run measured all of them, epoch by epoch in turns.
     """
 
-    sides: tuple[Side, ...]
-    baseline: Side | None
-    shown: Side | None
+    sides: tuple[AggregateSide, ...]
+    baseline: AggregateSide | None
+    shown: AggregateSide | None
     in_turns: bool
 
 
@@ -77,7 +77,7 @@ def on_emulator(settings: RunSettings) -> bool:
     return settings.device == "cpu"
 
 
-def _in_turns(view: RunView) -> list[Side]:
+def _in_turns(view: RunView) -> list[AggregateSide]:
     assert view.result is not None
     found = []
     for one in view.result.aggregates:
@@ -86,13 +86,13 @@ def _in_turns(view: RunView) -> list[Side]:
         epoch = typical(epochs)
         least = bound(epoch, one.share, one.compute_only_s) if epoch else None
         loss = epochs[-1].loss if epochs else None
-        found.append(Side(one.aggregate, view.job.id, one.epoch_s, one.compute_only_s, least, loss, None))
+        found.append(AggregateSide(one.aggregate, view.job.id, one.epoch_s, one.compute_only_s, least, loss, None))
     return found
 
 
-def _of_runs(store: Store, view: RunView) -> list[Side]:
+def _of_runs(store: Store, view: RunView) -> list[AggregateSide]:
     """Return the fastest run of each aggregation with this one's settings; of its own, this run itself."""
-    best: dict[str, Side] = {}
+    best: dict[str, AggregateSide] = {}
     for run in (view, *finished_runs(store)):
         side = _side(run)
         if side and _alike(run, view, "aggregate"):
@@ -102,14 +102,14 @@ def _of_runs(store: Store, view: RunView) -> list[Side]:
     return list(best.values())
 
 
-def _side(run: RunView) -> Side | None:
+def _side(run: RunView) -> AggregateSide | None:
     epoch, seconds = typical(run.epochs), typical_s(run.epochs)
     if epoch is None or not seconds:
         return None
     result = run.result
     least = bound(epoch, result.aggregate_share, result.compute_only_s) if result else None
     only, accuracy = (result.compute_only_s, result.sampled_accuracy) if result else (None, None)
-    return Side(run.settings.aggregate, run.job.id, seconds, only, least, run.epochs[-1].loss, accuracy)
+    return AggregateSide(run.settings.aggregate, run.job.id, seconds, only, least, run.epochs[-1].loss, accuracy)
 
 
 def scaling(store: Store, view: RunView) -> tuple[RankPoint, ...]:

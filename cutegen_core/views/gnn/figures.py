@@ -18,7 +18,7 @@ _ADVICE = {
 }
 
 
-class Wait(NamedTuple):
+class ExposedWait(NamedTuple):
     """Time that the trainer had nothing to do but wait; `share` is of the epoch."""
 
     words: str
@@ -48,7 +48,7 @@ class Figures(NamedTuple):
     edges_per_thread_s: float | None
 
 
-class Bound(NamedTuple):
+class KernelBound(NamedTuple):
     """What a kernel that takes no time would give at most (Amdahl).
 
     Attributes:
@@ -107,7 +107,7 @@ def _over_serial(view: RunView, epoch: EpochReport) -> float | None:
     return serial.seconds / pipelined.seconds
 
 
-def bound(epoch: EpochReport, share: float | None, compute_only_s: float | None) -> Bound | None:
+def bound(epoch: EpochReport, share: float | None, compute_only_s: float | None) -> KernelBound | None:
     """Return the bound on a kernel's gain: the epoch loses the aggregation's time, and stays above its other stages.
 
     Args:
@@ -123,10 +123,10 @@ def bound(epoch: EpochReport, share: float | None, compute_only_s: float | None)
     shortest = min(max(left, stages[other]), epoch.seconds)
     if shortest <= 0:
         return None
-    return Bound(epoch.seconds / shortest, share, other if stages[other] > left else None)
+    return KernelBound(epoch.seconds / shortest, share, other if stages[other] > left else None)
 
 
-def bound_words(found: Bound) -> str:
+def bound_words(found: KernelBound) -> str:
     """Say the bound in one sentence."""
     why = f"aggregation is {found.share:.0%} of the time to compute"
     if found.other:
@@ -134,11 +134,11 @@ def bound_words(found: Bound) -> str:
     return f"A kernel can give at most {ratio(found.gain)} here: {why}."
 
 
-def waits(epoch: EpochReport) -> tuple[Wait, ...]:
+def waits(epoch: EpochReport) -> tuple[ExposedWait, ...]:
     """Return the exposed times of an epoch, in words."""
     named = (("batches to be prepared", epoch.times.waited_prepare), ("copies", epoch.times.waited_transfer))
     total = epoch.seconds or 1.0
-    return tuple(Wait(f"waited for {what}", seconds, seconds / total) for what, seconds in named)
+    return tuple(ExposedWait(f"waited for {what}", seconds, seconds / total) for what, seconds in named)
 
 
 def limit_words(found: Figures, settings: RunSettings) -> str:

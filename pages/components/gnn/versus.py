@@ -26,7 +26,7 @@ def render_versus(store: Store, view: gnn.RunView) -> None:
     _links(store, view, found)
 
 
-def _row(side: gnn.Side, found: gnn.Beside) -> tuple[object, ...]:
+def _row(side: gnn.AggregateSide, found: gnn.Beside) -> tuple[object, ...]:
     marks = [*(["this run's"] if side is found.shown else []), *(["PyTorch's best"] if side is found.baseline else [])]
     mark = f" ({', '.join(marks)})" if marks else ""
     loss = f"{side.loss:.4g}" if side.loss is not None and side.loss == side.loss else "–"
