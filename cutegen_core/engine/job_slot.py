@@ -108,7 +108,9 @@ class JobSlot:
         for job in jobs.running(self._store):
             program = PROGRAMS[job.kind]
             resumes = program.resumes(as_json.load(program.settings, job.settings))
-            if resumes and jobs.reported_since_start(self._store, job.id):
+            if jobs.stop_wanted(self._store, job.id):
+                jobs.end(self._store, job.id, JobState.STOPPED)
+            elif resumes and jobs.reported_since_start(self._store, job.id):
                 jobs.wait_again(self._store, job.id)
             else:
                 jobs.end(self._store, job.id, JobState.INTERRUPTED, error=CUT_SHORT)

@@ -271,6 +271,29 @@ def test_kill_9_of_the_engine_loses_no_epoch(store: Store) -> None:
     assert epochs(store, job) == [1, 2, 3, 4]
 
 
+@pytest.mark.thorough
+def test_kill_9_of_the_engine_loses_no_epoch_of_a_real_run(store: Store) -> None:
+    graph = GraphSettings(nodes=20_000)
+    settings = RunSettings(graph=graph, hidden=32, fanouts=(5, 5), inference_fanouts=(5, 5), batch_size=512, epochs=4)
+    job = jobs.create(store, JobKind.GNN, "a run", as_json.dump(settings))
+    single.touch_client()
+    command = [sys.executable, "-m", "cutegen_core.engine"]
+    with subprocess.Popen(command) as engine:
+        wait_until(lambda: len(epochs(store, job)) >= 2, 300)
+        kept = jobs.reports(store, job)
+        engine.kill()
+    single.touch_client()
+    with subprocess.Popen(command) as engine:
+        wait_until(lambda: jobs.get(store, job).is_over, 300)
+        engine.kill()
+    done = jobs.get(store, job)
+    assert (done.state, done.error) == (JobState.DONE, "")
+    assert jobs.reports(store, job)[: len(kept)] == kept
+    seen = [as_json.load(EpochReport, text) for text in jobs.reports(store, job)]
+    assert {one.epoch for one in seen} == {1, 2, 3, 4}
+    assert len(seen) <= 5, "at most the epoch that was reported and not yet kept was done again"
+
+
 @pytest.mark.parametrize("changes", [{}, {"task": Task.INFER}])
 def test_what_had_finished_no_epoch_is_not_tried_again(store: Store, changes: dict[str, object]) -> None:
     job = submit(store, **changes)
@@ -280,6 +303,16 @@ def test_what_had_finished_no_epoch_is_not_tried_again(store: Store, changes: di
     with slot(store):
         assert ended(store, job).error == job_slot.CUT_SHORT
     assert jobs.get(store, job).state is JobState.INTERRUPTED
+
+
+def test_what_was_to_stop_when_its_engine_was_killed_is_stopped_by_the_next(store: Store) -> None:
+    job = submit(store)
+    assert jobs.start(store, job)
+    jobs.add_report(store, job, "{}")
+    jobs.request_stop(store, job)
+    with slot(store):
+        assert ended(store, job).state is JobState.STOPPED
+    assert not (jobs.folder(job) / "pid").exists()
 
 
 def test_an_engine_that_leaves_ends_its_job_for_the_next_one(store: Store) -> None:

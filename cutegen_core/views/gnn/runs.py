@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import StoreError
-from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings
+from cutegen_core.records.gnn import KERNEL_PREFIX, EpochReport, RunProgress, RunResult, RunSettings
 from cutegen_core.records.gnn_fields import GENERATED
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
@@ -159,7 +159,8 @@ def _device(view: RunView) -> str:
     name = machine.get("device", "")
     if settings.device == "cpu":
         where = "the CPU of the machine that recorded it" if view.job.imported else "this CPU"
-        return f"computed on {where}"
+        kernel = ", the plugged kernel on the emulator" if settings.aggregate.startswith(KERNEL_PREFIX) else ""
+        return f"computed on {where}{kernel}"
     ranks = f"{settings.ranks} x " if settings.ranks > 1 else ""
     return f"computed on {ranks}{name or 'the GPU'}"
 

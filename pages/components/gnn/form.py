@@ -57,8 +57,8 @@ def render_form(store: Store) -> None:
         on_click=ui_state.noted(_start, store),
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
-        quiet("The form begins with settings for a laptop.")
-        st.page_link(places.gnn(), label="Take those of SALIENT's paper", query_params=_PAPER)
+        st.page_link(places.gnn(), label="Take the settings of SALIENT's paper", query_params=_PAPER)
+        quiet("The form begins with some for a laptop.")
     if not may:
         access.looks_on()
 

@@ -40,7 +40,6 @@ def timeline(spans: tuple[Span, ...]) -> Figure:
     figure.update_layout(
         barmode="overlay", bargap=0.28, showlegend=True,
         legend={"font": SMALL, "orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        uniformtext={"minsize": 8, "mode": "hide"},
     )  # fmt: skip
     figure.update_yaxes(categoryorder="array", categoryarray=[in_chart(n) for n in reversed(names)], title=None)
     return figure.update_xaxes(title_text="ms since the epoch began", tickformat="~g", dtick=None)
@@ -52,7 +51,7 @@ def _bars(stage: Stage, spans: Sequence[Span], end: float) -> go.Bar:
         x=[1000 * (span.end_s - span.start_s) for span in spans], orientation="h", name=STAGE_WORDS[stage],
         marker={"color": COLOURS[stage], "line": {"width": 1, "color": _EDGES[stage]}},
         text=[str(span.batch) if span.end_s - span.start_s > _NARROWEST_LABEL * end else "" for span in spans],
-        textposition="inside", insidetextanchor="middle", textangle=0, textfont={"size": 10, "color": "#0b1016"},
+        textposition="inside", constraintext="none", insidetextanchor="middle", textangle=0, textfont={"size": 10, "color": "#0b1016"},
         customdata=[span.batch for span in spans],
         hovertemplate=f"%{{y}}: {stage} of batch %{{customdata}}, %{{x:.3g}} ms<extra></extra>",
     )  # fmt: skip
