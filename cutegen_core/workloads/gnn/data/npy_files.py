@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.workloads.gnn.graph import Array
 
-HEADER_ERRORS = (ValueError, SyntaxError, tokenize.TokenError, MemoryError)
+HEADER_ERRORS = (ValueError, SyntaxError, tokenize.TokenError, MemoryError, RecursionError)
 """What numpy raises for a wrong header, which it reads as a Python literal."""
 
 
