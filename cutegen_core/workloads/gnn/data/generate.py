@@ -18,7 +18,7 @@ import numpy as np
 from cutegen_core.records.errors import UsageError
 from cutegen_core.workloads.gnn.data.rows import Chunk, Edges, build_rows
 from cutegen_core.workloads.gnn.graph import Array, GraphData, Ids, Splits
-from cutegen_core.workloads.gnn.native.abi import Model, address, native
+from cutegen_core.workloads.gnn.native.abi import PairModel, address, native
 
 _PAIRS = 1 << 20
 _ROWS = 1 << 16
@@ -56,7 +56,7 @@ def _generate(
     labels = np.empty(nodes, np.int64)
     labels[names] = np.arange(nodes) % classes
     low, high = offset ** (1 / power), (nodes + offset) ** (1 / power)
-    model = Model(nodes, classes, same_class_share(classes, degree), low, high, offset, power)
+    model = PairModel(nodes, classes, same_class_share(classes, degree), low, high, offset, power)
     edges = _draw_edges(model, names, nodes * degree // 2, int(random.integers(2**62)))
     rows = build_rows(name, nodes, edges, undirected=True)
     features = _draw_features(labels, classes, width, random)
@@ -66,7 +66,7 @@ def _generate(
     )
 
 
-def _draw_edges(model: Model, names: Ids, count: int, seed: int) -> Edges:
+def _draw_edges(model: PairModel, names: Ids, count: int, seed: int) -> Edges:
     def draw() -> Iterator[Chunk]:
         for number, first in enumerate(range(0, count, _PAIRS)):
             size = min(_PAIRS, count - first)
