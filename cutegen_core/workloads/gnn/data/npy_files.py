@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import mmap
 import os
 import tokenize
 from collections.abc import Iterator
@@ -33,6 +34,16 @@ def map_array(path: Path) -> Array:
     if not isinstance(array, np.memmap):
         raise UsageError(f"{path} is not a .npy file.")
     return array
+
+
+def expect_jumps(array: Array) -> None:
+    """Tell the kernel that a mapped array larger than half of the memory is read here and there: no reading ahead.
+
+    One that fits is read ahead, and soon all of it is in memory.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if isinstance(array, np.memmap) and array.nbytes > memory // 2:
+        array._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
