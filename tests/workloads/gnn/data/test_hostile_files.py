@@ -297,7 +297,7 @@ def test_more_nodes_than_fit_into_memory_are_refused_before_they_are_read(tmp_pa
     files.write_ogb(tmp_path / "g")
     write("raw/num-node-list.csv.gz", f"{2**32 - 1}\n")(tmp_path / "g")
     monkeypatch.setattr(os, "sysconf", lambda name: 2**15)
-    with pytest.raises(UsageError, match="4294967295 nodes take 163839 MiB of memory.* has 1024"):
+    with pytest.raises(UsageError, match=r"4294967295 nodes take 163839 MiB of memory .* has 1024"):
         open_path(tmp_path / "g")
 
 

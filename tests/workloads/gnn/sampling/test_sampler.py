@@ -52,7 +52,8 @@ def drawn_positions(kind, degree, fanout, batches):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("degree", "fanout", "batches"), [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000)]
+    ("degree", "fanout", "batches"),
+    [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000), (50, 49, 2000)],
 )
 def test_every_neighbour_is_drawn_as_often(kind, degree, fanout, batches):
     drawn = drawn_positions(kind, degree, fanout, batches)
