@@ -121,7 +121,7 @@ def test_layers_draw_again_and_a_frontier_does_not():
 
 def test_stamps_of_the_hash_map_come_round():
     graph = skewed(3000, 60_000)
-    sampler, fresh = (Sampler(graph, (10, 10)) for _ in range(2))
+    sampler, fresh = (Sampler(graph, (2, 2)) for _ in range(2))
     sampler.sample(np.arange(3000), 0)  # leaves the stamps 1 to 3000, and base at 1
     base, count = (ctypes.c_uint32.from_address(sampler._map() + 24 + 4 * place) for place in range(2))
     assert (base.value, count.value) == (1, 3000)  # the fields of struct Map that are meant
