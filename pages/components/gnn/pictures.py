@@ -51,7 +51,8 @@ def _bars(stage: Stage, spans: Sequence[Span], end: float) -> go.Bar:
         x=[1000 * (span.end_s - span.start_s) for span in spans], orientation="h", name=STAGE_WORDS[stage],
         marker={"color": COLOURS[stage], "line": {"width": 1, "color": _EDGES[stage]}},
         text=[str(span.batch) if span.end_s - span.start_s > _NARROWEST_LABEL * end else "" for span in spans],
-        textposition="inside", constraintext="none", insidetextanchor="middle", textangle=0, textfont={"size": 10, "color": "#0b1016"},
+        textposition="inside", constraintext="none", insidetextanchor="middle", textangle=0,
+        textfont={"size": 10, "color": "#0b1016"},
         customdata=[span.batch for span in spans],
         hovertemplate=f"%{{y}}: {stage} of batch %{{customdata}}, %{{x:.3g}} ms<extra></extra>",
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import mmap
 import os
 import tokenize
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.workloads.gnn.graph import Array
 
-HEADER_ERRORS = (ValueError, SyntaxError, tokenize.TokenError, MemoryError)
+HEADER_ERRORS = (ValueError, SyntaxError, tokenize.TokenError, MemoryError, RecursionError)
 """What numpy raises for a wrong header, which it reads as a Python literal."""
 
 
@@ -33,6 +34,20 @@ def map_array(path: Path) -> Array:
     if not isinstance(array, np.memmap):
         raise UsageError(f"{path} is not a .npy file.")
     return array
+
+
+def expect_jumps(array: Array) -> None:
+    """Tell the kernel that a mapped array larger than half of the memory is read here and there: no reading ahead.
+
+    One that fits is read ahead, and soon all of it is in memory.
+    """
+    if isinstance(array, np.memmap) and array.nbytes > memory_bytes() // 2:
+        array._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
+
+
+def memory_bytes() -> int:
+    """Return how much memory the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -13,7 +13,13 @@ import numpy as np
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import StoreError, UsageError
 from cutegen_core.workloads.gnn.data import checks
-from cutegen_core.workloads.gnn.data.npy_files import create_array, disk_errors, map_array, shorten
+from cutegen_core.workloads.gnn.data.npy_files import (
+    create_array,
+    disk_errors,
+    expect_jumps,
+    map_array,
+    shorten,
+)
 from cutegen_core.workloads.gnn.data.raw import RawGraph, RawRows
 from cutegen_core.workloads.gnn.data.rows import build_rows, id_dtype
 from cutegen_core.workloads.gnn.graph import SPLITS, Array, GraphData, Ids, Splits
@@ -51,6 +57,7 @@ def write_processed(raw: RawGraph, folder: Path) -> None:
         MachineError: the disk is full.
     """
     checks.check_nodes(raw.places["edges"], raw.nodes)
+    checks.check_width(raw.places["features"], raw.features.width)
     labels = checks.to_labels(raw.places["labels"], raw.labels, raw.nodes)
     splits = checks.to_splits(raw.splits, labels, raw.places)
     if isinstance(raw.edges, RawRows):
@@ -75,6 +82,8 @@ def read_processed(folder: Path) -> GraphData:
     """
     about = _read_about(folder / ABOUT)
     arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAYS}
+    for name in ("indices", "features"):
+        expect_jumps(arrays[name])
     places = {name: str(folder / f"{name}.npy") for name in ARRAYS}
     checks.check_indptr(places["indptr"], checks.to_ids(places["indptr"], arrays["indptr"]), len(arrays["indices"]))
     labels = checks.to_labels(places["labels"], arrays["labels"], len(arrays["indptr"]) - 1)

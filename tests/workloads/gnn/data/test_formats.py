@@ -1,6 +1,8 @@
 """Every format gives the same graph, with nothing lost, and a processed one is mapped and read again."""
 
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +137,16 @@ def test_conversions_that_are_refused(tmp_path, out, says):
     assert not (tmp_path / out).exists() or out == "there"
 
 
+def test_features_are_halved_on_request(tmp_path):
+    files.write_npz(tmp_path / "g.npz")
+    convert(tmp_path / "g.npz", tmp_path / "half", half=True)
+    assert open_path(tmp_path / "half").features.dtype == np.float16
+    expect(open_path(tmp_path / "half"))
+    files.write_npz(tmp_path / "g.npz", features=np.full((files.NODES, 2), 70_000.0))
+    with pytest.raises(UsageError, match="feature 0 of node 0 is inf in float16"):
+        convert(tmp_path / "g.npz", tmp_path / "again", half=True)
+
+
 def test_the_processed_form_is_mapped_and_used_until_the_source_changes(tmp_path, monkeypatch):
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "home"))
     files.write_npz(path := tmp_path / "g.npz")
@@ -150,6 +162,23 @@ def test_the_processed_form_is_mapped_and_used_until_the_source_changes(tmp_path
     assert (first.indices == second.indices).all()  # what was mapped stays readable
     kept = [each.name for each in (tmp_path / "home" / "cache" / "gnn-graphs").iterdir() if each.is_dir()]
     assert len(kept) == 1
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_a_graph_that_does_not_fit_into_memory_is_not_read_ahead(tmp_path, monkeypatch, small):
+    files.write_npz(tmp_path / "g.npz")
+    convert(tmp_path / "g.npz", tmp_path / "g")
+    if small:
+        monkeypatch.setattr(os, "sysconf", lambda name: 4)
+    graph = open_path(tmp_path / "g")
+    mapped, advised = Path(), set()
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            mapped = Path(line.split()[-1])
+        elif line.startswith("VmFlags:") and " rr" in line and mapped.parent == tmp_path / "g":
+            advised.add(mapped.stem)
+    assert sorted(advised) == (["features", "indices"] if small else [])
+    assert graph.nodes == files.NODES
 
 
 def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):

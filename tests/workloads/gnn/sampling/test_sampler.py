@@ -52,13 +52,15 @@ def drawn_positions(kind, degree, fanout, batches):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("degree", "fanout", "batches"), [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000)]
+    ("degree", "fanout", "batches"),
+    [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000), (50, 49, 6000)],
 )
 def test_every_neighbour_is_drawn_as_often(kind, degree, fanout, batches):
     drawn = drawn_positions(kind, degree, fanout, batches)
-    counts = np.bincount(drawn.ravel() * min(degree, 50) // degree)
-    assert len(counts) == min(degree, 50)
-    assert abs(chi_square_z(counts, (fanout, degree))) < 4
+    for cells in {min(degree, 50), degree}:  # coarse, and each neighbour by itself: biases have both grains
+        counts = np.bincount(drawn.ravel() * cells // degree, minlength=cells)
+        assert len(counts) == cells
+        assert abs(chi_square_z(counts, (fanout, degree))) < 4
     if degree == 40_000:
         assert abs((drawn < 25_536).mean() - 0.6384) < 0.01
 
@@ -75,8 +77,10 @@ def test_every_set_of_neighbours_is_drawn_as_often(kind):
 def test_the_check_sees_the_bias_of_others():
     """Floyd's method with an exclusive bound, and a 16-bit random number modulo the degree."""
     random = np.random.default_rng(0)
-    modulo = (random.integers(0, 2**16, 60_000) % 40_000) * 64 // 40_000
-    assert chi_square_z(np.bincount(modulo, minlength=64)) > 20
+    modulo = random.integers(0, 2**16, 60_000) % 40_000
+    assert chi_square_z(np.bincount(modulo * 50 // 40_000, minlength=50)) > 20
+    few_bits = random.integers(0, 2**16, 60_000) * 40_000 >> 16
+    assert chi_square_z(np.bincount(few_bits, minlength=40_000)) > 10
     excluding = random.integers(0, 1, 4000)  # of two neighbours, `rand % j` with j = 1 draws the first
     assert chi_square_z(np.bincount(excluding, minlength=2)) > 20
 
@@ -120,15 +124,16 @@ def test_layers_draw_again_and_a_frontier_does_not():
 
 def test_stamps_of_the_hash_map_come_round():
     graph = skewed(3000, 60_000)
-    sampler, fresh = (Sampler(graph, (10, 10)) for _ in range(2))
-    for batch in range(3):
-        sampler.sample(np.arange(100), batch)
-    base = ctypes.c_uint32.from_address(sampler._map() + 24)
-    assert 1 < base.value < 9000  # the field of struct Map that is meant
-    base.value = 2**31 - 5000
-    for batch in range(20):
-        assert digest(sampler.sample(np.arange(100), batch)) == digest(fresh.sample(np.arange(100), batch))
-    assert 1 <= base.value < 2**31 - 5000
+    sampler, fresh = (Sampler(graph, (2, 2)) for _ in range(2))
+    sampler.sample(np.arange(3000), 0)  # leaves the stamps 1 to 3000, and base at 1
+    base, count = (ctypes.c_uint32.from_address(sampler._map() + 24 + 4 * place) for place in range(2))
+    assert (base.value, count.value) == (1, 3000)  # the fields of struct Map that are meant
+    for almost in (2**31 - 1, 2**31 - 5000):
+        base.value = almost
+        for batch in range(20):
+            seeds = np.arange(batch, 100)
+            assert digest(sampler.sample(seeds, batch)) == digest(fresh.sample(seeds, batch))
+        assert 1 <= base.value < almost
 
 
 def damaged(graph, **changed):
@@ -160,6 +165,9 @@ GRAPH = graph_of([[1, 2], [2], [0]], dtype=np.int64)
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -5)), [0], "indptr does not ascend"),
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, 4)), [1], "indptr does not ascend"),
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 2, 2**62)), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -5)), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=np.array([0, 3, 6, 4])), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -(2**63))), [1], "indptr does not ascend"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(graph, seeds, says):
