@@ -14,8 +14,8 @@ infer = Later("cutegen_core.workloads.gnn.training.infer")
 inference = Later("cutegen_core.workloads.gnn.training.inference")
 
 BLOCKS = {
-    "graph": GraphSettings(nodes=24_000, degree=24, classes=8, width=48), "hidden": 64, "fanouts": (10, 10),
-    "inference_fanouts": (20, 20), "batch_size": 1024, "learning_rate": 0.01, "epochs": 4,
+    "graph": GraphSettings(nodes=20_000, degree=16, classes=8, width=48), "hidden": 64, "fanouts": (10, 10),
+    "inference_fanouts": (20, 20), "batch_size": 512, "learning_rate": 0.01, "dropout": 0.2, "epochs": 5,
 }  # fmt: skip
 
 
