@@ -9,6 +9,7 @@ whose degrees follow a power law with exponent 2.5.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections.abc import Callable, Iterator
 
@@ -17,7 +18,7 @@ import numpy as np
 from cutegen_core.records.errors import UsageError
 from cutegen_core.workloads.gnn.data.rows import Chunk, Edges, build_rows
 from cutegen_core.workloads.gnn.graph import Array, GraphData, Ids, Splits
-from cutegen_core.workloads.gnn.native.abi import Model, address, native
+from cutegen_core.workloads.gnn.native.abi import PairModel, address, native
 
 _PAIRS = 1 << 20
 _ROWS = 1 << 16
@@ -43,17 +44,19 @@ def generate_power_law(nodes: int, degree: int, classes: int, width: int, seed: 
 def _generate(
     name: str, nodes: int, degree: int, classes: int, width: int, seed: int, *, power: int, offset: float
 ) -> GraphData:
-    if not 1 <= classes <= width or nodes < 4 * classes or not 1 <= degree < nodes / classes:
+    fits = 1 <= classes <= width and nodes >= 4 * classes and 1 <= degree < nodes / classes
+    if not fits or seed < 0:
         raise UsageError(
-            f"cannot generate a graph of {nodes} nodes with degree {degree}, {classes} classes and {width} features: "
-            "it needs 1 to `width` classes, four nodes a class, and a degree of at least 1 below nodes / classes."
+            f"cannot generate a graph of {nodes} nodes with degree {degree}, {classes} classes, {width} features and "
+            f"seed {seed}: it needs 1 to `width` classes, four nodes a class, a degree of at least 1 and below "
+            "nodes / classes, and a seed of at least 0."
         )
     random = np.random.default_rng(seed)
     names = random.permutation(nodes)
     labels = np.empty(nodes, np.int64)
     labels[names] = np.arange(nodes) % classes
     low, high = offset ** (1 / power), (nodes + offset) ** (1 / power)
-    model = Model(nodes, classes, same_class_share(classes, degree), low, high, offset, power)
+    model = PairModel(nodes, classes, same_class_share(classes, degree), low, high, offset, power)
     edges = _draw_edges(model, names, nodes * degree // 2, int(random.integers(2**62)))
     rows = build_rows(name, nodes, edges, undirected=True)
     features = _draw_features(labels, classes, width, random)
@@ -63,7 +66,7 @@ def _generate(
     )
 
 
-def _draw_edges(model: Model, names: Ids, count: int, seed: int) -> Edges:
+def _draw_edges(model: PairModel, names: Ids, count: int, seed: int) -> Edges:
     def draw() -> Iterator[Chunk]:
         for number, first in enumerate(range(0, count, _PAIRS)):
             size = min(_PAIRS, count - first)
@@ -108,23 +111,25 @@ def separation(classes: int) -> float:
     return _solve(right, wanted, 0.0, 6.0)
 
 
+@functools.cache
 def same_class_share(classes: int, degree: int) -> float:
     """Return the share of neighbours of a node's own class with which its features and its neighbours' classes tell
     the class 97.5 % of the time (simulated). A model that sees its neighbours' noisy features learns some 90 %."""
     if classes == 1:
         return 1.0
     random = np.random.default_rng(0)
-    samples = 20_000
+    samples = 10_000
     degrees = np.maximum(random.poisson(degree, samples), 1)
     own = random.standard_normal((samples, classes))
     own[:, 0] += (distance := separation(classes))
     draws = random.random((samples, 2, int(degrees.max())))
     counted = np.arange(draws.shape[2]) < degrees[:, None]
+    row = (np.arange(samples) * classes)[:, None]
 
     def right(same: float) -> float:
         other = 1 + np.floor(draws[:, 1] * (classes - 1)).astype(np.int64)
         drawn = np.where(draws[:, 0] < same, 0, other)
-        votes = np.stack([((drawn == each) & counted).sum(1) for each in range(classes)], 1)
+        votes = np.bincount((row + drawn)[counted], minlength=samples * classes).reshape(samples, classes)
         odds = math.log(same * (classes - 1) / (1 - same))
         return float((np.argmax(votes * odds + own * distance, 1) == 0).mean())
 
@@ -133,7 +138,7 @@ def same_class_share(classes: int, degree: int) -> float:
 
 def _solve(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
     """Return where an ascending function takes a value."""
-    for _ in range(30):
+    for _ in range(20):
         middle = (low + high) / 2
         low, high = (middle, high) if function(middle) < wanted else (low, middle)
     return (low + high) / 2

@@ -50,10 +50,11 @@ def build_rows(
         UsageError: an edge names a node that does not exist.
     """
     counts = np.zeros(nodes + 1, np.int64)
-    for row, _, first in _pairs(edges, undirected):
-        bad = native().count_rows(address(row), len(row), nodes, address(counts))
+    for row, entry, first in _pairs(edges, undirected):
+        bad = native().count_rows(address(row), address(entry), len(row), nodes, address(counts))
         if bad >= 0:
-            raise UsageError(f"{what}: edge {first + bad} names node {row[bad]}; there are nodes 0 to {nodes - 1}.")
+            node = entry[bad] if 0 <= row[bad] < nodes else row[bad]
+            raise UsageError(f"{what}: edge {first + bad} names node {node}; there are nodes 0 to {nodes - 1}.")
     indptr = np.zeros(nodes + 1, np.int64)
     np.cumsum(counts[:nodes], out=indptr[1:])
     indices = allocate(int(indptr[-1]), id_dtype(nodes))

@@ -11,7 +11,7 @@ from cutegen_core.workloads.gnn.graph import Array
 from cutegen_core.workloads.gnn.native import build
 
 
-class Code(IntEnum):
+class GaveUp(IntEnum):
     """Why a native function gave up."""
 
     NODES_FULL = -1
@@ -40,8 +40,8 @@ class Output(Structure):
     )  # fmt: skip
 
 
-class Model(Structure):
-    """What the pairs of a generated graph are drawn from, as `Model` in graph.c."""
+class PairModel(Structure):
+    """What the pairs of a generated graph are drawn from, as `PairModel` in graph.c."""
 
     _fields_ = (
         ("nodes", c_int64), ("classes", c_int64), ("same", c_double), ("low", c_double), ("high", c_double),
@@ -56,11 +56,11 @@ _FUNCTIONS = {
         c_void_p, POINTER(RowsOf), c_void_p, c_int64, c_void_p, c_int64, c_int32, c_uint64, c_uint64, POINTER(Output),
         c_void_p, c_void_p,
     )),
-    "count_rows": (c_int64, (c_void_p, c_int64, c_int64, c_void_p)),
+    "count_rows": (c_int64, (c_void_p, c_void_p, c_int64, c_int64, c_void_p)),
     **{f"place_{bits}": (None, (c_void_p, c_void_p, c_int64, c_void_p, c_void_p)) for bits in (32, 64)},
     **{f"sort_rows_{bits}": (c_int64, (c_void_p, c_int64, c_void_p)) for bits in (32, 64)},
     **{f"first_bad_{bits}": (c_int64, (c_void_p, c_int64, c_int64)) for bits in (32, 64)},
-    "draw_pairs": (None, (POINTER(Model), c_uint64, c_int64, c_void_p, c_void_p, c_void_p)),
+    "draw_pairs": (None, (POINTER(PairModel), c_uint64, c_int64, c_void_p, c_void_p, c_void_p)),
     "gather_rows": (None, (c_void_p, c_int64, c_void_p, c_int64, c_void_p)),
 }  # fmt: skip
 

@@ -1,5 +1,7 @@
 """Compile the native code once, by the clang of the ziglang wheel, for any processor of the machine's kind.
 
+`CUTEGEN_SAMPLER_CC=/usr/bin/cc` chooses an installed C compiler: a setting, for machines without the wheel, and never a
+fallback.
 An entry of the cache is named by everything that decides what it holds: the sources, the command, the compiler.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import platform
 import subprocess
 import tempfile
@@ -16,10 +19,11 @@ from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.machine import toolchain, workspace
 from cutegen_core.records.errors import MachineError
 
+SETTING = "CUTEGEN_SAMPLER_CC"
 _HERE = Path(__file__).parent
 _FLAGS = (
-    "-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=default", "-fno-sanitize=all", "-ffp-contract=off", "-Wall",
-    "-Werror",
+    "-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=default", "-fno-sanitize=all", "-fwrapv",
+    "-ffp-contract=off", "-Wall", "-Werror",
 )  # fmt: skip
 _TIMEOUT_S = 600
 
@@ -44,16 +48,24 @@ def sources() -> tuple[Path, ...]:
     return tuple(sorted(_HERE.glob("*.c")))
 
 
-def _command() -> tuple[str, ...]:
+def _compiler() -> tuple[tuple[str, ...], str]:
+    """Return the compiler's command and its version."""
+    if chosen := os.environ.get(SETTING):
+        try:
+            said = subprocess.run([chosen, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MachineError(f"{SETTING}={chosen} cannot be run: {error}. Name a C compiler, or unset it.") from error
+        return (chosen,), said.partition("\n")[0]
     machine = platform.machine()
     if machine not in ("x86_64", "aarch64"):
-        raise MachineError(f"the sampler is built for x86_64 and aarch64 processors; this one is {machine}.")
-    return (*toolchain.find_zig(), "cc", "-target", f"{machine}-linux-gnu.{host_compiler.GLIBC}", *_FLAGS)
+        raise MachineError(f"the sampler is built for x86_64 and aarch64; this is {machine}. Set {SETTING}=cc.")
+    command = (*toolchain.find_zig(), "cc", "-target", f"{machine}-linux-gnu.{host_compiler.GLIBC}")
+    return command, f"ziglang {toolchain.installed_version('ziglang')}"
 
 
 def _key() -> str:
-    version = toolchain.installed_version("ziglang")
-    made = hashlib.sha256(repr((_command()[1:], version)).encode())
+    command, version = _compiler()
+    made = hashlib.sha256(repr((command[1:], _FLAGS, version)).encode())
     for path in sorted(_HERE.glob("*.[ch]")):
         content = path.read_bytes()
         made.update(f"{path.name} {len(content)}\n".encode() + content)
@@ -62,7 +74,7 @@ def _key() -> str:
 
 def _compile(scratch: Path) -> bytes:
     out = scratch / "native.so"
-    command = [*_command(), "-o", str(out), *map(str, sources())]
+    command = [*_compiler()[0], *_FLAGS, "-o", str(out), *map(str, sources())]
     try:
         done = subprocess.run(
             command, cwd=scratch, env=host_compiler.environment(scratch), capture_output=True, text=True,

@@ -10,10 +10,10 @@
 #define NAME(x) x##64
 #include "rows.h"
 
-/* Count the entries of every row. Returns -1, or the first pair whose row is no node. */
-int64_t count_rows(const int64_t *row, int64_t count, int64_t nodes, int64_t *counts) {
+/* Count the entries of every row. Returns -1, or the first pair with an end that is no node. */
+int64_t count_rows(const int64_t *row, const int64_t *entry, int64_t count, int64_t nodes, int64_t *counts) {
   for (int64_t i = 0; i < count; i++) {
-    if ((uint64_t)row[i] >= (uint64_t)nodes) return i;
+    if ((uint64_t)row[i] >= (uint64_t)nodes || (uint64_t)entry[i] >= (uint64_t)nodes) return i;
     counts[row[i]]++;
   }
   return -1;
@@ -35,10 +35,10 @@ typedef struct {
   double low, high; /* offset^(1/power), (nodes + offset)^(1/power) */
   double offset;
   int64_t power;
-} Model;
+} PairModel;
 
 /* Invert the distribution function of the weights, which is linear in (rank + offset)^(1/power). */
-static inline int64_t draw_rank(const Model *model, uint64_t *state) {
+static inline int64_t draw_rank(const PairModel *model, uint64_t *state) {
   double root = model->low + unit(state) * (model->high - model->low), x = root;
   for (int64_t i = 1; i < model->power; i++) x *= root;
   int64_t rank = (int64_t)(x - model->offset);
@@ -46,7 +46,7 @@ static inline int64_t draw_rank(const Model *model, uint64_t *state) {
 }
 
 /* Draw an end of the wanted class: the weights of neighbouring ranks are as good as equal. */
-static inline int64_t draw_of_class(const Model *model, int64_t class, uint64_t *state) {
+static inline int64_t draw_of_class(const PairModel *model, int64_t class, uint64_t *state) {
   for (;;) {
     int64_t rank = draw_rank(model, state);
     rank += class - rank % model->classes;
@@ -55,7 +55,7 @@ static inline int64_t draw_of_class(const Model *model, int64_t class, uint64_t 
 }
 
 /* Draw pairs of different nodes; names[rank] is the node. `nodes` must be larger than `classes`. */
-void draw_pairs(const Model *model, uint64_t state, int64_t count, const int64_t *names, int64_t *from, int64_t *to) {
+void draw_pairs(const PairModel *model, uint64_t state, int64_t count, const int64_t *names, int64_t *from, int64_t *to) {
   for (int64_t i = 0; i < count; i++) {
     int64_t first = draw_rank(model, &state), class = first % model->classes, second;
     if (model->classes > 1 && unit(&state) >= model->same)

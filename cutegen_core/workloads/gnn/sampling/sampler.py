@@ -11,7 +11,7 @@ import numpy as np
 
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
-from cutegen_core.workloads.gnn.native.abi import Code, Output, RowsOf, address, native
+from cutegen_core.workloads.gnn.native.abi import GaveUp, Output, RowsOf, address, native
 from cutegen_core.workloads.gnn.sampling.batch import Sampled, lay_out
 
 _FIRST_ROOM = 1 << 14
@@ -25,9 +25,9 @@ class Buffers:
         self._allocate = allocate
         self.nodes, self.indptr, self.idx = (allocate(_FIRST_ROOM) for _ in range(3))
 
-    def grow(self, full: Code) -> None:
+    def grow(self, full: GaveUp) -> None:
         """Double the array that was too small; what it holds is lost."""
-        name = {Code.NODES_FULL: "nodes", Code.INDPTR_FULL: "indptr", Code.IDX_FULL: "idx"}[full]
+        name = {GaveUp.NODES_FULL: "nodes", GaveUp.INDPTR_FULL: "indptr", GaveUp.IDX_FULL: "idx"}[full]
         setattr(self, name, self._allocate(2 * len(getattr(self, name))))
 
     def as_output(self) -> Output:
@@ -83,10 +83,10 @@ class Sampler:
             )  # fmt: skip
             if code >= 0:
                 break
-            if code >= Code.IDX_FULL:
-                buffers.grow(Code(code))
+            if code >= GaveUp.IDX_FULL:
+                buffers.grow(GaveUp(code))
             else:
-                raise self._error(Code(code), seeds)
+                raise self._error(GaveUp(code), seeds)
         rows = int(known[:-1].sum()) + hops if self._layered else int(known[-2]) + 1
         return buffers.nodes[: known[-1]], buffers.indptr[:rows], buffers.idx[: ends[-1]], known, ends
 
@@ -96,15 +96,15 @@ class Sampler:
             self._of_thread.map = _NodeMap()
         return int(self._of_thread.map.handle)
 
-    def _error(self, code: Code, seeds: Ids) -> Exception:
-        if code is Code.OUT_OF_MEMORY:
+    def _error(self, code: GaveUp, seeds: Ids) -> Exception:
+        if code is GaveUp.OUT_OF_MEMORY:
             return MachineError("there is no memory for a batch. Use smaller batches or fan-outs.")
         outside = seeds[(seeds < 0) | (seeds >= self._graph.nodes)]
         if len(outside):
             return UsageError(f"seed {outside[0]} is no node: the graph has nodes 0 to {self._graph.nodes - 1}.")
-        if code is Code.REPEATED:
+        if code is GaveUp.REPEATED:
             return UsageError("a seed occurs twice in a batch; the seeds of a batch must be distinct.")
-        what = "indices holds a node that does not exist" if code is Code.BAD_ID else "indptr does not ascend"
+        what = "indices holds a node that does not exist" if code is GaveUp.BAD_ID else "indptr does not ascend"
         return UsageError(f"graph {self._graph.name} is damaged: {what}. Convert it again from its source.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import torch
 
@@ -21,7 +22,7 @@ class Slot:
         self._pin = pin
         self._rows = torch.empty(0, dtype=torch.uint8)
         self._labels = torch.empty(0, dtype=torch.int64)
-        self.buffers = Buffers(lambda count: self._allocate(count, torch.int64).numpy())
+        self.buffers = Buffers(partial(_ids, pin))
 
     def slice_rows(self, table: Array, nodes: Ids) -> torch.Tensor:
         """Return the rows of `table` at `nodes`, copied into this slot's memory."""
@@ -42,6 +43,11 @@ class Slot:
 
     def _allocate(self, count: int, dtype: torch.dtype) -> torch.Tensor:
         return torch.empty(count, dtype=dtype, pin_memory=self._pin)
+
+
+def _ids(pin: bool, count: int) -> Ids:
+    ids: Ids = torch.empty(count, dtype=torch.int64, pin_memory=pin).numpy()
+    return ids
 
 
 def _dtype(table: Array) -> torch.dtype:

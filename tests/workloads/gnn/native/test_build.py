@@ -1,6 +1,7 @@
 """The native code is built once, whole or not at all, and for any processor of its kind."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -52,13 +53,51 @@ def test_the_library_is_named_by_all_that_decides_it(monkeypatch, tmp_path):
     assert not any("native" in flag or "march" in flag for flag in build._FLAGS)
 
 
-def test_a_compiler_that_fails_says_so_and_leaves_nothing(monkeypatch, tmp_path):
-    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
-    monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, "-DID=;"))
+_DRAW = """
+import numpy as np
+from cutegen_core.workloads.gnn.native import build
+from cutegen_core.workloads.gnn.sampling.sampler import Sampler
+from tests.workloads.gnn.graphs import digest, skewed
+print(digest(Sampler(skewed(500, 9000), (5, 60)).sample(np.arange(50), 1)), build.library().name)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
+def test_an_installed_compiler_builds_the_same_sampler(tmp_path):
+    def draw(environment):
+        done = subprocess.run(
+            [sys.executable, "-c", _DRAW], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True
+        )
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    ours, name = draw({})
+    theirs, other = draw({build.SETTING: str(shutil.which("cc")), "CUTEGEN_HOME": str(tmp_path)})
+    assert ours == theirs
+    assert name != other
+
+
+@pytest.mark.parametrize("chosen", ["/nothing/cc", "/bin/false"])
+def test_a_chosen_compiler_that_cannot_be_run_is_no_reason_for_another(monkeypatch, chosen):
+    monkeypatch.setenv(build.SETTING, chosen)
     build.library.cache_clear()
     try:
-        with pytest.raises(MachineError, match="does not compile"):
+        with pytest.raises(MachineError, match=f"{build.SETTING}={chosen} cannot be run"):
             build.library()
     finally:
         build.library.cache_clear()
-    assert list((tmp_path / "cache" / "gnn-native").iterdir()) == []
+
+
+def test_a_compiler_that_fails_says_so_and_leaves_nothing(monkeypatch, tmp_path):
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo 1.0 && exit\necho sampler.c:1: broken >&2\nexit 1\n')
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(build.SETTING, str(compiler))
+    build.library.cache_clear()
+    try:
+        with pytest.raises(MachineError, match=r"does not compile \(exit code 1\):\nsampler.c:1: broken"):
+            build.library()
+    finally:
+        build.library.cache_clear()
+    assert list((tmp_path / "home" / "cache" / "gnn-native").iterdir()) == []
