@@ -1,8 +1,8 @@
 """Epoch times of GraphSAGE by aggregate, mode, place of the features and number of GPUs: a table and a JSON file.
 
 `python -m benchmarks.gnn.epoch` on a machine with GPUs; `--device cpu --nodes 20000 --name trial` tries it without.
-`--kernel kernel:SESSION.STEP` adds a plugged kernel, `--ranks 1 2 4` the scaling. Each row is a run of its own, in which
-aggregates and modes take turns:
+`--kernel kernel:SESSION.STEP` adds a plugged kernel, `--ranks 1 2 4` the scaling. A place and a precision are a run, in
+which aggregates and modes take turns:
 
 * P: epoch over its longest stage. C: epoch over compute only. serial: the serial epoch over the pipelined one.
 * share: of compute only, what the aggregate takes. bound: what an aggregate that takes no time would give (Amdahl).
@@ -104,10 +104,9 @@ def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]
 
 def show(table: list[dict[str, Any]]) -> None:
     for row in table:
-        cells = (
-            f"{value:.3f}" if isinstance(value, float) else "-" if value is None else value for value in row.values()
-        )
-        print("  ".join(f"{cell!s:>14.40}" for cell in cells), flush=True)
+        values = ("-" if value is None else value for value in row.values())
+        cells = (f"{value:.3f}" if isinstance(value, float) else str(value) for value in values)
+        print("  ".join(f"{cell:>14}" for cell in cells), flush=True)
 
 
 def main() -> None:

@@ -2,9 +2,10 @@
 
 1. Every round trains one epoch with each aggregate, in turns forwards and backwards, and one with the run's own
    aggregate in the other mode. Round 0 is a warm-up of a few batches that is not reported.
-2. The compute-only epoch trains on batches that lie ready on the device: what remains without sampling and transfer.
-3. The aggregate's share of it is what its calls, recorded from these steps, take alone: forward, and backward where the
-   model needs it. It bounds what a faster kernel can give (Amdahl).
+2. After each epoch come steps on batches that lie ready on the device, with another model: what remains without
+   sampling and transfer, scaled to an epoch.
+3. The aggregate's share of these is what its calls in them, recorded and repeated, take alone: forward, and backward
+   where the model needs it. It bounds what a faster kernel can give (Amdahl).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -29,25 +30,33 @@ from cutegen_core.records.gnn import (
     RunResult,
 )
 from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, choose_aggregate
-from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.training.devices import Inputs, Sleeper, Ticket
 from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
 from cutegen_core.workloads.gnn.training.run import Run, SamplingOf
-from cutegen_core.workloads.gnn.training.schedule import derive_seed, shuffled_batches
+from cutegen_core.workloads.gnn.training.schedule import derive_seed, share_of_rank, shuffled_batches
 from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer
 
 _READY = 4
-"""Batches that lie ready for the compute-only epoch, and are run in turns."""
+"""Batches that lie ready on the device, and are run in turns."""
+_READY_STEPS = 12
 _WARMUP = 3
 
 
 @dataclass
 class Contestant:
-    """An aggregate with a model of its own; all begin with the same weights."""
+    """An aggregate with a model of its own; all begin with the same weights.
+
+    Attributes:
+        probe: what is trained on batches that lie ready.
+        steps_s, alone_s: of each round, the steps on batches that lie ready, and the aggregate's calls in them.
+    """
 
     aggregate: ChosenAggregate
     mode: Mode
     trainee: Trainee
+    probe: Trainee
+    steps_s: list[float] = field(default_factory=list)
+    alone_s: list[float] = field(default_factory=list)
 
 
 class Recorded(NamedTuple):
@@ -65,11 +74,14 @@ def bench(run: Run) -> RunResult:
     contestants = _contestants(run)
     for contestant in contestants:
         _train(run, contestant, 0)
+    ready = _Ready(run)
     reports = []
     for number in range(1, run.settings.epochs + 1):
         for contestant in contestants if number % 2 else reversed(contestants):
             reports.append(_train(run, contestant, number))
             run.reporter.epoch(reports[-1])
+            if run.computes and contestant.mode is run.settings.mode:
+                ready.measure(contestant)
     times = tuple(_times(run, one, reports) for one in contestants if one.mode is run.settings.mode)
     return RunResult(
         run.settings, run.graph.facts(), run.describe_machine(), tuple(reports), compute_only_s=times[0].compute_only_s,
@@ -84,7 +96,9 @@ def _contestants(run: Run) -> list[Contestant]:
     chosen = [run.aggregate, *map(choose_aggregate, others)]
     entries = [(one, run.settings.mode) for one in chosen]
     entries += [(run.aggregate, mode) for mode in Mode if mode is not run.settings.mode]
-    return [Contestant(aggregate, mode, _trainee(run, aggregate)) for aggregate, mode in entries]
+    return [
+        Contestant(aggregate, mode, _trainee(run, aggregate), _trainee(run, aggregate)) for aggregate, mode in entries
+    ]
 
 
 def _trainee(run: Run, aggregate: ChosenAggregate) -> Trainee:
@@ -114,32 +128,42 @@ def _train(run: Run, contestant: Contestant, number: int) -> EpochReport:
 
 
 def _times(run: Run, contestant: Contestant, reports: Sequence[EpochReport]) -> AggregateTimes:
-    own = [one for one in reports if (one.aggregate, one.mode) == (contestant.aggregate.name, contestant.mode)]
-    seconds = statistics.median(one.seconds for one in own)
+    name, mode = contestant.aggregate.name, contestant.mode
+    own = [one for one in reports if (one.aggregate, one.mode) == (name, mode)]
+    epoch_s = statistics.median(one.seconds for one in own)
     if isinstance(run.device, Sleeper):
-        return AggregateTimes(contestant.aggregate.name, seconds, own[0].batches * run.device.seconds, None)
-    run.reporter.progress(RunProgress(f"{contestant.aggregate.name}, compute only"), at_once=True)
-    batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
-    epoch = EpochOfTraining(run, contestant.trainee, batches)
-    ready = _lie_ready(run, epoch.parts[:_READY])
-    turns = [ready[number % len(ready)] for number in range(len(batches))]
-    compute_only = _seconds(run, lambda: _run_all(run, turns, epoch))
-    calls = _record(contestant.trainee, lambda: _run_all(run, ready, epoch))
-    alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
-    share = alone / len(ready) / (compute_only / len(batches)) if calls else None
-    return AggregateTimes(contestant.aggregate.name, seconds, compute_only, share)
+        return AggregateTimes(name, epoch_s, own[0].batches * run.device.seconds, None)
+    step_s = statistics.median(contestant.steps_s) / _READY_STEPS
+    alone = [a / s for a, s in zip(contestant.alone_s, contestant.steps_s, strict=True)]
+    share = statistics.median(alone) if any(alone) else None
+    return AggregateTimes(name, epoch_s, own[0].batches * step_s, share)
 
 
-def _lie_ready(run: Run, parts: Sequence[Ids]) -> list[Ticket]:
-    """Return batches on the device whose slots have been given back."""
-    tickets = []
-    with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
-        for batch in loader:
-            ticket = _kept(run.device.send(batch))
-            run.device.finish()
-            run.device.settle(ticket)
-            tickets.append(ticket)
-    return tickets
+class _Ready:
+    """Batches that lie on the device, whose slots have been given back."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
+        parts = share_of_rank(self._batches[:_READY], run.ranks.rank, run.ranks.world)
+        self._tickets = []
+        with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
+            for batch in loader:
+                ticket = _kept(run.device.send(batch))
+                run.device.finish()
+                run.device.settle(ticket)
+                self._tickets.append(ticket)
+
+    def measure(self, contestant: Contestant) -> None:
+        """Time steps, and the aggregate's calls in them alone; both over the same batches."""
+        run = self._run
+        run.reporter.progress(RunProgress(f"{contestant.aggregate.name}, compute only"))
+        epoch = EpochOfTraining(run, contestant.probe, self._batches)
+        turns = [self._tickets[number % len(self._tickets)] for number in range(_READY_STEPS)]
+        contestant.steps_s.append(_seconds(run, lambda: _run_all(run, turns, epoch)))
+        calls = _record(contestant.probe, lambda: _run_all(run, self._tickets, epoch))
+        alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
+        contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
 
 
 def _kept(ticket: Ticket) -> Ticket:
