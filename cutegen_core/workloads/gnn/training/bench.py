@@ -48,7 +48,8 @@ class Contestant:
 
     Attributes:
         probe: what is trained on batches that lie ready.
-        steps_s, alone_s: of each round, the steps on batches that lie ready, and the aggregate's calls in them.
+        steps_s: of each round, the steps on batches that lie ready.
+        alone_s: of each round, the aggregate's calls in them; empty where the model makes none.
     """
 
     aggregate: ChosenAggregate
@@ -134,8 +135,8 @@ def _times(run: Run, contestant: Contestant, reports: Sequence[EpochReport]) -> 
     if isinstance(run.device, Sleeper):
         return AggregateTimes(name, epoch_s, own[0].batches * run.device.seconds, None)
     step_s = statistics.median(contestant.steps_s) / _READY_STEPS
-    alone = [a / s for a, s in zip(contestant.alone_s, contestant.steps_s, strict=True)]
-    share = statistics.median(alone) if any(alone) else None
+    shares = [alone / steps for alone, steps in zip(contestant.alone_s, contestant.steps_s, strict=False)]
+    share = statistics.median(shares) if shares else None
     return AggregateTimes(name, epoch_s, own[0].batches * step_s, share)
 
 
@@ -162,8 +163,9 @@ class _Ready:
         turns = [self._tickets[number % len(self._tickets)] for number in range(_READY_STEPS)]
         contestant.steps_s.append(_seconds(run, lambda: _run_all(run, turns, epoch)))
         calls = _record(contestant.probe, lambda: _run_all(run, self._tickets, epoch))
-        alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
-        contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
+        if calls:
+            alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
+            contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
 
 
 def _kept(ticket: Ticket) -> Ticket:
