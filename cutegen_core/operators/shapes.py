@@ -1,8 +1,9 @@
 """Derive, from the workloads a kernel was tested on, which shapes fit together and how large the results are.
 
 Every extent of every tensor is compared with every other one over all workloads. What differs by the same number
-everywhere (`indptr` has one entry more than the result has rows), or is the same everywhere, is a rule: a call must
-keep it, and the results' extents follow from it. Awkward sizes keep chance out: the built-in problems have primes.
+everywhere (`indptr` has one entry more than the result has rows), or is the same everywhere while others vary, is a
+rule: a call must keep it, and the results' extents follow from it. Awkward sizes keep chance out: the built-in problems
+have primes.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _read(extent: Extent, shapes: Sequence[Shape], numbers: Sequence[Number]) ->
 def _rule(extent: Extent, earlier: Sequence[Extent], columns: Mapping[Extent, list[int]]) -> Rule | None:
     """Return how an extent follows from an earlier one, or that it is always the same; None if it is free."""
     own = columns[extent]
-    if len(set(own)) == 1 and len(own) > 1:
+    if len(set(own)) == 1 and any(len(set(column)) > 1 for column in columns.values()):
         return Rule(extent, None, own[0])
     return _following(extent, own, earlier, columns)
 

@@ -73,8 +73,13 @@ def read_step(store: Store, name: str) -> Source:
     return _source(label, problem, store.text(found.candidate), trial.resources, cubin)
 
 
-def compiled(problem: Problem, text: str, arch: str, compiler: Compiler | None = None) -> Source:
+def compiled(
+    problem: Problem, text: str, arch: str, *, compiler: Compiler | None = None, reference: Reference | None = None
+) -> Source:
     """Compile a kernel file that belongs to no session. Whether it is right is the caller's task.
+
+    Args:
+        compiler, reference: those of a caller who has them; otherwise they are started and ended here.
 
     Raises:
         UsageError: it does not compile.
@@ -87,25 +92,33 @@ def compiled(problem: Problem, text: str, arch: str, compiler: Compiler | None =
             own.close()
     if result.status is not Status.PASSED:
         raise UsageError(f"the kernel does not compile, so it cannot be plugged in: {result.message}")
-    return _source(problem.name, problem, text, Resources(arch, result.kernels, ()), result.cubin)
+    return _source(problem.name, problem, text, Resources(arch, result.kernels, ()), result.cubin, reference)
 
 
 def _step(steps: tuple[Step, ...], number: str) -> Step | None:
     return next((s for s in steps if str(s.number) == number), None)
 
 
-def _source(label: str, problem: Problem, text: str, resources: Resources, cubin: bytes) -> Source:
+def _source(
+    label: str, problem: Problem, text: str, resources: Resources, cubin: bytes, reference: Reference | None = None
+) -> Source:
     kernel = kernel_file.parse(text)
     if kernel.tensor_maps:
         raise UsageError(
             f"{label} uses tensor maps (TMA), which hold addresses that change with every call: an operator cannot "
             "launch it. Choose a kernel that loads through pointers."
         )
+    signatures = _signatures(problem, reference) if reference else _ask(problem)
+    return Source(label, problem, kernel, content_key(text), signatures, resources.arch, cubin, resources.kernels)
+
+
+def _signatures(problem: Problem, reference: Reference) -> tuple[Signature, ...]:
+    return tuple(reference.signature(workload) for workload in problem.workloads)
+
+
+def _ask(problem: Problem) -> tuple[Signature, ...]:
     with (
         tempfile.TemporaryDirectory(prefix="cutegen-operator-") as scratch,
         Reference(problem, Path(scratch)) as reference,
     ):
-        signatures = tuple(reference.signature(workload) for workload in problem.workloads)
-    return Source(
-        label, problem, kernel, content_key(text), signatures, resources.arch, cubin, resources.kernels
-    )  # fmt: skip
+        return _signatures(problem, reference)

@@ -21,20 +21,15 @@ WORKLOADS = {
     "one row": {"role": "emulator", "rows": 1, "edges": 257, "sources": 61, "width": 17},
     "few edges": {"role": "emulator", "rows": 67, "edges": 9, "sources": 43, "width": 8},
     "wide": {"role": "emulator", "rows": 7, "edges": 29, "sources": 19, "width": 264},
-    "large_scale": {
-        "role": "emulator", "rows": 23, "edges": 113, "sources": 57, "width": 48, "values": "large_scale",
-    },
+    "large_scale": {"role": "emulator", "rows": 23, "edges": 113, "sources": 57, "width": 48, "values": "large_scale"},
     "large_mean": {"role": "emulator", "rows": 19, "edges": 83, "sources": 31, "width": 21, "values": "large_mean"},
     "medium": {"role": "correctness", "rows": 1021, "edges": 5003, "sources": 3001, "width": 100},
-    "medium hub": {
-        "role": "correctness", "rows": 509, "edges": 8009, "sources": 2003, "width": 64,
-        "hub_share": 2, "skew": 4, "empty_every": 5,
-    },
+    "medium hub": {"role": "correctness", "rows": 509, "edges": 8009, "sources": 2003, "width": 64, "hub_share": 2},
     "layer 1": {"role": "benchmark"},
     "layer 2": {"role": "benchmark", "rows": 13500, "edges": 132000, "sources": 111000, "width": 256},
     "layer 1, power law": {"role": "benchmark", "sources": 100_000, "skew": 4},
     "layer 1, empty rows and a hub": {"role": "benchmark", "empty_every": 4, "hub_share": 16},
-}  # fmt: skip
+}
 
 
 class Model(nn.Module):
