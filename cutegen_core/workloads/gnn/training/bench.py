@@ -30,9 +30,9 @@ from cutegen_core.records.gnn import (
     RunResult,
 )
 from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, choose_aggregate
-from cutegen_core.workloads.gnn.training.devices import Inputs, Sleeper, Ticket
+from cutegen_core.workloads.gnn.training.devices import InFlight, Inputs, Sleeper
 from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
-from cutegen_core.workloads.gnn.training.run import Run, SamplingOf
+from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, share_of_rank, shuffled_batches
 from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer
 
@@ -60,7 +60,7 @@ class Contestant:
     alone_s: list[float] = field(default_factory=list)
 
 
-class Recorded(NamedTuple):
+class AggregateCall(NamedTuple):
     """A call of the aggregate during a step."""
 
     table: Tensor
@@ -69,7 +69,7 @@ class Recorded(NamedTuple):
     needs_gradient: bool
 
 
-def bench(run: Run) -> RunResult:
+def bench(run: GnnRun) -> RunResult:
     """Measure all aggregates; the run's own one comes first."""
     check_trainable(run)
     contestants = _contestants(run)
@@ -90,7 +90,7 @@ def bench(run: Run) -> RunResult:
     )  # fmt: skip
 
 
-def _contestants(run: Run) -> list[Contestant]:
+def _contestants(run: GnnRun) -> list[Contestant]:
     others = [name for name in TORCH_AGGREGATES if name != run.aggregate.name]
     if run.settings.model is ModelName.GAT or not run.computes:  # neither calls an aggregate
         others = []
@@ -102,13 +102,13 @@ def _contestants(run: Run) -> list[Contestant]:
     ]
 
 
-def _trainee(run: Run, aggregate: ChosenAggregate) -> Trainee:
+def _trainee(run: GnnRun, aggregate: ChosenAggregate) -> Trainee:
     model = run.make_model(1)
     model.aggregate = aggregate.run
     return Trainee(1, model, make_optimizer(run, model))
 
 
-def _train(run: Run, contestant: Contestant, number: int) -> EpochReport:
+def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
     """Train one epoch, or the first batches of it as a warm-up (number 0)."""
     settings, trainee = run.settings, contestant.trainee
     batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else _WARMUP]
@@ -128,7 +128,7 @@ def _train(run: Run, contestant: Contestant, number: int) -> EpochReport:
     )  # fmt: skip
 
 
-def _times(run: Run, contestant: Contestant, reports: Sequence[EpochReport]) -> AggregateTimes:
+def _times(run: GnnRun, contestant: Contestant, reports: Sequence[EpochReport]) -> AggregateTimes:
     name, mode = contestant.aggregate.name, contestant.mode
     own = [one for one in reports if (one.aggregate, one.mode) == (name, mode)]
     epoch_s = statistics.median(one.seconds for one in own)
@@ -143,17 +143,17 @@ def _times(run: Run, contestant: Contestant, reports: Sequence[EpochReport]) -> 
 class _Ready:
     """Batches that lie on the device, whose slots have been given back."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: GnnRun) -> None:
         self._run = run
         self._batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
         parts = share_of_rank(self._batches[:_READY], run.ranks.rank, run.ranks.world)
         self._tickets = []
         with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
             for batch in loader:
-                ticket = _kept(run.device.send(batch))
+                flight = _kept(run.device.send(batch))
                 run.device.finish()
-                run.device.settle(ticket)
-                self._tickets.append(ticket)
+                run.device.settle(flight)
+                self._tickets.append(flight)
 
     def measure(self, contestant: Contestant) -> None:
         """Time steps, and the aggregate's calls in them alone; both over the same batches."""
@@ -168,26 +168,26 @@ class _Ready:
             contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
 
 
-def _kept(ticket: Ticket) -> Ticket:
-    inputs = ticket.inputs
+def _kept(flight: InFlight) -> InFlight:
+    inputs = flight.inputs
     hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
     kept = Inputs(inputs.number, inputs.features.clone(), inputs.labels.clone(), hops)
-    return replace(ticket, inputs=kept, nodes=None if ticket.nodes is None else ticket.nodes.clone())
+    return replace(flight, inputs=kept, nodes=None if flight.nodes is None else flight.nodes.clone())
 
 
-def _run_all(run: Run, tickets: Sequence[Ticket], epoch: EpochOfTraining) -> None:
-    for ticket in tickets:
+def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
+    for flight in flights:
         run.stop.check()
-        run.device.run(ticket, epoch.step)
+        run.device.run(flight, epoch.step)
 
 
-def _record(trainee: Trainee, work: Callable[[], None]) -> list[Recorded]:
+def _record(trainee: Trainee, work: Callable[[], None]) -> list[AggregateCall]:
     """Return the aggregate's calls while the work runs."""
-    calls: list[Recorded] = []
+    calls: list[AggregateCall] = []
     original = trainee.model.aggregate
 
     def recording(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
-        calls.append(Recorded(table.detach(), idx, indptr, table.requires_grad))
+        calls.append(AggregateCall(table.detach(), idx, indptr, table.requires_grad))
         return original(table, idx, indptr)
 
     trainee.model.aggregate = recording
@@ -198,7 +198,7 @@ def _record(trainee: Trainee, work: Callable[[], None]) -> list[Recorded]:
     return calls
 
 
-def _replay(run: Run, calls: Sequence[Recorded], aggregate: Aggregate) -> None:
+def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -> None:
     half = run.settings.precision is Precision.BF16
     for call in calls:
         table = call.table.detach().requires_grad_(call.needs_gradient)
@@ -208,7 +208,7 @@ def _replay(run: Run, calls: Sequence[Recorded], aggregate: Aggregate) -> None:
             means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
 
 
-def _seconds(run: Run, work: Callable[[], None]) -> float:
+def _seconds(run: GnnRun, work: Callable[[], None]) -> float:
     run.device.finish()
     began = time.perf_counter()
     work()

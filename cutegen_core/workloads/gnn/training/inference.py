@@ -15,7 +15,7 @@ from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
 from cutegen_core.workloads.gnn.training.pipeline import PassTimes
-from cutegen_core.workloads.gnn.training.run import Run, SamplingOf
+from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, split_batches
 
 _CHUNK_EDGES = 4 << 20
@@ -31,7 +31,7 @@ class Accuracy(NamedTuple):
 
 
 @torch.inference_mode()
-def infer_sampled(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
+def infer_sampled(run: GnnRun, model: SampledModel, nodes: Ids) -> Accuracy:
     """Infer nodes from `inference_fanouts` neighbours, each rank its share of them."""
     began = time.perf_counter()
     mine = split_batches(nodes[run.ranks.rank :: run.ranks.world], max(1, run.settings.batch_size // run.ranks.world))
@@ -52,7 +52,7 @@ def infer_sampled(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
 
 
 @torch.inference_mode()
-def infer_full(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
+def infer_full(run: GnnRun, model: SampledModel, nodes: Ids) -> Accuracy:
     """Infer nodes from all their neighbours: each layer for all nodes of the graph, then the next."""
     began = time.perf_counter()
     graph, where = run.graph, run.device.where
@@ -74,7 +74,7 @@ def infer_full(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
     return Accuracy(right / max(known, 1), time.perf_counter() - began)
 
 
-def _layer(run: Run, model: SampledModel, number: int, state: Tensor, piece: tuple[int, int]) -> Tensor:
+def _layer(run: GnnRun, model: SampledModel, number: int, state: Tensor, piece: tuple[int, int]) -> Tensor:
     """Return a layer's output for the nodes of a piece."""
     (start, end), graph = piece, run.graph
     low, high = int(graph.indptr[start]), int(graph.indptr[end])

@@ -29,7 +29,7 @@ from cutegen_core.workloads.gnn.training.settings import threads_of
 
 
 @dataclass
-class Run:
+class GnnRun:
     """One run in one process.
 
     Attributes:
@@ -126,17 +126,17 @@ class SamplingOf:
 def open_run(
     settings: RunSettings, graph: GraphData, aggregate: ChosenAggregate, ranks: Ranks, reporter: Reporter,
     stop: StopRequest,
-) -> Run:  # fmt: skip
+) -> GnnRun:  # fmt: skip
     """Return a run whose device is open."""
     table = torch.from_numpy(graph.features) if settings.features is Place.DEVICE else None
     device = open_device(settings.device, table, ranks.local)
-    return Run(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
+    return GnnRun(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
 
 
 class Estimate:
     """Say how far a run is, and how long it will still take by the batches done so far."""
 
-    def __init__(self, run: Run, epochs_to_do: int) -> None:
+    def __init__(self, run: GnnRun, epochs_to_do: int) -> None:
         self._run = run
         self._left = epochs_to_do
         self._spent = 0.0
