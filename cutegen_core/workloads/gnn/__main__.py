@@ -66,4 +66,6 @@ def _claim_stdout() -> TextIO:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # all is written and every thread has ended; taking torch apart would take seconds
