@@ -1,4 +1,4 @@
-"""Edges per second and core of the sampler, on power-law graphs of the sizes that SALIENT and PyG were measured on.
+"""Edges per second and core of the sampler, on graphs of the sizes that SALIENT and PyG were measured on.
 
     python -m benchmarks.gnn.sampler [--rounds 5] [--batches 8]
 
@@ -20,13 +20,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.conditions import write
-from cutegen_core.workloads.gnn.data.generate import generate_power_law
+from cutegen_core.workloads.gnn.data.generate import generate_blocks, generate_power_law
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.sampling.plain import PlainSampler
 from cutegen_core.workloads.gnn.sampling.sampler import Buffers, Sampler, plain_memory
 
 FANOUTS, BATCH = (15, 10, 5), 1024
-GRAPHS = {"200k nodes": (200_000, 22), "1M nodes": (1_000_000, 22)}
+GRAPHS = {
+    "power law, 200k nodes": (generate_power_law, 200_000, 22),
+    "power law, 1M nodes": (generate_power_law, 1_000_000, 22),
+    "blocks, 1M nodes": (generate_blocks, 1_000_000, 22),
+}
+"""Blocks have no hubs: every fan-out is drawn in full, and the fewest nodes occur again."""
 WIDTH, CLASSES = 128, 8
 
 Contender = Callable[[Ids, int], int]
@@ -153,9 +158,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=8, help="batches a round")
     given = parser.parse_args()
     result: dict[str, Any] = {"fanouts": FANOUTS, "batch": BATCH, "graphs": {}}
-    for name, (nodes, degree) in GRAPHS.items():
+    for name, (generate, nodes, degree) in GRAPHS.items():
         start = time.perf_counter()
-        graph = generate_power_law(nodes, degree, CLASSES, WIDTH, 0)
+        graph = generate(nodes, degree, CLASSES, WIDTH, 0)
         seconds = time.perf_counter() - start
         result["graphs"][name] = {"generated_s": round(seconds, 1)} | dict(compare(graph, given.rounds, given.batches))
         print(name, result["graphs"][name]["million_edges_per_second_and_core"], result["graphs"][name]["prepare"])

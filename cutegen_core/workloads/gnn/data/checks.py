@@ -7,16 +7,38 @@ from collections.abc import Mapping
 import numpy as np
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.workloads.gnn.graph import SPLITS, UNKNOWN, Array, Ids, Splits
+from cutegen_core.workloads.gnn.data.npy_files import memory_bytes
+from cutegen_core.workloads.gnn.graph import MOST_NODES, SPLITS, UNKNOWN, Array, Ids, Splits
 
-MOST_CLASSES = 1 << 20
+MOST_CLASSES = MOST_FEATURES = 1 << 20
+_BYTES_A_NODE = 40
+"""Counters, indptr, cursors, labels and owners of splits, while a graph is converted."""
 
 
 def check_nodes(place: str, nodes: int) -> int:
-    """Return the number of nodes of a graph that has some."""
+    """Return the number of nodes of a graph that has some, and not more than can be converted here."""
     if nodes < 1:
         raise UsageError(f"{place}: the graph is empty, it has no node.")
+    if nodes > MOST_NODES:
+        raise UsageError(f"{place}: the graph has {nodes} nodes; the sampler takes at most {MOST_NODES}.")
+    if (wanted := nodes * _BYTES_A_NODE) > memory_bytes():
+        raise UsageError(
+            f"{place}: {nodes} nodes take {wanted >> 20} MiB of memory to convert; this machine has "
+            f"{memory_bytes() >> 20} MiB. Convert the graph on a larger one."
+        )
     return nodes
+
+
+def check_at_most(place: str, found: int, nodes: int) -> None:
+    """Refuse to read more entries than there are nodes."""
+    if found > nodes:
+        raise UsageError(f"{place} holds {found} entries or more, for {nodes} nodes.")
+
+
+def check_width(place: str, width: int) -> None:
+    """Refuse features that are none, or too many for a model."""
+    if not 1 <= width <= MOST_FEATURES:
+        raise UsageError(f"{place} has {width} features a node; it must have 1 to {MOST_FEATURES}.")
 
 
 def check_length(place: str, found: int, nodes: int) -> None:
@@ -96,4 +118,7 @@ def check_features(place: str, rows: Array, first: int) -> None:
     """Refuse rows with a number that is not finite; `first` is the node of the first row."""
     if not (finite := np.isfinite(rows)).all():
         row, column = (int(each) for each in np.argwhere(~finite)[0])
-        raise UsageError(f"{place}: feature {column} of node {first + row} is {rows[row, column]}; it must be finite.")
+        raise UsageError(
+            f"{place}: feature {column} of node {first + row} is {rows[row, column]} in {rows.dtype}; it "
+            "must be finite."
+        )

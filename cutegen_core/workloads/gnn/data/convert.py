@@ -7,6 +7,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import GraphFacts
 from cutegen_core.workloads.gnn.data.npz import write_npz
@@ -28,11 +30,12 @@ class Converted:
     repeated_edges: int
 
 
-def convert(path: Path, out: Path, *, undirected: bool = False) -> Converted:
+def convert(path: Path, out: Path, *, undirected: bool = False, half: bool = False) -> Converted:
     """Write the graph at `path` to `out`, which does not exist yet: an .npz file by its ending, else a folder.
 
     Args:
         undirected: every edge of an edge list also counts in the other direction.
+        half: features are written as float16.
 
     Raises:
         UsageError: the graph cannot be read, or `out` exists.
@@ -42,7 +45,7 @@ def convert(path: Path, out: Path, *, undirected: bool = False) -> Converted:
     if not out.absolute().parent.is_dir():
         raise UsageError(f"{out.absolute().parent} is no folder.")
     with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}-") as scratch:
-        folder = path if is_processed(path) else _process(path, Path(scratch) / "graph", undirected)
+        folder = path if is_processed(path) else _process(path, Path(scratch) / "graph", undirected, half)
         graph, repeated = read_processed(folder), repeated_edges(folder)
         if out.suffix == ".npz":
             write_npz(graph, Path(scratch) / out.name)
@@ -54,10 +57,11 @@ def convert(path: Path, out: Path, *, undirected: bool = False) -> Converted:
         return Converted(out, graph.facts(), repeated)
 
 
-def _process(path: Path, folder: Path, undirected: bool) -> Path:
+def _process(path: Path, folder: Path, undirected: bool, half: bool) -> Path:
     raw = read_raw(path)
     if undirected and isinstance(raw.edges, RawRows):
         raise UsageError(f"{path} holds rows of neighbours, not edges: both directions must be in it.")
+    features = replace(raw.features, dtype=np.dtype(np.float16)) if half else raw.features
     folder.mkdir()
-    write_processed(replace(raw, undirected=raw.undirected or undirected), folder)
+    write_processed(replace(raw, undirected=raw.undirected or undirected, features=features), folder)
     return folder

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cutegen_core.records.errors import UsageError
+from cutegen_core.workloads.gnn.data import checks
 from cutegen_core.workloads.gnn.data.npy_files import map_array
 from cutegen_core.workloads.gnn.data.raw import RawFeatures, RawGraph
 from cutegen_core.workloads.gnn.data.rows import Chunk, Edges
@@ -83,6 +84,7 @@ def _read_nodes(path: Path) -> tuple[Array, dict[str, Ids]]:
     labels: list[Array] = []
     members: dict[str, list[Ids]] = {name: [] for name in SPLITS}
     for row, batch in read_table(path, types):
+        checks.check_nodes(str(path), row + batch.num_rows or 1)
         if has_id:
             _check_numbers(path, ids_of(path, batch, "id", row), row)
         labels.append(batch.column("label").to_numpy(zero_copy_only=False))

@@ -41,9 +41,13 @@ def expect_jumps(array: Array) -> None:
 
     One that fits is read ahead, and soon all of it is in memory.
     """
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if isinstance(array, np.memmap) and array.nbytes > memory // 2:
+    if isinstance(array, np.memmap) and array.nbytes > memory_bytes() // 2:
         array._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
+
+
+def memory_bytes() -> int:
+    """Return how much memory the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

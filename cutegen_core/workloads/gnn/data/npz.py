@@ -24,7 +24,10 @@ def read_npz(path: Path) -> RawGraph:
     members = {"edges": indices, "features": archive.member("features", "fiu", 2), "labels": labels, **splits}
     nodes = indptr.shape[0] - 1
     checks.check_nodes(indptr.place, nodes)
-    checks.check_length(members["features"].place, members["features"].shape[0], nodes)
+    for name in ("features", "labels"):
+        checks.check_length(members[name].place, members[name].shape[0], nodes)
+    for name in SPLITS:
+        checks.check_at_most(members[name].place, members[name].shape[0], nodes)
     return RawGraph(
         name=path.stem, nodes=nodes,
         edges=RawRows(checks.to_ids(indptr.place, indptr.read()), indices.rows, indices.shape[0]),

@@ -10,6 +10,7 @@ Every edge counts in both directions, as SALIENT and OGB's own examples have it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +58,10 @@ def read_ogb(folder: Path) -> RawGraph:
     for name in _OTHER_KINDS:
         if (raw / name).exists():
             raise UsageError(f"{raw / name}: the graph has several kinds of nodes or edges, which is not supported.")
-    splits, places = {}, {}
-    for name in SPLITS:
-        path = need_table(split, name)
-        splits[name], places[name] = _read_ids(path), str(path)
-    return (_read_binary if _is_binary(raw) else _read_tables)(folder, splits, places)
+    tables = {name: need_table(split, name) for name in SPLITS}
+    given = (_read_binary if _is_binary(raw) else _read_tables)(folder)
+    splits = {name: _read_ids(path, given.nodes) for name, path in tables.items()}
+    return replace(given, splits=splits, places=given.places | {name: str(path) for name, path in tables.items()})
 
 
 def _is_binary(raw: Path) -> bool:
@@ -79,37 +79,40 @@ def _split_folder(folder: Path) -> Path:
     return found[0]
 
 
-def _read_tables(folder: Path, splits: dict[str, Ids], places: dict[str, str]) -> RawGraph:
+def _read_tables(folder: Path) -> RawGraph:
     raw = folder / "raw"
     edges, features, labels, count = (
         need_table(raw, name) for name in ("edge", "node-feat", "node-label", "num-node-list")
     )
-    counted = _read_ids(count)
+    counted = _read_ids(count, 1)
     if len(counted) != 1:
-        raise UsageError(f"{count} tells of {len(counted)} graphs; a node-property dataset has one.")
+        raise UsageError(f"{count} is empty; it must hold the number of nodes.")
+    nodes = checks.check_nodes(str(count), int(counted[0]))
     ends = column_names(edges, header=edges.suffix == ".parquet")
     if len(ends) != 2:
         raise UsageError(f"{edges} has {len(ends)} columns; it must have two, source and target.")
     columns = column_names(features, header=features.suffix == ".parquet")
-    places |= {"edges": str(edges), "features": str(features), "labels": str(labels)}
+    places = {"edges": str(edges), "features": str(features), "labels": str(labels)}
     return RawGraph(
-        name=folder.name, nodes=checks.check_nodes(str(count), int(counted[0])),
+        name=folder.name, nodes=nodes,
         edges=edge_pairs(edges, (ends[0], ends[1]), header=edges.suffix == ".parquet"), undirected=True,
         features=RawFeatures(lambda: _feature_rows(features, columns), len(columns), np.dtype(np.float32)),
-        labels=_read_labels(labels), splits=splits, places=places,
+        labels=_read_labels(labels, nodes), splits={}, places=places,
     )  # fmt: skip
 
 
-def _read_binary(folder: Path, splits: dict[str, Ids], places: dict[str, str]) -> RawGraph:
+def _read_binary(folder: Path) -> RawGraph:
     data, labels = Archive(folder / "raw" / "data.npz"), Archive(folder / "raw" / "node-label.npz")
     pairs, features = data.member("edge_index", "iu", 2), data.member("node_feat", "f", 2)
     if pairs.shape[0] != 2:
         raise UsageError(f"{pairs.place} has the shape {pairs.shape}; it must be (2, edges).")
     label = labels.member("node_label", "iuf", 2)
-    places |= {"edges": pairs.place, "features": features.place, "labels": label.place}
+    nodes = checks.check_nodes(features.place, features.shape[0])
+    checks.check_length(label.place, label.shape[0], nodes)
+    places = {"edges": pairs.place, "features": features.place, "labels": label.place}
     return RawGraph(
-        name=folder.name, nodes=features.shape[0], edges=_member_pairs(pairs), undirected=True,
-        features=to_features(features), labels=label.read(), splits=splits, places=places,
+        name=folder.name, nodes=nodes, edges=_member_pairs(pairs), undirected=True,
+        features=to_features(features), labels=label.read(), splits={}, places=places,
     )  # fmt: skip
 
 
@@ -128,22 +131,28 @@ def _member_pairs(pairs: Member) -> Edges:
     return read
 
 
-def _read_ids(path: Path) -> Ids:
-    """Return the only column of a table."""
+def _read_ids(path: Path, most: int) -> Ids:
+    """Return the only column of a table with at most so many rows."""
     header = path.suffix == ".parquet"
     names = column_names(path, header=header)
     if len(names) != 1:
         raise UsageError(f"{path} has {len(names)} columns; it must have one.")
-    parts = [ids_of(path, batch, names[0], row) for row, batch in read_table(path, {names[0]: ID}, header=header)]
+    parts = []
+    for row, batch in read_table(path, {names[0]: ID}, header=header):
+        checks.check_at_most(str(path), row + batch.num_rows, most)
+        parts.append(ids_of(path, batch, names[0], row))
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _read_labels(path: Path) -> Array:
+def _read_labels(path: Path, nodes: int) -> Array:
     names = column_names(path, header=path.suffix == ".parquet")
     if len(names) != 1:
         raise UsageError(f"{path} has {len(names)} columns; it must hold one class for each node.")
-    table = read_table(path, {names[0]: LABEL}, header=path.suffix == ".parquet")
-    return np.concatenate([batch.column(0).to_numpy(zero_copy_only=False) for _, batch in table])
+    parts = [np.empty(0)]
+    for row, batch in read_table(path, {names[0]: LABEL}, header=path.suffix == ".parquet"):
+        checks.check_at_most(str(path), row + batch.num_rows, nodes)
+        parts.append(batch.column(0).to_numpy(zero_copy_only=False))
+    return np.concatenate(parts)
 
 
 def _feature_rows(path: Path, columns: list[str]) -> Iterator[Array]:

@@ -57,6 +57,7 @@ def write_processed(raw: RawGraph, folder: Path) -> None:
         MachineError: the disk is full.
     """
     checks.check_nodes(raw.places["edges"], raw.nodes)
+    checks.check_width(raw.places["features"], raw.features.width)
     labels = checks.to_labels(raw.places["labels"], raw.labels, raw.nodes)
     splits = checks.to_splits(raw.splits, labels, raw.places)
     if isinstance(raw.edges, RawRows):

@@ -137,6 +137,16 @@ def test_conversions_that_are_refused(tmp_path, out, says):
     assert not (tmp_path / out).exists() or out == "there"
 
 
+def test_features_are_halved_on_request(tmp_path):
+    files.write_npz(tmp_path / "g.npz")
+    convert(tmp_path / "g.npz", tmp_path / "half", half=True)
+    assert open_path(tmp_path / "half").features.dtype == np.float16
+    expect(open_path(tmp_path / "half"))
+    files.write_npz(tmp_path / "g.npz", features=np.full((files.NODES, 2), 70_000.0))
+    with pytest.raises(UsageError, match="feature 0 of node 0 is inf in float16"):
+        convert(tmp_path / "g.npz", tmp_path / "again", half=True)
+
+
 def test_the_processed_form_is_mapped_and_used_until_the_source_changes(tmp_path, monkeypatch):
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path / "home"))
     files.write_npz(path := tmp_path / "g.npz")

@@ -1,6 +1,7 @@
 """Files that are wrong, cut off or hostile: each is refused by an error that names the file and the place."""
 
 import io
+import os
 import pickle
 import struct
 import zipfile
@@ -57,10 +58,12 @@ NPZ = {
     "class inf": (changed("labels", 4, np.inf, float), "node 4 has class inf"),
     "huge class": (changed("labels", 4, 2**40), "node 4 has class 1099511627776"),
     "no class": ({"labels": np.full(NODES, -1)}, "array labels: no node has a class"),
+    "no features": ({"features": np.zeros((NODES, 0))}, "array features has 0 features a node; it must have 1 to"),
+    "too long split": ({"test": np.zeros(99, int)}, "array test holds 99 entries or more, for 60 nodes"),
     "too few features": ({"features": np.zeros((5, 2))}, "array features holds 5 rows for 60 nodes"),
     "flat features": ({"features": np.zeros(NODES)}, "array features has 1 dimensions of float64; it must have 2"),
-    "NaN": (changed("features", (7, 2), np.nan), "feature 2 of node 7 is nan; it must be finite"),
-    "too large": (changed("features", (7, 2), 1e300, float), "feature 2 of node 7 is inf; it must be finite"),
+    "NaN": (changed("features", (7, 2), np.nan), "feature 2 of node 7 is nan in float32; it must be finite"),
+    "too large": (changed("features", (7, 2), 1e300, float), "feature 2 of node 7 is inf in float32; it must"),
     "complex": ({"features": np.zeros((NODES, 2), complex)}, "array features has 2 dimensions of complex128"),
     "by column": ({"features": np.asfortranarray(ARRAYS["features"])}, "array features is stored column by column"),
     "pickle": ({"labels": np.array([Evil()] * NODES, object)}, "array labels holds Python objects"),
@@ -264,9 +267,13 @@ OGB = {
     "more features": (edit("raw/node-feat.csv.gz", "\n", "\n1,2,3\n"), "node-feat.csv.gz holds more than 60 rows"),
     "fewer features": (write("raw/node-feat.csv.gz", "1,2,3\n"), "node-feat.csv.gz holds 1 rows for 60 nodes"),
     "fewer labels": (write("raw/node-label.csv.gz", "1\n"), "node-label.csv.gz holds 1 rows for 60 nodes"),
+    "too many nodes": (write("raw/num-node-list.csv.gz", f"{2**40}\n"), "has 1099511627776 nodes; the sampler takes"),
+    "endless labels": (write("raw/node-label.csv.gz", "1\n" * 100), "node-label.csv.gz holds 100 entries or more, for"),
+    "endless split": (write("split/time/test.csv.gz", "1\n" * 100), "test.csv.gz holds 100 entries or more, for 60"),
+    "no count at all": (write("raw/num-node-list.csv.gz", "\n"), "num-node-list.csv.gz"),
     "several tasks": (write("raw/node-label.csv.gz", "1,0\n"), "has 2 columns; it must hold one class"),
     "no node": (write("raw/num-node-list.csv.gz", "0\n"), "the graph is empty, it has no node"),
-    "many graphs": (write("raw/num-node-list.csv.gz", "30\n30\n"), "tells of 2 graphs"),
+    "many graphs": (write("raw/num-node-list.csv.gz", "30\n30\n"), "holds 2 entries or more, for 1 nodes"),
     "no count": (write("raw/num-node-list.csv.gz", "many\n"), "num-node-list.csv.gz cannot be read"),
     "split missing": (remove("split/time/valid.csv.gz"), "holds no valid.csv, valid.csv.gz or valid.parquet"),
     "split beyond": (write("split/time/valid.csv.gz", "99\n"), "valid.csv.gz: the split valid names node 99"),
@@ -283,6 +290,14 @@ def test_wrong_ogb_folders(tmp_path, name):
     files.write_ogb(tmp_path / "g")
     spoil(tmp_path / "g")
     with pytest.raises(UsageError, match=says):
+        open_path(tmp_path / "g")
+
+
+def test_more_nodes_than_fit_into_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    files.write_ogb(tmp_path / "g")
+    write("raw/num-node-list.csv.gz", f"{2**32 - 1}\n")(tmp_path / "g")
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**15)
+    with pytest.raises(UsageError, match=r"4294967295 nodes take 163839 MiB of memory .* has 1024"):
         open_path(tmp_path / "g")
 
 

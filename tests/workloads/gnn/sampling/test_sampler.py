@@ -52,7 +52,8 @@ def drawn_positions(kind, degree, fanout, batches):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("degree", "fanout", "batches"), [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000)]
+    ("degree", "fanout", "batches"),
+    [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000), (50, 49, 2000)],
 )
 def test_every_neighbour_is_drawn_as_often(kind, degree, fanout, batches):
     drawn = drawn_positions(kind, degree, fanout, batches)
@@ -121,14 +122,15 @@ def test_layers_draw_again_and_a_frontier_does_not():
 def test_stamps_of_the_hash_map_come_round():
     graph = skewed(3000, 60_000)
     sampler, fresh = (Sampler(graph, (10, 10)) for _ in range(2))
-    for batch in range(3):
-        sampler.sample(np.arange(100), batch)
-    base = ctypes.c_uint32.from_address(sampler._map() + 24)
-    assert 1 < base.value < 9000  # the field of struct Map that is meant
-    base.value = 2**31 - 5000
-    for batch in range(20):
-        assert digest(sampler.sample(np.arange(100), batch)) == digest(fresh.sample(np.arange(100), batch))
-    assert 1 <= base.value < 2**31 - 5000
+    sampler.sample(np.arange(3000), 0)  # leaves the stamps 1 to 3000, and base at 1
+    base, count = (ctypes.c_uint32.from_address(sampler._map() + 24 + 4 * place) for place in range(2))
+    assert (base.value, count.value) == (1, 3000)  # the fields of struct Map that are meant
+    for almost in (2**31 - 1, 2**31 - 5000):
+        base.value = almost
+        for batch in range(20):
+            seeds = np.arange(batch, 100)
+            assert digest(sampler.sample(seeds, batch)) == digest(fresh.sample(seeds, batch))
+        assert 1 <= base.value < almost
 
 
 def damaged(graph, **changed):
