@@ -44,7 +44,7 @@ def main() -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - the boundary of the process: whoever reads its lines must learn of it
         traceback.print_exc()
-        reporter.error(f"the run failed: {type(error).__name__}: {error}. The log has the whole message.")
+        reporter.error(_explain(error))
         return 1
     return 0
 
@@ -56,6 +56,14 @@ def _read_settings(path: str) -> RunSettings:
         raise UsageError(f"the settings {path} cannot be read: {error.strerror}.") from error
     check_settings(settings)
     return settings
+
+
+def _explain(error: Exception) -> str:
+    if type(error).__name__ == "OutOfMemoryError":  # torch's; it may not be imported yet
+        return (
+            f"the GPU has too little memory. Lower batch_size, hidden or fanouts, or keep features on the host. {error}"
+        )
+    return f"the run failed: {type(error).__name__}: {error}. The log has the whole message."
 
 
 def _claim_stdout() -> TextIO:

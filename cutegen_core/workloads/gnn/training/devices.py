@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import torch
@@ -88,6 +90,7 @@ class ComputeDevice(Protocol):
     def run(self, flight: InFlight, step: Step) -> None: ...
     def settle(self, flight: InFlight) -> None: ...
     def finish(self) -> None: ...
+    def free_bytes(self) -> int: ...
 
 
 class Processor:
@@ -121,6 +124,11 @@ class Processor:
 
     def finish(self) -> None:
         """Do nothing: `run` returns when it is done."""
+
+    def free_bytes(self) -> int:
+        """Return how much memory can be used without swapping."""
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        return int(found[1]) << 10 if found else 0
 
     def _compute(self, flight: InFlight, step: Step) -> None:
         step(_with_features(flight, self._table))
@@ -191,6 +199,12 @@ class Gpu:
         """Wait for all that was queued."""
         torch.cuda.synchronize(self.where)
         self._previous = None
+
+    def free_bytes(self) -> int:
+        """Return what the driver has left, and torch's own cache."""
+        free, _ = torch.cuda.mem_get_info(self.where)
+        kept = torch.cuda.memory_reserved(self.where) - torch.cuda.memory_allocated(self.where)
+        return int(free + kept)
 
     def _interval(self, start: torch.cuda.Event, end: torch.cuda.Event) -> Interval:
         first, last = (self._origin_s + self._origin.elapsed_time(event) / 1000 for event in (start, end))

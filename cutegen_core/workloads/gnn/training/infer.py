@@ -14,7 +14,13 @@ from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import HopTensors, SampledModel
 from cutegen_core.workloads.gnn.training.checkpoint import check_same_model, checkpoint_path, read_checkpoint
 from cutegen_core.workloads.gnn.training.devices import Inputs
-from cutegen_core.workloads.gnn.training.inference import Accuracy, count_right, infer_full, infer_sampled
+from cutegen_core.workloads.gnn.training.inference import (
+    Accuracy,
+    count_right,
+    infer_full,
+    infer_sampled,
+    lacking_memory,
+)
 from cutegen_core.workloads.gnn.training.run import GnnRun
 from cutegen_core.workloads.gnn.training.schedule import learning_rate, seed_step, shuffled_batches, split_batches
 from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer, test_nodes
@@ -39,7 +45,7 @@ def infer(run: GnnRun) -> RunResult:
     full, alone = _first_rank_only(run, model, nodes)
     return RunResult(
         run.settings, run.graph.facts(), run.describe_machine(), (report,), (sampled.share,), sampled.share,
-        sampled.seconds, full.share, full.seconds, alone, kernel_note=run.aggregate.note,
+        sampled.seconds, full.share if full else None, full.seconds if full else None, alone, kernel_note=run.aggregate.note, notes=tuple(run.notes),
     )  # fmt: skip
 
 
@@ -83,11 +89,14 @@ def _alone(run: GnnRun, model: SampledModel, nodes: Ids) -> Inputs:
     return Inputs(0, features, torch.from_numpy(run.graph.labels[order]).to(where), (empty,) * model.depth)
 
 
-def _first_rank_only(run: GnnRun, model: SampledModel, nodes: Ids) -> tuple[Accuracy, float]:
+def _first_rank_only(run: GnnRun, model: SampledModel, nodes: Ids) -> tuple[Accuracy | None, float | None]:
     """Return what one rank computes for all; the others compute nothing and are not asked."""
     if not run.ranks.first:
-        return Accuracy(math.nan, math.nan), math.nan
-    return infer_full(run, model, nodes), train_features_only(run)
+        return None, None
+    note = lacking_memory(run)
+    if note:
+        run.notes.append(note)
+    return None if note else infer_full(run, model, nodes), train_features_only(run)
 
 
 def _trained_model(run: GnnRun) -> SampledModel:

@@ -20,6 +20,8 @@ from cutegen_core.workloads.gnn.training.schedule import derive_seed, split_batc
 
 _CHUNK_EDGES = 4 << 20
 """Edges of one piece of a layer in layer-wise inference."""
+_TABLES = 3
+"""Tables of all nodes that layer-wise inference keeps: a layer's input, its pieces, and these as one."""
 
 
 class Accuracy(NamedTuple):
@@ -49,6 +51,19 @@ def infer_sampled(run: GnnRun, model: SampledModel, nodes: Ids) -> Accuracy:
     went = run.pass_over(mine, sampling, step, after)
     right, known = run.ranks.add(counts).tolist()
     return Accuracy(right / max(known, 1), time.perf_counter() - began, went)
+
+
+def lacking_memory(run: GnnRun) -> str:
+    """Return why inference over all neighbours cannot run on this device; "" where it can."""
+    widest = max(run.graph.width, run.settings.hidden)
+    needed = run.graph.nodes * widest * torch.float32.itemsize * _TABLES
+    free = run.device.free_bytes()
+    if needed <= free:
+        return ""
+    return (
+        f"layer-wise inference was left out: it keeps {_TABLES} tables of {run.graph.nodes:,} nodes x {widest} float32 "
+        f"on the device, {needed / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free."
+    )
 
 
 @torch.inference_mode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, 
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed
 from cutegen_core.workloads.gnn.training.settings import threads_of
+
+warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # a mapped graph, which nothing writes
 
 
 @dataclass
@@ -110,6 +113,7 @@ class GnnRun:
             "processors": str(len(os.sched_getaffinity(0))),
             "loader threads": str(threads_of(self.settings)),
             "torch": torch.__version__,
+            "cuda": torch.version.cuda or "",
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         }

@@ -27,6 +27,18 @@ def test_accuracy_on_the_block_model(tmp_path):
     assert result.features_only_accuracy > 0.3  # it did learn; chance is an eighth
 
 
+def test_what_does_not_fit_the_memory_is_left_out_with_a_note(tmp_path, monkeypatch):
+    train_small(checkpoint=str(tmp_path), epochs=1)
+    run = open_small(checkpoint=str(tmp_path), epochs=1, task=Task.INFER)
+    monkeypatch.setattr(run.device, "free_bytes", lambda: 100_000)
+    result = infer.infer(run)
+    assert result.full_accuracy is None
+    assert result.notes[0].startswith(
+        "layer-wise inference was left out: it keeps 3 tables of 1,200 nodes x 16 float32"
+    )
+    assert result.features_only_accuracy
+
+
 @pytest.mark.parametrize("name", list(ModelName))
 def test_all_neighbours_drawn_are_all_neighbours_layer_by_layer(name, monkeypatch):
     """With fanouts above every degree both ways compute the same; the graph is cut into many pieces."""

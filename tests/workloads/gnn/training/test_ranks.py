@@ -79,6 +79,24 @@ def test_when_one_ends_all_end(tmp_path, victim):
         )
 
 
+@pytest.mark.thorough
+def test_ranks_that_are_asked_to_end_stop_at_one_batch(tmp_path):
+    """Their checkpoint continues the curve of ranks that were never asked."""
+    settings = replace(LONG, batch_size=16, checkpoint=str(tmp_path / "kept"))
+    with started(tmp_path, settings) as process:
+        wait_for(process, "epoch", 2)
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        _, code = ended(process)
+        assert (code, time.monotonic() - began < 5) == (128 + signal.SIGTERM, True)
+    epochs = checkpoint.read_checkpoint(settings.checkpoint, 1).epoch + 1
+    with started(tmp_path, replace(settings, epochs=epochs)) as process:
+        resumed = ended(process)[0][-1][1]
+    with started(tmp_path, replace(settings, epochs=epochs, checkpoint="")) as process:
+        whole = ended(process)[0][-1][1]
+    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-12)
+
+
 def test_every_seed_has_one_rank():
     batches = schedule.split_batches(list(range(10)), 4)
     shares = [schedule.share_of_rank(batches, rank, 3) for rank in range(3)]
