@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -43,10 +44,11 @@ def infer(run: GnnRun) -> RunResult:
     )
     run.reporter.epoch(report)
     full, alone = _first_rank_only(run, model, nodes)
-    return RunResult(
+    result = RunResult(
         run.settings, run.graph.facts(), run.describe_machine(), (report,), (sampled.share,), sampled.share,
-        sampled.seconds, full.share if full else None, full.seconds if full else None, alone, kernel_note=run.aggregate.note, notes=tuple(run.notes),
+        sampled.seconds, features_only_accuracy=alone, kernel_note=run.aggregate.note, notes=tuple(run.notes),
     )  # fmt: skip
+    return replace(result, full_accuracy=full.share, full_seconds=full.seconds) if full else result
 
 
 def train_features_only(run: GnnRun) -> float:
