@@ -44,7 +44,7 @@ def main() -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - the boundary of the process: whoever reads its lines must learn of it
         traceback.print_exc()
-        reporter.error(f"the run failed: {type(error).__name__}: {error}. The log has the whole message.")
+        reporter.error(_explain(error))
         return 1
     return 0
 
@@ -58,6 +58,14 @@ def _read_settings(path: str) -> RunSettings:
     return settings
 
 
+def _explain(error: Exception) -> str:
+    if type(error).__name__ == "OutOfMemoryError":  # torch's; it may not be imported yet
+        return (
+            f"the GPU has too little memory. Lower batch_size, hidden or fanouts, or keep features on the host. {error}"
+        )
+    return f"the run failed: {type(error).__name__}: {error}. The log has the whole message."
+
+
 def _claim_stdout() -> TextIO:
     """Return this process's stdout for the JSON lines; what libraries print goes to stderr."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -66,4 +74,6 @@ def _claim_stdout() -> TextIO:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # all is written and every thread has ended; taking torch apart would take seconds

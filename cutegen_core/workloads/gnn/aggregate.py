@@ -6,6 +6,7 @@ table's rows `idx[indptr[r]:indptr[r + 1]]`; an empty row gives 0. It has a grad
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES
+
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 Aggregate = Callable[[Tensor, Tensor, Tensor], Tensor]
 

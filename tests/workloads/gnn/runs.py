@@ -84,10 +84,17 @@ def ended(process, timeout=120):
     return [read(line) for line in out.splitlines()], process.returncode
 
 
-def wait_for(process, kind, count=1):
-    """Read lines up to the n-th of a kind; its record."""
+def epochs_of(lines):
+    """The reports among them by epoch."""
+    return {record.epoch: record for kind, record in lines if kind == "epoch"}
+
+
+def wait_for(process, kind, count=1, told=None):
+    """Read lines up to the n-th of a kind; its record. The reports of epochs go to `told`."""
     for line in process.stdout:
         found, record = read(line)
+        if told is not None:
+            told |= epochs_of([(found, record)])
         count -= found == kind
         if not count:
             return record

@@ -1,15 +1,18 @@
 """A run as a process: JSON lines on stdout, checkpoints that survive any end, errors for a person."""
 
-import json
+import io
+import math
 import signal
 import time
 from dataclasses import replace
 
 import pytest
 
-from cutegen_core.records import as_json
-from cutegen_core.records.gnn import Task
-from tests.workloads.gnn.runs import SMALL, ended, losses, started, train_small, wait_for
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.gnn import ModelName, Task
+from cutegen_core.workloads.gnn import reporting
+from cutegen_core.workloads.gnn.training.settings import check_settings
+from tests.workloads.gnn.runs import SMALL, ended, epochs_of, losses, read, started, train_small, wait_for
 
 LONG = 10_000
 
@@ -30,37 +33,28 @@ def test_a_run_writes_progress_epochs_and_a_result(tmp_path):
     assert {"device", "torch", "processors"} <= set(result.machine)
 
 
-def go_on(folder, checkpoints, epochs):
-    """What a new run with the same folder gives at the end."""
-    with started(folder, replace(SMALL, epochs=epochs, checkpoint=str(checkpoints))) as process:
-        lines, code = ended(process)
-    assert code == 0, lines
-    return [record for kind, record in lines if kind == "epoch"], lines[-1][1]
-
-
 def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     """Twice the same run, ended in both ways; the third finishes it with the curve of a run that was never ended."""
-    kept, done = tmp_path / "checkpoints", 0
+    kept, told = tmp_path / "checkpoints", {}
     settings = replace(SMALL, epochs=LONG, checkpoint=str(kept))
     with started(tmp_path, settings) as process:
-        reported = wait_for(process, "epoch", 3)
+        wait_for(process, "epoch", 3, told)
         process.send_signal(signal.SIGTERM)
         began = time.monotonic()
         lines, code = ended(process)
         assert time.monotonic() - began < 5
     assert code == 128 + signal.SIGTERM
     assert not [kind for kind, _ in lines if kind in ("error", "result")]
-    done = max([reported.epoch, *(record.epoch for kind, record in lines if kind == "epoch")])
+    told |= epochs_of(lines)
     with started(tmp_path, settings) as process:
-        first = wait_for(process, "epoch")
-        assert first.epoch == done + 1
+        first = wait_for(process, "epoch", 1, told)
+        assert first.epoch == len(told)  # it went on where the other ended
         process.kill()
-        lines, _ = ended(process)
-    done = max([first.epoch, *(record.epoch for kind, record in lines if kind == "epoch")])
-    fresh, result = go_on(tmp_path, kept, done + 2)
-    assert fresh[0].epoch in (done + 1, done + 2)  # one more epoch may have been kept than was reported
-    assert [report.epoch for report in result.epochs] == list(range(1, done + 3))
-    assert losses(result) == pytest.approx(losses(train_small(epochs=done + 2)), rel=1e-12)
+        told |= epochs_of(ended(process)[0])
+    assert sorted(told) == list(range(1, len(told) + 1))
+    result = train_small(epochs=len(told) + 2, checkpoint=str(kept))
+    assert all(result.epochs[number - 1].seconds == report.seconds for number, report in told.items())  # none anew
+    assert losses(result) == pytest.approx(losses(train_small(epochs=len(told) + 2)), rel=1e-12)
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path):
@@ -78,54 +72,55 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("changes", "says"),
     [
-        (replace(SMALL, epochs=0), "epochs is 0; it must be at least 1."),
-        (replace(SMALL, dropout=1.0), "dropout is 1; it must be at least 0 and below 1."),
-        (replace(SMALL, fanouts=()), "fanouts is []; it needs one number above 0 per hop, such as 15,10,5."),
-        (replace(SMALL, fanouts=(5,)), "inference_fanouts has 2 hops, fanouts 1: each is one layer"),
-        (replace(SMALL, device="tpu"), 'device is "tpu": choose cpu, cuda, or sleep:MILLISECONDS.'),
-        (replace(SMALL, device="sleep:5", ranks=2), "device sleep computes nothing: leave ranks at 1"),
-        (replace(SMALL, slots=1), "slots is 1; it must be at least 2."),
-        (replace(SMALL, task=Task.INFER), "task infer needs `checkpoint`"),
-        (replace(SMALL, model="gat", hidden=18), "hidden is 18; for model gat it must be a multiple of 4, its heads."),
-        (replace(SMALL, model="gat", aggregate="spmm"), "aggregate spmm would not be used"),
-        (replace(SMALL, batch_size=1, ranks=2), "batch_size 1 is that of all 2 ranks"),
-        ('{"model": "gcn"}', "stored RunSettings cannot be read: model:"),
-        ("not JSON", "stored RunSettings cannot be read: record: Invalid JSON"),
+        ({"epochs": 0}, "epochs is 0; it must be at least 1."),
+        ({"dropout": 1.0}, "dropout is 1; it must be at least 0 and below 1."),
+        ({"learning_rate": math.nan}, "learning_rate is nan; it must be above 0."),
+        ({"fanouts": ()}, "fanouts is []; it needs one number above 0 per hop, such as 15,10,5."),
+        ({"fanouts": (5,)}, "inference_fanouts has 2 hops, fanouts 1: each is one layer"),
+        ({"device": "tpu"}, 'device is "tpu": choose cpu, cuda, or sleep:MILLISECONDS.'),
+        ({"device": "sleep:5", "ranks": 2}, "device sleep computes nothing: leave ranks at 1"),
+        ({"device": "sleep:5", "aggregate": "kernel:a.1"}, "device sleep computes nothing: a kernel would not run"),
+        ({"device": "sleep:5", "task": Task.INFER}, "device sleep computes nothing, so it has no accuracy"),
+        ({"slots": 1}, "slots is 1; it must be at least 2."),
+        ({"task": Task.INFER}, "task infer needs `checkpoint`"),
+        ({"model": ModelName.GAT, "hidden": 18}, "hidden is 18; for model gat it must be a multiple of its 4 heads."),
+        ({"model": ModelName.GAT, "aggregate": "spmm"}, "aggregate spmm would not be used"),
+        ({"batch_size": 1, "ranks": 2}, "batch_size 1 is that of all 2 ranks"),
     ],
-    ids=lambda value: value[:30] if isinstance(value, str) else "",
+    ids=str,
 )
-def test_wrong_settings_are_one_error_line(tmp_path, settings, says):
-    with started(tmp_path, settings) as process:
-        lines, code = ended(process, timeout=30)
-    assert code == 1
-    ((kind, text),) = lines
-    assert kind == "error"
-    assert text.startswith(says) or says in text
+def test_wrong_settings_are_named(changes, says):
+    with pytest.raises(UsageError) as refused:
+        check_settings(replace(SMALL, **changes))
+    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("settings", "says"),
     [
-        ({"aggregate": "scatter"}, 'aggregate is "scatter": choose one of'),
-        ({"graph": replace(SMALL.graph, source="/nowhere")}, "/nowhere"),
+        (replace(SMALL, epochs=0), "epochs is 0; it must be at least 1."),
+        ('{"model": "gcn"}', "stored RunSettings cannot be read: model:"),
+        ("not JSON", "stored RunSettings cannot be read: record: Invalid JSON"),
+        (replace(SMALL, aggregate="scatter"), 'aggregate is "scatter": choose one of'),
     ],
-    ids=["aggregate", "graph"],
+    ids=["number", "name", "text", "aggregate"],
 )
-def test_what_only_the_run_can_find_is_one_error_line_too(tmp_path, changes, says):
-    with started(tmp_path, replace(SMALL, **changes)) as process:
+def test_an_error_is_one_line(tmp_path, settings, says):
+    with started(tmp_path, settings) as process:
         lines, code = ended(process)
     assert code == 1
-    assert [kind for kind, _ in lines if kind != "progress"] == ["error"]
-    assert says in lines[-1][1]
+    ((kind, text),) = lines
+    assert kind == "error"
+    assert text.startswith(says)
 
 
-def test_a_result_reads_back_with_numbers_that_are_none(tmp_path):
-    """A declared sleep has no loss: NaN goes through the lines and back."""
-    with started(tmp_path, replace(SMALL, device="sleep:1", epochs=1)) as process:
-        lines, code = ended(process)
-    assert code == 0
-    result = lines[-1][1]
-    assert result.epochs[0].loss != result.epochs[0].loss
-    assert json.loads(as_json.dump(result))["accuracies"] == []
+def test_a_loss_that_is_none_goes_through_the_lines():
+    """A declared sleep has no loss."""
+    out = io.StringIO()
+    reporting.Reporter(out).result(train_small(device="sleep:1", epochs=1))
+    kind, result = read(out.getvalue())
+    assert kind == "result"
+    assert math.isnan(result.epochs[0].loss)
+    assert result.accuracies == ()

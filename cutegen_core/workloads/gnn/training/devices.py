@@ -3,14 +3,16 @@
 1. `send` starts the transfer of a batch: on CUDA a copy on a stream of its own, from the slot's pinned memory.
 2. `run` computes on it: on CUDA it only queues, behind the copy's event.
 3. `settle` gives the batch's slot back as soon as nothing reads it any more.
-4. `finish` waits for everything. Only then the times of a ticket may be read.
+4. `finish` waits for everything. Only then the times of a batch may be read.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import torch
@@ -53,7 +55,7 @@ def _not_yet() -> Interval:
 
 
 @dataclass
-class Ticket:
+class InFlight:
     """A batch on its way.
 
     Attributes:
@@ -84,10 +86,11 @@ class ComputeDevice(Protocol):
     note: str
     reads_every: int
 
-    def send(self, batch: Batch) -> Ticket: ...
-    def run(self, ticket: Ticket, step: Step) -> None: ...
-    def settle(self, ticket: Ticket) -> None: ...
+    def send(self, batch: Batch) -> InFlight: ...
+    def run(self, flight: InFlight, step: Step) -> None: ...
+    def settle(self, flight: InFlight) -> None: ...
     def finish(self) -> None: ...
+    def free_bytes(self) -> int: ...
 
 
 class Processor:
@@ -100,30 +103,35 @@ class Processor:
         self.note = f"cpu, {torch.get_num_threads()} threads"
         self._table = table
 
-    def send(self, batch: Batch) -> Ticket:
+    def send(self, batch: Batch) -> InFlight:
         """Return the batch as it lies in its slot."""
         start = time.perf_counter()
-        ticket = _ticket(batch, self.where, self._table is not None)
+        flight = _put_batch(batch, self.where, self._table is not None)
         interval = Interval(start, time.perf_counter())
-        ticket.copied = lambda: interval
-        return ticket
+        flight.copied = lambda: interval
+        return flight
 
-    def run(self, ticket: Ticket, step: Step) -> None:
+    def run(self, flight: InFlight, step: Step) -> None:
         """Compute on the batch."""
         start = time.perf_counter()
-        self._compute(ticket, step)
+        self._compute(flight, step)
         interval = Interval(start, time.perf_counter())
-        ticket.computed = lambda: interval
+        flight.computed = lambda: interval
 
-    def settle(self, ticket: Ticket) -> None:
+    def settle(self, flight: InFlight) -> None:
         """Give the slot back; the computation has ended."""
-        ticket.batch.release()
+        flight.batch.release()
 
     def finish(self) -> None:
         """Do nothing: `run` returns when it is done."""
 
-    def _compute(self, ticket: Ticket, step: Step) -> None:
-        step(_with_features(ticket, self._table))
+    def free_bytes(self) -> int:
+        """Return how much memory can be used without swapping."""
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        return int(found[1]) << 10 if found else 0
+
+    def _compute(self, flight: InFlight, step: Step) -> None:
+        step(_with_features(flight, self._table))
 
 
 class Sleeper(Processor):
@@ -134,7 +142,7 @@ class Sleeper(Processor):
         self.seconds = seconds
         self.note = f"declared sleep of {seconds * 1000:g} ms a batch in place of a GPU's step; nothing is computed"
 
-    def _compute(self, ticket: Ticket, step: Step) -> None:
+    def _compute(self, flight: InFlight, step: Step) -> None:
         time.sleep(self.seconds)
 
 
@@ -154,43 +162,49 @@ class Gpu:
         self._origin.synchronize()
         self._origin_s = time.perf_counter()
 
-    def send(self, batch: Batch) -> Ticket:
+    def send(self, batch: Batch) -> InFlight:
         """Start the copy of a batch on the side stream."""
         start, end = _timed_event(), _timed_event()
         with torch.cuda.stream(self._copies):
             start.record()
-            ticket = _ticket(batch, self.where, self._table is not None)
+            flight = _put_batch(batch, self.where, self._table is not None)
             end.record()
-        ticket.copied = lambda: self._interval(start, end)
-        ticket.copy_ended = end
-        return ticket
+        flight.copied = lambda: self._interval(start, end)
+        flight.copy_ended = end
+        return flight
 
-    def run(self, ticket: Ticket, step: Step) -> None:
+    def run(self, flight: InFlight, step: Step) -> None:
         """Queue the computation behind the copy; wait for the computation before it."""
-        assert ticket.copy_ended is not None
+        assert flight.copy_ended is not None
         stream = torch.cuda.current_stream(self.where)
         start, end = _timed_event(), _timed_event()
-        stream.wait_event(ticket.copy_ended)
-        for tensor in _tensors(ticket):
+        stream.wait_event(flight.copy_ended)
+        for tensor in _tensors(flight):
             tensor.record_stream(stream)  # allocated on the side stream: not to be reused before this one is done
         start.record(stream)
-        step(_with_features(ticket, self._table))
+        step(_with_features(flight, self._table))
         end.record(stream)
-        ticket.computed = lambda: self._interval(start, end)
+        flight.computed = lambda: self._interval(start, end)
         if self._previous is not None:
             self._previous.synchronize()
         self._previous = end
 
-    def settle(self, ticket: Ticket) -> None:
+    def settle(self, flight: InFlight) -> None:
         """Give the slot back once the copy out of it has ended; drop the batch's tensors."""
-        assert ticket.copy_ended is not None
-        ticket.copy_ended.synchronize()
-        ticket.batch.release()
+        assert flight.copy_ended is not None
+        flight.copy_ended.synchronize()
+        flight.batch.release()
 
     def finish(self) -> None:
         """Wait for all that was queued."""
         torch.cuda.synchronize(self.where)
         self._previous = None
+
+    def free_bytes(self) -> int:
+        """Return what the driver has left, and torch's own cache."""
+        free, _ = torch.cuda.mem_get_info(self.where)
+        kept = torch.cuda.memory_reserved(self.where) - torch.cuda.memory_allocated(self.where)
+        return int(free + kept)
 
     def _interval(self, start: torch.cuda.Event, end: torch.cuda.Event) -> Interval:
         first, last = (self._origin_s + self._origin.elapsed_time(event) / 1000 for event in (start, end))
@@ -226,7 +240,7 @@ def _timed_event() -> torch.cuda.Event:
     return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
-def _ticket(batch: Batch, where: torch.device, gathers: bool) -> Ticket:
+def _put_batch(batch: Batch, where: torch.device, gathers: bool) -> InFlight:
     """Return the batch on a device; out of pinned memory this only queues copies on the current stream."""
 
     def put(tensor: Tensor) -> Tensor:
@@ -235,7 +249,7 @@ def _ticket(batch: Batch, where: torch.device, gathers: bool) -> Ticket:
     hops = _put_hops(batch.sampled.hops, put)
     nodes = put(torch.from_numpy(batch.sampled.nodes)) if gathers else None
     features = torch.empty(0) if batch.features is None else put(batch.features)
-    return Ticket(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
+    return InFlight(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
 
 
 def _put_hops(hops: Sequence[Hop], put: Callable[[Tensor], Tensor]) -> tuple[HopTensors, ...]:
@@ -250,16 +264,16 @@ def _put_hops(hops: Sequence[Hop], put: Callable[[Tensor], Tensor]) -> tuple[Hop
     return tuple(out)
 
 
-def _tensors(ticket: Ticket) -> Iterator[Tensor]:
-    yield ticket.inputs.labels
-    yield ticket.inputs.features
-    if ticket.nodes is not None:
-        yield ticket.nodes
-    for hop in ticket.inputs.hops:
+def _tensors(flight: InFlight) -> Iterator[Tensor]:
+    yield flight.inputs.labels
+    yield flight.inputs.features
+    if flight.nodes is not None:
+        yield flight.nodes
+    for hop in flight.inputs.hops:
         yield from (hop.idx, hop.indptr)
 
 
-def _with_features(ticket: Ticket, table: Tensor | None) -> Inputs:
-    if table is None or ticket.nodes is None:
-        return ticket.inputs
-    return ticket.inputs._replace(features=table.index_select(0, ticket.nodes))
+def _with_features(flight: InFlight, table: Tensor | None) -> Inputs:
+    if table is None or flight.nodes is None:
+        return flight.inputs
+    return flight.inputs._replace(features=table.index_select(0, flight.nodes))

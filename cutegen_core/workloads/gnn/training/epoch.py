@@ -15,7 +15,7 @@ from cutegen_core.records.gnn import EpochReport
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
-from cutegen_core.workloads.gnn.training.run import Run
+from cutegen_core.workloads.gnn.training.run import GnnRun
 from cutegen_core.workloads.gnn.training.schedule import seed_step, share_of_rank
 
 
@@ -41,7 +41,7 @@ class EpochOfTraining:
         loss_sum: of these, over their nodes.
     """
 
-    def __init__(self, run: Run, trainee: Trainee, batches: Sequence[Ids]) -> None:
+    def __init__(self, run: GnnRun, trainee: Trainee, batches: Sequence[Ids]) -> None:
         self._run, self._trainee, self._batches = run, trainee, batches
         self._first = trainee.batch
         self.parts = share_of_rank(batches[self._first :], run.ranks.rank, run.ranks.world)

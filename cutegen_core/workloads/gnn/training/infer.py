@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,13 +15,19 @@ from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import HopTensors, SampledModel
 from cutegen_core.workloads.gnn.training.checkpoint import check_same_model, checkpoint_path, read_checkpoint
 from cutegen_core.workloads.gnn.training.devices import Inputs
-from cutegen_core.workloads.gnn.training.inference import Accuracy, count_right, infer_full, infer_sampled
-from cutegen_core.workloads.gnn.training.run import Run
+from cutegen_core.workloads.gnn.training.inference import (
+    Accuracy,
+    count_right,
+    infer_full,
+    infer_sampled,
+    lacking_memory,
+)
+from cutegen_core.workloads.gnn.training.run import GnnRun
 from cutegen_core.workloads.gnn.training.schedule import learning_rate, seed_step, shuffled_batches, split_batches
 from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer, test_nodes
 
 
-def infer(run: Run) -> RunResult:
+def infer(run: GnnRun) -> RunResult:
     """Infer the test nodes with the first trial's checkpoint.
 
     Raises:
@@ -37,13 +44,14 @@ def infer(run: Run) -> RunResult:
     )
     run.reporter.epoch(report)
     full, alone = _first_rank_only(run, model, nodes)
-    return RunResult(
+    result = RunResult(
         run.settings, run.graph.facts(), run.describe_machine(), (report,), (sampled.share,), sampled.share,
-        sampled.seconds, full.share, full.seconds, alone, kernel_note=run.aggregate.note,
+        sampled.seconds, features_only_accuracy=alone, kernel_note=run.aggregate.note, notes=tuple(run.notes),
     )  # fmt: skip
+    return replace(result, full_accuracy=full.share, full_seconds=full.seconds) if full else result
 
 
-def train_features_only(run: Run) -> float:
+def train_features_only(run: GnnRun) -> float:
     """Train the same architecture with no neighbours at all; return its accuracy on the test nodes."""
     model = run.make_model(1)
     optimizer = make_optimizer(run, model)
@@ -63,7 +71,7 @@ def train_features_only(run: Run) -> float:
 
 
 @torch.inference_mode()
-def _test_alone(run: Run, model: SampledModel) -> float:
+def _test_alone(run: GnnRun, model: SampledModel) -> float:
     model.eval()
     counts = torch.zeros(2, device=run.device.where, dtype=torch.int64)
     for nodes in split_batches(test_nodes(run), run.settings.batch_size):
@@ -73,7 +81,7 @@ def _test_alone(run: Run, model: SampledModel) -> float:
     return float(right / max(known, 1))
 
 
-def _alone(run: Run, model: SampledModel, nodes: Ids) -> Inputs:
+def _alone(run: GnnRun, model: SampledModel, nodes: Ids) -> Inputs:
     """Return a batch of seeds whose rows of neighbours are all empty."""
     where, count = run.device.where, len(nodes)
     order = np.sort(nodes)  # a mapped table is read in order
@@ -83,14 +91,17 @@ def _alone(run: Run, model: SampledModel, nodes: Ids) -> Inputs:
     return Inputs(0, features, torch.from_numpy(run.graph.labels[order]).to(where), (empty,) * model.depth)
 
 
-def _first_rank_only(run: Run, model: SampledModel, nodes: Ids) -> tuple[Accuracy, float]:
+def _first_rank_only(run: GnnRun, model: SampledModel, nodes: Ids) -> tuple[Accuracy | None, float | None]:
     """Return what one rank computes for all; the others compute nothing and are not asked."""
     if not run.ranks.first:
-        return Accuracy(math.nan, math.nan), math.nan
-    return infer_full(run, model, nodes), train_features_only(run)
+        return None, None
+    note = lacking_memory(run)
+    if note:
+        run.notes.append(note)
+    return None if note else infer_full(run, model, nodes), train_features_only(run)
 
 
-def _trained_model(run: Run) -> SampledModel:
+def _trained_model(run: GnnRun) -> SampledModel:
     found = read_checkpoint(run.settings.checkpoint, 1)
     if found is None:
         raise UsageError(

@@ -15,11 +15,13 @@ from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
 from cutegen_core.workloads.gnn.training.pipeline import PassTimes
-from cutegen_core.workloads.gnn.training.run import Run, SamplingOf
+from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, split_batches
 
 _CHUNK_EDGES = 4 << 20
 """Edges of one piece of a layer in layer-wise inference."""
+_TABLES = 3
+"""Tables of all nodes that layer-wise inference keeps: a layer's input, its pieces, and these as one."""
 
 
 class Accuracy(NamedTuple):
@@ -31,7 +33,7 @@ class Accuracy(NamedTuple):
 
 
 @torch.inference_mode()
-def infer_sampled(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
+def infer_sampled(run: GnnRun, model: SampledModel, nodes: Ids) -> Accuracy:
     """Infer nodes from `inference_fanouts` neighbours, each rank its share of them."""
     began = time.perf_counter()
     mine = split_batches(nodes[run.ranks.rank :: run.ranks.world], max(1, run.settings.batch_size // run.ranks.world))
@@ -51,8 +53,21 @@ def infer_sampled(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
     return Accuracy(right / max(known, 1), time.perf_counter() - began, went)
 
 
+def lacking_memory(run: GnnRun) -> str:
+    """Return why inference over all neighbours cannot run on this device; "" where it can."""
+    widest = max(run.graph.width, run.settings.hidden)
+    needed = run.graph.nodes * widest * torch.float32.itemsize * _TABLES
+    free = run.device.free_bytes()
+    if needed <= free:
+        return ""
+    return (
+        f"layer-wise inference was left out: it keeps {_TABLES} tables of {run.graph.nodes:,} nodes x {widest} float32 "
+        f"on the device, {needed / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free."
+    )
+
+
 @torch.inference_mode()
-def infer_full(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
+def infer_full(run: GnnRun, model: SampledModel, nodes: Ids) -> Accuracy:
     """Infer nodes from all their neighbours: each layer for all nodes of the graph, then the next."""
     began = time.perf_counter()
     graph, where = run.graph, run.device.where
@@ -74,7 +89,7 @@ def infer_full(run: Run, model: SampledModel, nodes: Ids) -> Accuracy:
     return Accuracy(right / max(known, 1), time.perf_counter() - began)
 
 
-def _layer(run: Run, model: SampledModel, number: int, state: Tensor, piece: tuple[int, int]) -> Tensor:
+def _layer(run: GnnRun, model: SampledModel, number: int, state: Tensor, piece: tuple[int, int]) -> Tensor:
     """Return a layer's output for the nodes of a piece."""
     (start, end), graph = piece, run.graph
     low, high = int(graph.indptr[start]), int(graph.indptr[end])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cutegen_core.records.gnn import Mode, Span, StageTimes
 from cutegen_core.workloads.gnn.sampling.loader import Batch, BatchLoader
-from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Interval, Step, Ticket
+from cutegen_core.workloads.gnn.training.devices import ComputeDevice, InFlight, Interval, Step
 from cutegen_core.workloads.gnn.training.times import Passage, account, draw_timeline
 
 AfterBatch = Callable[[int], None]
@@ -66,28 +66,28 @@ class _Went(NamedTuple):
 
 def _serial(batches: Iterator[Batch], device: ComputeDevice, step: Step) -> Iterator[_Went]:
     for batch in batches:
-        ticket = device.send(batch)
-        device.run(ticket, step)
+        flight = device.send(batch)
+        device.run(flight, step)
         device.finish()
-        yield _settle(ticket, device)
+        yield _settle(flight, device)
 
 
 def _pipelined(batches: Iterator[Batch], device: ComputeDevice, step: Step) -> Iterator[_Went]:
     following = _send_next(batches, device)
     while following is not None:
-        ticket = following
-        device.run(ticket, step)
+        flight = following
+        device.run(flight, step)
         following = _send_next(batches, device)
-        yield _settle(ticket, device)
+        yield _settle(flight, device)
 
 
-def _settle(ticket: Ticket, device: ComputeDevice) -> _Went:
-    batch = ticket.batch
-    went = _Went(batch.number, batch.sampled.edges, batch.prepared, ticket.copied, ticket.computed)
-    device.settle(ticket)
+def _settle(flight: InFlight, device: ComputeDevice) -> _Went:
+    batch = flight.batch
+    went = _Went(batch.number, batch.sampled.edges, batch.prepared, flight.copied, flight.computed)
+    device.settle(flight)
     return went
 
 
-def _send_next(batches: Iterator[Batch], device: ComputeDevice) -> Ticket | None:
+def _send_next(batches: Iterator[Batch], device: ComputeDevice) -> InFlight | None:
     batch = next(batches, None)
     return None if batch is None else device.send(batch)

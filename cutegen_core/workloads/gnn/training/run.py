@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,9 +28,11 @@ from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed
 from cutegen_core.workloads.gnn.training.settings import threads_of
 
+warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # a mapped graph, which nothing writes
+
 
 @dataclass
-class Run:
+class GnnRun:
     """One run in one process.
 
     Attributes:
@@ -110,6 +113,7 @@ class Run:
             "processors": str(len(os.sched_getaffinity(0))),
             "loader threads": str(threads_of(self.settings)),
             "torch": torch.__version__,
+            "cuda": torch.version.cuda or "",
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         }
@@ -126,17 +130,17 @@ class SamplingOf:
 def open_run(
     settings: RunSettings, graph: GraphData, aggregate: ChosenAggregate, ranks: Ranks, reporter: Reporter,
     stop: StopRequest,
-) -> Run:  # fmt: skip
+) -> GnnRun:  # fmt: skip
     """Return a run whose device is open."""
     table = torch.from_numpy(graph.features) if settings.features is Place.DEVICE else None
     device = open_device(settings.device, table, ranks.local)
-    return Run(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
+    return GnnRun(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
 
 
 class Estimate:
     """Say how far a run is, and how long it will still take by the batches done so far."""
 
-    def __init__(self, run: Run, epochs_to_do: int) -> None:
+    def __init__(self, run: GnnRun, epochs_to_do: int) -> None:
         self._run = run
         self._left = epochs_to_do
         self._spent = 0.0

@@ -26,11 +26,11 @@ from cutegen_core.workloads.gnn.training.checkpoint import (
 )
 from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
 from cutegen_core.workloads.gnn.training.inference import infer_sampled
-from cutegen_core.workloads.gnn.training.run import Estimate, Run, SamplingOf
+from cutegen_core.workloads.gnn.training.run import Estimate, GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, learning_rate, shuffled_batches
 
 
-def train(run: Run) -> RunResult:
+def train(run: GnnRun) -> RunResult:
     """Run all trials."""
     check_trainable(run)
     trainees = [_start(run, trial) for trial in range(1, run.settings.trials + 1)]
@@ -51,7 +51,7 @@ def train(run: Run) -> RunResult:
     )  # fmt: skip
 
 
-def check_trainable(run: Run) -> None:
+def check_trainable(run: GnnRun) -> None:
     """Refuse a graph that has nothing to learn from.
 
     Raises:
@@ -68,7 +68,7 @@ def check_trainable(run: Run) -> None:
         )
 
 
-def test_nodes(run: Run) -> Ids:
+def test_nodes(run: GnnRun) -> Ids:
     """Return the nodes of the test split.
 
     Raises:
@@ -80,7 +80,7 @@ def test_nodes(run: Run) -> Ids:
     return nodes
 
 
-def train_trial(run: Run, trainee: Trainee, estimate: Estimate) -> Iterator[EpochReport]:
+def train_trial(run: GnnRun, trainee: Trainee, estimate: Estimate) -> Iterator[EpochReport]:
     """Train what is left of a trial; yield each epoch's report once its checkpoint is written.
 
     Raises:
@@ -95,12 +95,12 @@ def train_trial(run: Run, trainee: Trainee, estimate: Estimate) -> Iterator[Epoc
         yield report
 
 
-def make_optimizer(run: Run, model: SampledModel) -> Optimizer:
+def make_optimizer(run: GnnRun, model: SampledModel) -> Optimizer:
     """Return the optimizer of a model's weights."""
     return Adam(model.parameters(), lr=run.settings.learning_rate, fused=run.device.where.type == "cuda")
 
 
-def _train_epoch(run: Run, trainee: Trainee, estimate: Estimate) -> EpochReport:
+def _train_epoch(run: GnnRun, trainee: Trainee, estimate: Estimate) -> EpochReport:
     settings, number = run.settings, trainee.epoch + 1
     for group in trainee.optimizer.param_groups:
         group["lr"] = learning_rate(settings, number)
@@ -136,13 +136,13 @@ def _train_epoch(run: Run, trainee: Trainee, estimate: Estimate) -> EpochReport:
     )
 
 
-def _validate(run: Run, model: SampledModel) -> float | None:
+def _validate(run: GnnRun, model: SampledModel) -> float | None:
     if not (run.computes and len(run.graph.splits.valid)):
         return None
     return infer_sampled(run, model, run.graph.splits.valid).share
 
 
-def _start(run: Run, trial: int) -> Trainee:
+def _start(run: GnnRun, trial: int) -> Trainee:
     model = run.make_model(trial)
     trainee = Trainee(trial, model, make_optimizer(run, model))
     found = read_checkpoint(run.settings.checkpoint, trial) if run.settings.checkpoint else None
@@ -154,7 +154,7 @@ def _start(run: Run, trial: int) -> Trainee:
     return replace(trainee, epoch=found.epoch, batch=found.batch, loss_sum=found.loss_sum, reports=found.reports)
 
 
-def _keep(run: Run, trainee: Trainee) -> None:
+def _keep(run: GnnRun, trainee: Trainee) -> None:
     """Write the trial's checkpoint, if the run keeps any."""
     if not (run.settings.checkpoint and run.ranks.first):
         return

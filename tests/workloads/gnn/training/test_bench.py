@@ -2,9 +2,13 @@
 
 import pytest
 
-from cutegen_core.records.gnn import TORCH_AGGREGATES, Mode, ModelName, Task
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.event import Autonomy
+from cutegen_core.records.gnn import TORCH_AGGREGATES, GraphSettings, Mode, ModelName, Task
+from tests.few_runs import few_runs
 from tests.later import Later
-from tests.workloads.gnn.runs import open_small
+from tests.session.real_sessions import loop
+from tests.workloads.gnn.runs import losses, open_small, train_small
 
 bench = Later("cutegen_core.workloads.gnn.training.bench")
 
@@ -67,3 +71,49 @@ def test_a_declared_sleep_is_its_own_compute_only():
     assert own.compute_only_s == pytest.approx(5 * 0.004)
     assert own.over_compute_only > 1
     assert own.share is None
+
+
+# -- a plugged kernel --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory, workspace_home):
+    """The name of a kernel that passed in a session, and the workspace with its store."""
+    home = tmp_path_factory.mktemp("plugged")
+    (home / "cache").symlink_to(workspace_home / "cache")
+    with loop(home) as desk:
+        session = desk.start(few_runs("gather_mean"), autonomy=Autonomy.AUTO, max_steps=1)
+        desk.go(session)
+        yield f"kernel:{session}.1", home
+
+
+TINY = {
+    "graph": GraphSettings(nodes=200, degree=6, width=8, classes=4), "hidden": 8, "fanouts": (3, 2),
+    "inference_fanouts": (3, 2), "batch_size": 64, "epochs": 1,
+}  # fmt: skip
+
+
+def test_a_kernel_of_a_session_trains_as_torch_does(kernel, monkeypatch):
+    name, home = kernel
+    monkeypatch.setenv("CUTEGEN_HOME", str(home))
+    result = train_small(**TINY, aggregate=name)
+    assert losses(result) == pytest.approx(losses(train_small(**TINY)), rel=1e-4)
+    assert "emulator" in result.kernel_note
+    assert "converted to torch.float32" in result.kernel_note
+
+
+@pytest.mark.thorough
+def test_a_kernel_is_measured_beside_those_of_torch(kernel, monkeypatch):
+    name, home = kernel
+    monkeypatch.setenv("CUTEGEN_HOME", str(home))
+    own, *others = bench.bench(open_small(**TINY, task=Task.BENCH, aggregate=name)).aggregates
+    assert own.aggregate == name
+    assert sorted(one.aggregate for one in others) == sorted(TORCH_AGGREGATES)
+    assert own.share > 0.5  # on the emulator
+
+
+def test_a_kernel_that_does_not_exist_is_refused(kernel, monkeypatch):
+    _, home = kernel
+    monkeypatch.setenv("CUTEGEN_HOME", str(home))
+    with pytest.raises(UsageError, match="nowhere"):
+        open_small(aggregate="kernel:nowhere.1")

@@ -14,8 +14,8 @@ infer = Later("cutegen_core.workloads.gnn.training.infer")
 inference = Later("cutegen_core.workloads.gnn.training.inference")
 
 BLOCKS = {
-    "graph": GraphSettings(nodes=24_000, degree=24, classes=8, width=48), "hidden": 64, "fanouts": (10, 10),
-    "inference_fanouts": (20, 20), "batch_size": 1024, "learning_rate": 0.01, "epochs": 4,
+    "graph": GraphSettings(nodes=20_000, degree=16, classes=8, width=48), "hidden": 64, "fanouts": (10, 10),
+    "inference_fanouts": (20, 20), "batch_size": 512, "learning_rate": 0.01, "dropout": 0.2, "epochs": 5,
 }  # fmt: skip
 
 
@@ -25,6 +25,18 @@ def test_accuracy_on_the_block_model(tmp_path):
     assert abs(result.sampled_accuracy - result.full_accuracy) <= 0.005
     assert result.sampled_accuracy >= result.features_only_accuracy + 0.30
     assert result.features_only_accuracy > 0.3  # it did learn; chance is an eighth
+
+
+def test_what_does_not_fit_the_memory_is_left_out_with_a_note(tmp_path, monkeypatch):
+    train_small(checkpoint=str(tmp_path), epochs=1)
+    run = open_small(checkpoint=str(tmp_path), epochs=1, task=Task.INFER)
+    monkeypatch.setattr(run.device, "free_bytes", lambda: 100_000)
+    result = infer.infer(run)
+    assert result.full_accuracy is None
+    assert result.notes[0].startswith(
+        "layer-wise inference was left out: it keeps 3 tables of 1,200 nodes x 16 float32"
+    )
+    assert result.features_only_accuracy
 
 
 @pytest.mark.parametrize("name", list(ModelName))

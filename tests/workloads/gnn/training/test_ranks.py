@@ -60,7 +60,7 @@ def alive(pid):
 LONG = replace(SMALL, ranks=2, epochs=10_000)
 
 
-@pytest.mark.parametrize("victim", ["a rank", "the run"])
+@pytest.mark.parametrize("victim", ["a rank", pytest.param("the run", marks=pytest.mark.thorough)])
 def test_when_one_ends_all_end(tmp_path, victim):
     with started(tmp_path, LONG) as process:
         wait_for(process, "epoch")
@@ -77,6 +77,24 @@ def test_when_one_ends_all_end(tmp_path, victim):
             "error",
             "rank 1 ended by signal 9; the other ranks were ended, too. The log has what it wrote.",
         )
+
+
+@pytest.mark.thorough
+def test_ranks_that_are_asked_to_end_stop_at_one_batch(tmp_path):
+    """Their checkpoint continues the curve of ranks that were never asked."""
+    settings = replace(LONG, batch_size=16, checkpoint=str(tmp_path / "kept"))
+    with started(tmp_path, settings) as process:
+        wait_for(process, "epoch", 2)
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        _, code = ended(process)
+        assert (code, time.monotonic() - began < 5) == (128 + signal.SIGTERM, True)
+    epochs = checkpoint.read_checkpoint(settings.checkpoint, 1).epoch + 1
+    with started(tmp_path, replace(settings, epochs=epochs)) as process:
+        resumed = ended(process)[0][-1][1]
+    with started(tmp_path, replace(settings, epochs=epochs, checkpoint="")) as process:
+        whole = ended(process)[0][-1][1]
+    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-12)
 
 
 def test_every_seed_has_one_rank():
