@@ -54,9 +54,14 @@ class JobProgram(NamedTuple):
     resumes: Callable[[Any], bool]
 
 
+def _keeps_checkpoints(settings: RunSettings) -> bool:
+    """Return whether the run learns something; a declared sleep does not."""
+    return settings.task is Task.TRAIN and not settings.device.startswith("sleep:")
+
+
 def _with_checkpoint(settings: RunSettings, folder: Path) -> RunSettings:
     """Give a training a folder for checkpoints, so that an engine that is killed loses no finished epoch."""
-    if settings.task is not Task.TRAIN or settings.checkpoint:
+    if not _keeps_checkpoints(settings) or settings.checkpoint:
         return settings
     return replace(settings, checkpoint=str(folder / "checkpoint"))
 
@@ -64,7 +69,7 @@ def _with_checkpoint(settings: RunSettings, folder: Path) -> RunSettings:
 PROGRAMS: dict[JobKind, JobProgram] = {
     JobKind.GNN: JobProgram(
         "cutegen_core.workloads.gnn", RunSettings, RunProgress, EpochReport, RunResult,
-        _with_checkpoint, lambda settings: settings.task is Task.TRAIN,
+        _with_checkpoint, _keeps_checkpoints,
     )
 }  # fmt: skip
 

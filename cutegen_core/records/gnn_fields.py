@@ -27,11 +27,14 @@ from cutegen_core.records.gnn import (
 GENERATED = ("blocks", "power-law")
 """Names of generated graphs; any other source is a path."""
 MOST_LAYERS = 6
+ATTENTION_HEADS = 4
+"""Of a layer of GAT; they share its width."""
 _LONGEST = 60
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _STEP = r"[0-9a-f]{4,32}\.[1-9]\d{0,5}"
 _KERNEL = re.compile(rf"{KERNEL_PREFIX}{_STEP}(\+{_STEP})?")
 """A kernel, or one for the forward and one for the gradient."""
+_SLEEP = re.compile(r"sleep:([0-9]{1,5}(?:\.[0-9]{1,6})?)")
 
 Read = Callable[[str], Any]
 
@@ -151,7 +154,11 @@ def _device(text: str) -> str:
     if typed in ("cpu", "cuda"):
         return typed
     name, _, milliseconds = typed.partition(":")
-    if name == "sleep" and _NUMBER.fullmatch(milliseconds) and 0 < float(milliseconds) <= 60_000:
+    if (
+        name == "sleep"
+        and re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,6})?", milliseconds)
+        and 0 < float(milliseconds) <= 60_000
+    ):
         return typed
     raise ValueError(f"{_shown(text)} is none of cpu, cuda, sleep:MILLISECONDS (at most 60,000)")
 
@@ -236,8 +243,33 @@ def together(settings: RunSettings) -> dict[str, str]:
         wrong["graph.classes"] = "Each class needs at least ten nodes."
     if settings.task is Task.INFER and not settings.checkpoint:
         wrong["checkpoint"] = "To infer, name the folder with the checkpoints of a training run."
-    if settings.device.startswith("sleep:") and settings.aggregate.startswith(KERNEL_PREFIX):
+    return wrong | _of_gat(settings) | _of_sleep(settings)
+
+
+def _of_gat(settings: RunSettings) -> dict[str, str]:
+    if settings.model is not ModelName.GAT:
+        return {}
+    wrong = {}
+    if settings.aggregate != TORCH_AGGREGATES[0]:
+        wrong["aggregate"] = f"GAT weights each edge itself and takes no other: leave {TORCH_AGGREGATES[0]}."
+    if settings.hidden % ATTENTION_HEADS:
+        wrong["hidden"] = f"GAT has {ATTENTION_HEADS} heads, so this must be a multiple of {ATTENTION_HEADS}."
+    return wrong
+
+
+def _of_sleep(settings: RunSettings) -> dict[str, str]:
+    """Refuse what needs a computation: a declared sleep computes nothing."""
+    if not settings.device.startswith("sleep:"):
+        return {}
+    wrong = {}
+    if settings.aggregate.startswith(KERNEL_PREFIX):
         wrong["device"] = "A sleep computes nothing, so it says nothing about a kernel. Take cpu or cuda."
+    if settings.task is Task.INFER:
+        wrong["task"] = "A sleep computes nothing, so it has no accuracy. Infer on cpu or cuda."
+    if settings.ranks > 1:
+        wrong["ranks"] = "A sleep computes nothing: it has one rank."
+    if settings.checkpoint:
+        wrong["checkpoint"] = "A sleep computes nothing, so there is nothing to keep: leave this empty."
     return wrong
 
 

@@ -327,6 +327,13 @@ def test_an_engine_that_leaves_ends_its_job_for_the_next_one(store: Store) -> No
     assert epochs(store, job) == [1, 2, 3]
 
 
+def test_a_declared_sleep_learns_nothing_so_it_gets_no_checkpoint(store: Store) -> None:
+    job = submit(store, device="sleep:5")
+    with slot(store):
+        done = ended(store, job)
+    assert as_json.load(RunResult, store.text(done.result)).settings.checkpoint == ""
+
+
 def test_an_imported_job_is_never_run(store: Store) -> None:
     made = jobs.get(store, submit(store))
     job = jobs.adopt(store, replace(made, state=JobState.STOPPED, origin="imported from a.json"), ["{}"])

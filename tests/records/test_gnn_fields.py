@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import GraphSettings, RunSettings, Task
+from cutegen_core.records.gnn import GraphSettings, ModelName, RunSettings, Task
 from cutegen_core.records.gnn_fields import BY_NAME, FIELDS, check, read_settings
 
 
@@ -22,7 +22,7 @@ def test_the_table_has_every_setting_once() -> None:
 
 def test_what_is_written_reads_back() -> None:
     asked = replace(RunSettings(), graph=GraphSettings("/data/a b"), layered=True, fanouts=(3, 2),
-                       inference_fanouts=(9, 9), learning_rate=1e-4, device="sleep:2.5",
+                       inference_fanouts=(9, 9), learning_rate=1e-4, device="sleep:2.5", model=ModelName.GAT,
                        task=Task.BENCH)  # fmt: skip
     texts = {field.name: field.text(asked) for field in FIELDS}
     assert read_settings(texts) == (asked, {})
@@ -39,7 +39,8 @@ def test_what_is_written_reads_back() -> None:
         ("learning_rate", "inf", "no number"), ("dropout", "1", "no number from 0 to below 1"),
         ("model", "resnet", "none of sage, gat, gin, sage-residual"), ("layered", "1", "neither yes nor no"),
         ("device", "sleep:", "none of cpu, cuda, sleep:MILLISECONDS"), ("device", "sleep:0", "none of"),
-        ("device", "cuda:1", "none of"), ("slots", "1", "from 2 to 1,024"), ("graph.source", " ", "name a graph"),
+        ("device", "cuda:1", "none of"),
+        ("device", "sleep:1e3", "none of"), ("slots", "1", "from 2 to 1,024"), ("graph.source", " ", "name a graph"),
         ("aggregate", "segment", "none of embedding_bag, index_add, spmm, and no kernel:SESSION.STEP"),
         ("aggregate", "kernel:../../x.1", "none of"), ("aggregate", "kernel:abcd1234.0", "none of"),
         ("checkpoint", "a\0b", "no path"), ("batch_size", "-5", "no whole number"),
@@ -58,7 +59,11 @@ def test_a_wrong_text_is_refused_in_words(name: str, text: str, said: str) -> No
         ({"fanouts": (3, 3)}, "inference_fanouts"), ({"batch_size": 2, "ranks": 4}, "batch_size"),
         ({"graph": GraphSettings(nodes=100, degree=100)}, "graph.degree"),
         ({"graph": GraphSettings(nodes=100, classes=50)}, "graph.classes"),
-        ({"task": Task.INFER}, "checkpoint"), ({"device": "sleep:5", "aggregate": "kernel:abcd1234.2"}, "device"),
+        ({"task": Task.INFER}, "checkpoint"), ({"device": "sleep:5", "ranks": 2}, "ranks"),
+        ({"device": "sleep:5", "checkpoint": "/tmp/x"}, "checkpoint"),
+        ({"model": ModelName.GAT, "hidden": 6}, "hidden"),
+        ({"model": ModelName.GAT, "aggregate": "spmm"}, "aggregate"),
+        ({"device": "sleep:5", "aggregate": "kernel:abcd1234.2"}, "device"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_go_together_are_refused(changes: dict[str, object], name: str) -> None:

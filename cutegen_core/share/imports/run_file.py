@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records import as_json, gnn_fields
 from cutegen_core.records.errors import StoreError, UsageError
-from cutegen_core.records.gnn import EpochReport, RunResult, RunSettings
+from cutegen_core.records.gnn import EpochReport, RunResult, RunSettings, Task
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.share.exports.run_file import FORMAT_VERSION, KIND
 from cutegen_core.share.imports.reading import LONGEST_LINE, read_lines
@@ -49,7 +49,8 @@ def import_run_file(store: Store, path: Path) -> RunImport:
     document = _document(path)
     try:
         settings = _record(RunSettings, document, "settings")
-        gnn_fields.check(replace(settings, checkpoint=settings.checkpoint or "elsewhere"))
+        is_infer = settings.task is Task.INFER  # whose checkpoint is not in the file
+        gnn_fields.check(replace(settings, checkpoint="elsewhere" if is_infer else ""))
         epochs = [_epoch(value) for value in _list(document, "epochs", _MOST_EPOCHS)]
         result = _record(RunResult, document, "result")
         _check_result(result)
