@@ -74,6 +74,15 @@ PROGRAMS: dict[JobKind, JobProgram] = {
 }  # fmt: skip
 
 
+def _resumes(job: Job) -> bool:
+    """Return whether the job goes on from a checkpoint; not if another version wrote its settings."""
+    program = PROGRAMS[job.kind]
+    try:
+        return program.resumes(as_json.load(program.settings, job.settings))
+    except StoreError:
+        return False
+
+
 class JobSlot:
     """Hand waiting jobs to a thread, one at a time. `dispatch` is called in a loop."""
 
@@ -111,11 +120,9 @@ class JobSlot:
         One that had finished no epoch is not tried again: it may be what brought the engine down.
         """
         for job in jobs.running(self._store):
-            program = PROGRAMS[job.kind]
-            resumes = program.resumes(as_json.load(program.settings, job.settings))
             if jobs.stop_wanted(self._store, job.id):
                 jobs.end(self._store, job.id, JobState.STOPPED)
-            elif resumes and jobs.reported_since_start(self._store, job.id):
+            elif _resumes(job) and jobs.reported_since_start(self._store, job.id):
                 jobs.wait_again(self._store, job.id)
             else:
                 jobs.end(self._store, job.id, JobState.INTERRUPTED, error=CUT_SHORT)

@@ -327,6 +327,17 @@ def test_an_engine_that_leaves_ends_its_job_for_the_next_one(store: Store) -> No
     assert epochs(store, job) == [1, 2, 3]
 
 
+def test_settings_of_another_version_stop_no_other_job(store: Store) -> None:
+    torn = [jobs.create(store, JobKind.GNN, "torn", "{}") for _ in range(2)]
+    raw(store, "UPDATE jobs SET settings = 'torn'")
+    assert jobs.start(store, torn[0])
+    fine = submit(store)
+    with slot(store):
+        assert ended(store, fine).state is JobState.DONE
+    assert [jobs.get(store, job).state for job in torn] == [JobState.INTERRUPTED, JobState.FAILED]
+    assert "stored RunSettings cannot be read" in jobs.get(store, torn[1]).error
+
+
 def test_a_declared_sleep_learns_nothing_so_it_gets_no_checkpoint(store: Store) -> None:
     job = submit(store, device="sleep:5")
     with slot(store):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 access = Later("pages.components.access.access")
+listing = Later("pages.components.gnn.listing")
 SPANS = tuple(
     span for batch in range(4)
     for span in (
@@ -132,6 +133,7 @@ def test_a_declared_sleep_is_never_shown_as_a_computation(open_page: OpenPage, s
     assert "declared sleep of 20 ms per step, nothing computed" in text
     assert "A declared sleep computed nothing: there is no loss and no accuracy." in text
     assert ">declared sleep</td>" in text
+    assert "before and after" not in text
 
 
 def test_a_failed_run_shows_its_error_and_its_log_as_text(open_page: OpenPage, store: Store) -> None:
@@ -154,12 +156,23 @@ def test_a_recorded_run_opens_from_a_file(open_page: OpenPage, store: Store, tmp
     page.button(key="gnn-import-open").click().run()
     imported = next(job for job in jobs.every(store) if job.imported)
     text = shown(open_page("gnn", job=imported.id))
-    assert "computed on NVIDIA H200. This run was imported from h200.gnn.json: nothing ran on this machine" in text
+    assert "This run was imported from h200.gnn.json, computed on NVIDIA H200: nothing ran on this machine." in text
     file.write_text("{}")
     page = open_page("gnn")
     page.text_input(key="gnn-import-path").set_value(str(file))
     page.button(key="gnn-import-open").click().run()
     assert "no recorded GNN run" in shown(page)
+
+
+def test_a_shipped_recording_is_opened_once(
+    open_page: OpenPage, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = run(store, [epoch(timeline=SPANS)], RunSettings(device="cuda"), machine={"device": "NVIDIA H200"})
+    write_run(recorded(store, view.job.id), tmp_path / "sage-h200.gnn.json.gz")
+    monkeypatch.setattr(listing, "RECORDINGS", tmp_path)
+    for _ in range(2):
+        open_page("gnn").button(key="gnn-recording-sage-h200.gnn.json.gz").click().run()
+    assert [job.origin for job in jobs.every(store) if job.imported] == ["imported from sage-h200.gnn.json.gz"]
 
 
 def test_who_looks_on_sees_everything_and_starts_stops_and_imports_nothing(

@@ -54,7 +54,7 @@ def test_a_run_looks_the_same_elsewhere(store: Store, tmp_path: Path, name: str)
     assert other.job.origin == f"imported from {name}"
     assert (other.epochs, other.job.title) == (one.epochs, gnn.run_title(one.settings))
     assert gnn.figure_rows(other) == gnn.figure_rows(one)
-    assert "nothing ran on this machine" in gnn.computed_on(other)
+    assert "nothing ran on this machine" in gnn.imported_words(other)
     assert other.settings.checkpoint == ""
     assert "secret" not in run_text(recorded(store, one.job.id))
 

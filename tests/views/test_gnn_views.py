@@ -76,7 +76,7 @@ def test_waits_are_said_with_their_share(store: Store) -> None:
 @pytest.mark.parametrize(
     ("share", "prepare", "gain", "said"),
     [
-        (0.5, 1.0, 4 / 2.5, "A kernel can give at most 1.60x here: aggregation is 50% of the time to compute."),
+        (0.5, 1.0, 4 / 2.5, "A kernel can give at most 1.60x here: aggregation is 50 % of the time to compute."),
         (0.9, 6.0, 4 / 3.0, "and an epoch cannot be shorter than preparing batches."),
         (0.0, 1.0, 1.0, "at most 1.00x"),
     ],
@@ -153,16 +153,21 @@ def test_ranks_are_scaled_by_their_fastest_runs(store: Store) -> None:
         ("cpu", "cpu, 2 threads", "here", "computed on this CPU"),
         ("sleep:20", "cpu", "here", "declared sleep of 20 ms per step, nothing computed"),
         ("cuda", "NVIDIA H200", "here", "computed on NVIDIA H200"),
-        ("cuda", "NVIDIA H200", "imported from a.json", "computed on NVIDIA H200. This run was imported from a.json: "
-         "nothing ran on this machine"),
-        ("cpu", "cpu", "imported from a.json", "computed on the CPU of the machine that recorded it. This run was"),
+        ("cpu", "cpu", "imported from a.json", "computed on the CPU of the machine that recorded it"),
     ],
-)  # fmt: skip
+)
 def test_which_device_the_figures_are_from_is_said(
     store: Store, device: str, machine: str, origin: str, said: str
 ) -> None:
     view = run(store, [epoch()], replace(RunSettings(), device=device), machine={"device": machine})
-    assert gnn.computed_on(view._replace(job=replace(view.job, origin=origin))).startswith(said)
+    view = view._replace(job=replace(view.job, origin=origin))
+    assert gnn.computed_on(view) == said
+    assert (gnn.imported_words(view) == "") == (origin == "here")
+
+
+def test_a_kernel_without_a_gpu_is_said_to_be_on_the_emulator(store: Store) -> None:
+    view = run(store, [epoch()], RunSettings(aggregate=PLUGGED))
+    assert gnn.computed_on(view) == "computed on this CPU, the plugged kernel on the emulator"
 
 
 def test_titles_tell_runs_apart_and_hide_nothing() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "figure_device",
     "figure_rows",
     "figures",
+    "imported_words",
     "kernel_choices",
     "kernel_problem",
     "limit_words",

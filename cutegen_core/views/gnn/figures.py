@@ -128,7 +128,7 @@ def bound(epoch: EpochReport, share: float | None, compute_only_s: float | None)
 
 def bound_words(found: KernelBound) -> str:
     """Say the bound in one sentence."""
-    why = f"aggregation is {found.share:.0%} of the time to compute"
+    why = f"aggregation is {100 * found.share:.0f} % of the time to compute"
     if found.other:
         why += f", and an epoch cannot be shorter than {_WORDS[found.other]}"
     return f"A kernel can give at most {ratio(found.gain)} here: {why}."
@@ -144,6 +144,8 @@ def waits(epoch: EpochReport) -> tuple[ExposedWait, ...]:
 def limit_words(found: Figures, settings: RunSettings) -> str:
     """Say what bounds the epoch, and so what would make it shorter."""
     said = f"The longest stage is {_WORDS[found.longest]}"
+    if found.longest is Stage.COMPUTE and settings.device.startswith("sleep:"):
+        return "The longest stage is the declared sleep; what is hidden behind it costs nothing."
     if settings.mode is Mode.SERIAL:
         return f"{said}; nothing overlaps in serial mode."
     return f"{said}: {_ADVICE[found.longest]}."

@@ -143,14 +143,7 @@ def run_title(settings: RunSettings) -> str:
 
 
 def computed_on(view: RunView) -> str:
-    """Say which device the figures are from, and for an imported run that nothing ran here."""
-    said = _device(view)
-    if view.job.imported:
-        return f"{said}. This run was {view.job.origin}: nothing ran on this machine"
-    return said
-
-
-def _device(view: RunView) -> str:
+    """Say which device the figures are from."""
     settings = view.settings
     if settings.device.startswith("sleep:"):
         milliseconds = settings.device.partition(":")[2]
@@ -163,6 +156,13 @@ def _device(view: RunView) -> str:
         return f"computed on {where}{kernel}"
     ranks = f"{settings.ranks} x " if settings.ranks > 1 else ""
     return f"computed on {ranks}{name or 'the GPU'}"
+
+
+def imported_words(view: RunView) -> str:
+    """Say of an imported run where it comes from and that nothing ran here; "" for one of this workspace."""
+    if not view.job.imported:
+        return ""
+    return f"This run was {view.job.origin}, {computed_on(view)}: nothing ran on this machine."
 
 
 def figure_device(view: RunView) -> str:

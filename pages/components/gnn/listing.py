@@ -51,7 +51,7 @@ def render_runs(store: Store) -> None:
 def render_import(store: Store) -> None:
     """Draw the recordings that ship with the workbench, and the fields for a path and an uploaded file."""
     heading("Open a recorded run")
-    for path in sorted(path for path in RECORDINGS.iterdir() if path.name.endswith(ENDINGS)):
+    for path in sorted(path for ending in ENDINGS for path in RECORDINGS.glob(f"*{ending}")):
         if st.button(plain_label(path.name), key=f"gnn-recording-{path.name}", width="stretch"):
             _open_shipped(store, path)
     if access.role() is not access.AccessRole.OWNER:

@@ -95,7 +95,7 @@ def render_conditions(view: gnn.RunView) -> None:
     rows: list[tuple[object, ...]] = [
         ("graph", graph.name), ("nodes", f"{graph.nodes:,}"), ("edges", f"{graph.edges:,}"),
         ("features, classes", f"{graph.width:,}, {graph.classes:,}"), ("train / valid / test", splits),
-        *((name, value) for name, value in machine.items()),
+        *((name, value) for name, value in machine.items() if value),
     ]  # fmt: skip
     st.html(table(("fact", "value"), rows))
     if view.result.kernel_note:

@@ -49,6 +49,8 @@ def _poll_body(store: Store, job: str) -> None:
 
 
 def _body(store: Store, view: gnn.RunView) -> None:
+    if words := gnn.imported_words(view):
+        note("info", words)
     if view.job.error:
         note("error", view.job.error)
     if not view.job.is_over:
@@ -60,8 +62,9 @@ def _body(store: Store, view: gnn.RunView) -> None:
     with right:
         measured.render_figures(view)
         if view.result:
-            versus.render_versus(store, view)
-            versus.render_scaling(store, view)
+            if not view.settings.device.startswith("sleep:"):
+                versus.render_versus(store, view)
+                versus.render_scaling(store, view)
             measured.render_conditions(view)
 
 
