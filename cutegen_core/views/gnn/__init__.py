@@ -9,6 +9,7 @@ from cutegen_core.views.gnn.runs import (
     RunView,
     computed_on,
     figure_device,
+    imported_words,
     run_rows,
     run_title,
     run_view,
