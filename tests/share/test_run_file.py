@@ -93,7 +93,7 @@ def changed(where: str, value: object) -> Edit:
         (changed("epochs.0.loss", 1e300), "a loss is out of range"),
         (changed("epochs.0.timeline", [{"stage": "compute", "lane": "x", "batch": 0, "start_s": 0, "end_s": 1}] * 6000),
          "more than 5,000 spans"),
-        (changed("epochs.0.timeline.0.lane", "x" * 3000), "a text of more than 2,000 characters"),
+        (changed("epochs.1.timeline.0.lane", "x" * 3000), "a text of more than 2,000 characters"),
         (changed("result.machine", {str(i): "" for i in range(200)}), "more entries than a run has"),
         (changed("result.graph.nodes", 10**40), "is no time and no count"),
         (changed("result.graph", None), "graph"), (changed("result", []), "stored RunResult cannot be read"),
