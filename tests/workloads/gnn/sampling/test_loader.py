@@ -170,6 +170,14 @@ def test_leaving_early_ends_the_threads(taken):
     assert [thread for thread in threading.enumerate() if thread.name.startswith("gnn")] == []
 
 
+def test_no_batches_and_batches_without_seeds():
+    with loader([]) as loaded:
+        assert list(loaded) == []
+    with loader([np.empty(0, np.int64)]) as loaded:
+        (batch,) = loaded
+        assert (len(batch.sampled.nodes), batch.features.shape, len(batch.labels)) == (0, (0, 24), 0)
+
+
 def hold_all_and_raise(loaded):
     with loaded:
         held = [batch for _, batch in zip(range(2), loaded, strict=False)]

@@ -53,7 +53,15 @@ def drawn_positions(kind, degree, fanout, batches):
 @BOTH
 @pytest.mark.parametrize(
     ("degree", "fanout", "batches"),
-    [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000), (50, 49, 6000)],
+    [
+        (2, 1, 4000),
+        (3, 2, 3000),
+        (7, 5, 3000),
+        (40_000, 15, 4000),
+        (200, 60, 1000),
+        (50, 49, 6000),
+        (40_000, 1, 20_000),
+    ],
 )
 def test_every_neighbour_is_drawn_as_often(kind, degree, fanout, batches):
     drawn = drawn_positions(kind, degree, fanout, batches)
@@ -111,6 +119,36 @@ def test_a_batch_depends_on_seed_number_and_seeds_alone(layered):
         graph.name, graph.indptr, graph.indices.astype(np.int64), graph.features, graph.labels, 3, graph.splits
     )
     assert digest(Sampler(wide, (5, 5), layered=layered, seed=3).sample(seeds, 8)) == first
+
+
+class Guarded:
+    """Allocates arrays with marks behind them, and counts the marks that were written to."""
+
+    MARK = -(2**60)
+
+    def __init__(self):
+        self._whole = []
+
+    def __call__(self, count):
+        whole = np.full(count + 600, self.MARK)
+        self._whole.append((whole, count))
+        return whole[:count]
+
+    def written(self):
+        return sum(int((whole[count:] != self.MARK).sum()) for whole, count in self._whole)
+
+
+@MODES
+def test_nothing_is_written_behind_a_buffer(monkeypatch, layered):
+    monkeypatch.setattr("cutegen_core.workloads.gnn.sampling.sampler._FIRST_ROOM", 1)
+    graph = skewed(400, 6000)
+    for fanouts in ((1,), (7, 3), (60, 2)):
+        sampler, guarded = Sampler(graph, fanouts, layered=layered), Guarded()
+        for count in range(1, 70):
+            seeds = np.random.default_rng(count).choice(400, count, replace=False)
+            small = sampler.sample_into(seeds, count, Buffers(guarded))
+            assert digest(small) == digest(sampler.sample(seeds, count))
+        assert guarded.written() == 0
 
 
 def test_layers_draw_again_and_a_frontier_does_not():
