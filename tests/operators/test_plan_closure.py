@@ -21,6 +21,7 @@ plan_closure = Later("cutegen_core.operators.plan_closure")
 GATHER = [
     "gather_rows", "gather_mean", "gather_mean_fp16", "gather_mean_backward", "gather_mean_backward_deterministic",
 ]  # fmt: skip
+BALANCED = ("gather_mean", "gather_mean_fp16", "gather_mean_backward_deterministic")
 EVERYTHING = """/* cutegen
 [let]
 n = "x.numel"
@@ -117,7 +118,7 @@ def test_the_playbooks_kernels_are_planned_alike_at_many_sizes(name, shared):
     problem = load(name)
     signatures = [shared.reference(problem).signature(w) for w in problem.workloads]
     draw = random.Random(2)
-    for level in ("naive", "vectorised", "persistent"):
+    for level in ("naive", "vectorised", "persistent", "balanced")[: 3 + (name in BALANCED)]:
         kernel = kernel_file.parse(text_of(problem, level, shared))
         closure = plan_closure.PlanClosure(kernel, signatures[-1], DEVICE)
         for signature in signatures + [resized(signatures[-1], draw) for _ in range(60)]:
