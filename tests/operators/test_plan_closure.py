@@ -74,7 +74,7 @@ __global__ void second() {}
 
 def both(kernel, closure, signature, device=DEVICE):
     """What the kernel file's plan and the closure say of a signature: a plan, or the words of a refusal."""
-    facts = [plan_closure.Facts(t.shape, t.itemsize) for t in signature.tensors]
+    facts = [plan_closure.CallFacts(t.shape, t.itemsize) for t in signature.tensors]
     answers = []
     for plan in (
         lambda: kernel.plan(signature, device),
@@ -164,7 +164,7 @@ def test_a_calls_plan_costs_microseconds(shared):
     closure = plan_closure.PlanClosure(kernel, signature, DEVICE)
 
     def once():
-        return closure([plan_closure.Facts(t.shape, t.itemsize) for t in signature.tensors], [])
+        return closure([plan_closure.CallFacts(t.shape, t.itemsize) for t in signature.tensors], [])
 
     assert closure.launch_plan(once()) == kernel.plan(signature, DEVICE)
     fast, slow = best_us(once), best_us(lambda: kernel.plan(signature, DEVICE), repeats=5)
