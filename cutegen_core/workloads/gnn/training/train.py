@@ -89,7 +89,8 @@ def train_trial(run: GnnRun, trainee: Trainee, estimate: Estimate) -> Iterator[E
     while trainee.epoch < run.settings.epochs:
         report = _train_epoch(run, trainee, estimate)
         trainee.epoch, trainee.batch, trainee.loss_sum = trainee.epoch + 1, 0, 0.0
-        trainee.reports += (report,)
+        earlier = (replace(one, timeline=()) for one in trainee.reports)  # a picture of the last epoch is enough
+        trainee.reports = (*earlier, report)
         _keep(run, trainee)
         estimate.epoch_ended()
         yield report

@@ -2,13 +2,17 @@
 
 import os
 import signal
+import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cutegen_core.records.errors import UsageError
+from cutegen_core.execute.cuda import lock
+from cutegen_core.machine.device import KNOWN
+from cutegen_core.records.errors import MachineError, UsageError
 from tests.later import Later
 from tests.workloads.gnn.runs import SMALL, ended, losses, started, train_small, wait_for
 
@@ -108,3 +112,31 @@ def test_another_number_of_processes_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(UsageError, match="ranks is 2, but 3 processes were started"), join.join_ranks(LONG):
         pass
+
+
+def test_gpus_are_held_in_one_order(tmp_path, monkeypatch):
+    """A run that waits for the first of its GPUs holds none of the others: so no two runs wait for each other."""
+    first, second = (replace(KNOWN["sm_90a"], uuid=f"GPU-{letter}") for letter in "ab")
+    monkeypatch.setattr(lock, "_FOLDER", tmp_path)
+    monkeypatch.setattr(join, "_LOCK_S", 0.1)
+    monkeypatch.setattr(join, "detect_all", lambda: (second, first))
+    taken, free = threading.Event(), threading.Event()
+
+    def other():
+        with lock.hold(first.uuid, "another run"):
+            taken.set()
+            free.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    taken.wait()
+    try:
+        with ExitStack() as held, pytest.raises(MachineError, match=r"GPU-a has been busy.*another run"):
+            join._hold_gpus(held, 2)
+        assert lock.find_holder(second.uuid) is None
+    finally:
+        free.set()
+        thread.join()
+    with ExitStack() as held:
+        join._hold_gpus(held, 2)
+        assert lock.find_holder(first.uuid).what == lock.find_holder(second.uuid).what == "GNN training"
