@@ -1,4 +1,4 @@
-"""All GPUs of a machine are found, in the driver's order. The driver is a double built here, its caller the real one."""
+"""All GPUs of a machine are found, in the driver's order. The driver is a double that is built here."""
 
 import json
 import os
