@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cutegen_core.records.errors import StoppedError, UsageError
+from cutegen_core.records.errors import MachineError, StoppedError, UsageError
 from cutegen_core.records.gnn import Schedule
 from tests.later import Later
 from tests.workloads.gnn.runs import SMALL, graph_of, losses, open_small, train_small
@@ -105,6 +105,19 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(UsageError, match=r"is damaged\. Delete it"):
         train_small(checkpoint=str(tmp_path))
+
+
+def test_two_runs_do_not_write_one_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "WAIT_S", 0.1)
+    with checkpoint.hold_folder(str(tmp_path)), pytest.raises(UsageError, match="another run writes checkpoints to"):
+        train_small(checkpoint=str(tmp_path))
+    assert train_small(checkpoint=str(tmp_path)).epochs
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_anything_is_trained(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineError, match=r"file/below for checkpoints cannot be used: Not a directory"):
+        train_small(checkpoint=str(tmp_path / "file" / "below"))
 
 
 def test_a_loss_that_is_no_number_ends_the_run():
