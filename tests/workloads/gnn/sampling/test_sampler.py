@@ -53,13 +53,22 @@ def drawn_positions(kind, degree, fanout, batches):
 @BOTH
 @pytest.mark.parametrize(
     ("degree", "fanout", "batches"),
-    [(2, 1, 4000), (3, 2, 3000), (7, 5, 3000), (40_000, 15, 4000), (200, 60, 1000), (50, 49, 2000)],
+    [
+        (2, 1, 4000),
+        (3, 2, 3000),
+        (7, 5, 3000),
+        (40_000, 15, 4000),
+        (200, 60, 1000),
+        (50, 49, 6000),
+        (40_000, 1, 20_000),
+    ],
 )
 def test_every_neighbour_is_drawn_as_often(kind, degree, fanout, batches):
     drawn = drawn_positions(kind, degree, fanout, batches)
-    counts = np.bincount(drawn.ravel() * min(degree, 50) // degree)
-    assert len(counts) == min(degree, 50)
-    assert abs(chi_square_z(counts, (fanout, degree))) < 4
+    for cells in {min(degree, 50), degree}:  # coarse, and each neighbour by itself: biases have both grains
+        counts = np.bincount(drawn.ravel() * cells // degree, minlength=cells)
+        assert len(counts) == cells
+        assert abs(chi_square_z(counts, (fanout, degree))) < 4
     if degree == 40_000:
         assert abs((drawn < 25_536).mean() - 0.6384) < 0.01
 
@@ -76,8 +85,10 @@ def test_every_set_of_neighbours_is_drawn_as_often(kind):
 def test_the_check_sees_the_bias_of_others():
     """Floyd's method with an exclusive bound, and a 16-bit random number modulo the degree."""
     random = np.random.default_rng(0)
-    modulo = (random.integers(0, 2**16, 60_000) % 40_000) * 64 // 40_000
-    assert chi_square_z(np.bincount(modulo, minlength=64)) > 20
+    modulo = random.integers(0, 2**16, 60_000) % 40_000
+    assert chi_square_z(np.bincount(modulo * 50 // 40_000, minlength=50)) > 20
+    few_bits = random.integers(0, 2**16, 60_000) * 40_000 >> 16
+    assert chi_square_z(np.bincount(few_bits, minlength=40_000)) > 10
     excluding = random.integers(0, 1, 4000)  # of two neighbours, `rand % j` with j = 1 draws the first
     assert chi_square_z(np.bincount(excluding, minlength=2)) > 20
 
@@ -110,6 +121,36 @@ def test_a_batch_depends_on_seed_number_and_seeds_alone(layered):
     assert digest(Sampler(wide, (5, 5), layered=layered, seed=3).sample(seeds, 8)) == first
 
 
+class Guarded:
+    """Allocates arrays with marks behind them, and counts the marks that were written to."""
+
+    MARK = -(2**60)
+
+    def __init__(self):
+        self._whole = []
+
+    def __call__(self, count):
+        whole = np.full(count + 600, self.MARK)
+        self._whole.append((whole, count))
+        return whole[:count]
+
+    def written(self):
+        return sum(int((whole[count:] != self.MARK).sum()) for whole, count in self._whole)
+
+
+@MODES
+def test_nothing_is_written_behind_a_buffer(monkeypatch, layered):
+    monkeypatch.setattr("cutegen_core.workloads.gnn.sampling.sampler._FIRST_ROOM", 1)
+    graph = skewed(400, 6000)
+    for fanouts in ((1,), (7, 3), (60, 2)):
+        sampler, guarded = Sampler(graph, fanouts, layered=layered), Guarded()
+        for count in range(1, 70):
+            seeds = np.random.default_rng(count).choice(400, count, replace=False)
+            small = sampler.sample_into(seeds, count, Buffers(guarded))
+            assert digest(small) == digest(sampler.sample(seeds, count))
+        assert guarded.written() == 0
+
+
 def test_layers_draw_again_and_a_frontier_does_not():
     graph = graph_of([range(1, 1001), *[[]] * 1000])
     layered = Sampler(graph, (5, 5), layered=True).sample(np.array([0]), 0)
@@ -121,7 +162,7 @@ def test_layers_draw_again_and_a_frontier_does_not():
 
 def test_stamps_of_the_hash_map_come_round():
     graph = skewed(3000, 60_000)
-    sampler, fresh = (Sampler(graph, (10, 10)) for _ in range(2))
+    sampler, fresh = (Sampler(graph, (2, 2)) for _ in range(2))
     sampler.sample(np.arange(3000), 0)  # leaves the stamps 1 to 3000, and base at 1
     base, count = (ctypes.c_uint32.from_address(sampler._map() + 24 + 4 * place) for place in range(2))
     assert (base.value, count.value) == (1, 3000)  # the fields of struct Map that are meant
@@ -162,6 +203,9 @@ GRAPH = graph_of([[1, 2], [2], [0]], dtype=np.int64)
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -5)), [0], "indptr does not ascend"),
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, 4)), [1], "indptr does not ascend"),
         (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 2, 2**62)), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -5)), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=np.array([0, 3, 6, 4])), [1], "indptr does not ascend"),
+        (damaged(GRAPH, indptr=with_one(GRAPH.indptr, 1, -(2**63))), [1], "indptr does not ascend"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(graph, seeds, says):
