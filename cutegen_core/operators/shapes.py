@@ -39,10 +39,12 @@ class Rule:
         """Return what `left` must be."""
         return self.offset + (0 if self.right is None else _read(self.right, shapes, numbers))
 
-    def __str__(self) -> str:
+    def expected(self, wanted: int) -> str:
+        """Say what the tests of the kernel had."""
         if self.right is None:
-            return str(self.offset)
-        return self.right.text + (f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}" if self.offset else "")
+            return f"it was {wanted} in every test of the kernel."
+        offset = f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}" if self.offset else ""
+        return f"{self.right.text}{offset} is {wanted}: in every test of the kernel they were equal."
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,7 @@ class Shapes:
         for rule in self.rules:
             found, wanted = _read(rule.left, shapes, numbers), rule.value(shapes, numbers)
             if found != wanted:
-                raise UsageError(
-                    f"{rule.left.text} is {found}, but {rule} is {wanted}: the kernel was only tested where they are "
-                    "equal."
-                )
+                raise UsageError(f"{rule.left.text} is {found}, but {rule.expected(wanted)}")
 
 
 def derive(signatures: Sequence[Signature]) -> Shapes:
@@ -149,7 +148,7 @@ def _result(
         rule = Rule(extent, None, own[0])
     if rule is None:
         raise UsageError(
-            f"{extent.text} follows from no extent of an input and no number of the problem (in its workloads it is "
-            f"{', '.join(map(str, own[:6]))}): the kernel cannot be made an operator."
+            f"{extent.text} follows from no extent of an input and no number (it is {', '.join(map(str, own[:6]))} in "
+            "the problem's workloads): the kernel cannot be made an operator."
         )
     return rule

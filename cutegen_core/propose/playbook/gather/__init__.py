@@ -1,18 +1,18 @@
 """Kernels that gather rows by index and add them up by segment, recognised as whole graphs.
 
-`recognise` tries each; a file that is none of them goes on to the general playbook.
+`levels_of` tries each; a file that is none of them goes on to the general playbook.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_core.propose.playbook.gather import rows, scatter, segments
+from cutegen_core.propose.playbook.gather import attention, layer, rows, scatter, segments
 from cutegen_core.propose.playbook.serving.writing import ServingLevel
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-_RECOGNISERS = (rows.find, segments.find, scatter.find)
+_RECOGNISERS = (rows.find, segments.find, scatter.find, layer.find, attention.find)
 
 
 def levels_of(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
