@@ -114,6 +114,16 @@ def test_another_number_of_processes_is_refused(monkeypatch):
         pass
 
 
+def test_a_gpu_that_is_not_there_is_refused_before_the_graph_is_opened(tmp_path):
+    """No rank waits for another one that found no GPU."""
+    with started(tmp_path, replace(SMALL, device="cuda"), CUDA_VISIBLE_DEVICES="") as process:
+        lines, code = ended(process)
+    assert code == 1
+    ((kind, text),) = lines
+    assert kind == "error"
+    assert text.startswith("device cuda: rank 0 needs GPU 0, but torch ")
+
+
 def test_gpus_are_held_in_one_order(tmp_path, monkeypatch):
     """A run that waits for the first of its GPUs holds none of the others: so no two runs wait for each other."""
     first, second = (replace(KNOWN["sm_90a"], uuid=f"GPU-{letter}") for letter in "ab")
