@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -21,10 +18,12 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
 from cutegen_core.trajectory.store import Draft, Store
-from tests.browser.editing import editor_of, text_of, until
+from tests.browser.driving import engine_held
+from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
 from tests.pages.stories import KERNEL
+from tests.patience import wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -67,7 +66,6 @@ _MADE = """() => {
   walk(document.documentElement);
   return found;
 }"""
-PATIENCE_S = 30
 
 
 @dataclass
@@ -91,11 +89,13 @@ class Watched:
     def shows(self, *places: str, strings: Sequence[int] = stories.ALL) -> None:
         """Every string at each place as it is, and nothing made of any."""
         expected = {(place, i): _bare(_as_told(i, place)) for place in places for i in strings}
-        deadline = time.monotonic() + PATIENCE_S
-        while missing := self._missing(expected):
-            assert time.monotonic() < deadline, f"{len(missing)} not shown, such as {missing[:3]}"
-            self.page.wait_for_timeout(300)
+        wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
         self.is_clean()
+
+    def tells(self, texts: Sequence[str]) -> None:
+        """Every text, anywhere."""
+        expected = {(text, 0): _bare(text) for text in texts}
+        wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
 
     def is_clean(self) -> None:
         assert self.page.evaluate(_MADE) == []
@@ -139,17 +139,6 @@ def watched(server: Server, page: Page) -> Watched:
     watched = Watched(page, server.url)
     watched.begin()
     return watched
-
-
-@contextmanager
-def engine_held(server: Server) -> Iterator[None]:
-    """A session may run meanwhile without the engine taking it up."""
-    pid = server.engine_pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def choose(page: Page, group: str, name: str) -> None:
@@ -230,7 +219,7 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     editor_of(page).evaluate(
         "(content) => content.cmTile.root.view.dispatch({changes: {from: 0, insert: '// half \\ud83d\\n'}})"
     )
-    until(lambda: _draft(store, story.session).startswith("// half ?\n"), "half of a surrogate pair was not saved")
+    wait_until(lambda: _draft(store, story.session).startswith("// half ?\n"), "half of a surrogate pair was not saved")
     watched.is_clean()
 
 
@@ -288,8 +277,7 @@ def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_pat
     page.goto(f"{server.url}/problems?path={quote(str(tmp_path))}")
     page.get_by_role("button", name="Load", exact=True).click()
     expect(page.get_by_role("button", name="half")).to_be_visible()
-    shown = _bare(str(page.evaluate(_TEXTS)))
-    assert [name for name in [*names, "half \udcff"] if _bare(show_hidden(name)) not in shown] == []
+    watched.tells([show_hidden(name) for name in [*names, "half \udcff"]])
     page.get_by_role("button", name="half").click()
     expect(page.locator(".cg-note")).to_contain_text("its name is not UTF-8 text; rename it")
     watched.is_clean()

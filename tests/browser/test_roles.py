@@ -9,8 +9,9 @@ from cutegen_core.problems import library
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, decided, press, say, state_of
-from tests.browser.test_accessibility import Checked, settled
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.driving import button_of, decided, press, say, settled, state_of
+from tests.browser.test_accessibility import Checked
 from tests.pages.role_stories import TINY, roles_story, tiny_story
 from tests.serving import Server
 
@@ -24,7 +25,7 @@ def card_of(page: Page, role: Role) -> Locator:
     return page.locator(f".st-key-role-card-{role}")
 
 
-def waits_for(page: Page, words: str, timeout: int = 60_000) -> None:
+def waits_for(page: Page, words: str, timeout: float = PATIENCE_MS) -> None:
     expect(page.get_by_text(words, exact=False).first).to_be_visible(timeout=timeout)
 
 

@@ -13,13 +13,14 @@ from tests.browser.conftest import NewPage
 from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story
+from tests.patience import PATIENCE_S
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def status_of(server: Server, path: str, **headers: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     return connection.getresponse().status
 
@@ -88,7 +89,7 @@ def test_two_tabs_agree(server: Server, store: Store, new_page: NewPage, page: P
         expect(tab.get_by_role("button", name="Stop")).to_be_enabled()
     shortcut(page, "s")
     expect(state_of(page)).to_contain_text("stopped")
-    expect(state_of(other)).to_contain_text("stopped", timeout=10_000)
+    expect(state_of(other)).to_contain_text("stopped")
     expect(other.get_by_role("button", name="Resume")).to_be_enabled()
 
 

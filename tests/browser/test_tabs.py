@@ -13,14 +13,8 @@ from tests.pages.stories import softmax_story
 from tests.serving import Server
 
 protocol = Later("streamlit.proto.BackMsg_pb2")
-rail = Later("pages.components.session.rail")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
-
-
-def in_time_ms() -> float:
-    """The poll, and what a busy machine needs to draw."""
-    return float(1000 * rail.WAITING_POLL_S + 8000)
 
 
 def no_polls(route: WebSocketRoute) -> None:
@@ -51,9 +45,9 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, new_page: NewPa
     say(other, "half a sentence")
 
     press(page, "Continue and repair", "a", by="key")
-    for tab, within_ms in ((page, 45_000), (other, in_time_ms())):
-        expect(title_of(tab)).to_contain_text("Step 6", timeout=within_ms)
-        expect(tab.get_by_text("Review, then compile")).to_be_visible(timeout=45_000)
+    for tab in (page, other):  # the other one asks by itself
+        expect(title_of(tab)).to_contain_text("Step 6")
+        expect(tab.get_by_text("Review, then compile")).to_be_visible()
     expect(other.get_by_placeholder(LINE)).to_have_value("half a sentence")
 
     # It still shows step 5 and answers that: refused, said, nothing typed is lost; then it shows what there is.
@@ -68,7 +62,7 @@ def test_tabs_agree_and_a_late_answer_is_refused(server: Server, new_page: NewPa
     press(other, "Older", "o", by="key")
     expect(title_of(other)).to_contain_text("Step 5")
     press(page, "Stop", "s", by="key")
-    expect(state_of(other)).to_have_text("■ stopped", timeout=in_time_ms())
+    expect(state_of(other)).to_have_text("■ stopped")
     expect(title_of(other)).to_contain_text("Step 5")
     press(other, "Resume", "g", by="click")
-    expect(state_of(page)).to_have_text("◆ awaiting review", timeout=in_time_ms())
+    expect(state_of(page)).to_have_text("◆ awaiting review")

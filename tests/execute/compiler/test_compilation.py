@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -95,9 +94,7 @@ def test_a_good_kernel_brings_its_resources(compiler):
 def test_parameters_change_the_kernel_and_a_repeat_comes_from_the_cache(compiler):
     kernel = parse(RELU)
     compiler.compile(kernel, {"ITEMS": 2})
-    started = time.monotonic()
     again = compiler.compile(kernel, {"ITEMS": 2})
-    assert time.monotonic() - started < 0.05
     assert again.cached
     assert again.kernels[0].signature.startswith("void relu<256, 2>")
     assert again.kernels[0].instruction_mix["global load 32-bit"] == 2
