@@ -61,6 +61,9 @@ def in_a_trial(store: Store) -> Story:
     return story.add(StageStarted(1, Stage.COMPILE)).publish()
 
 
+_LOGS_HEIGHT = "() => document.querySelector('.st-key-live-log').getBoundingClientRect().height"
+
+
 def test_a_running_trial_shows_its_log_after_a_reload_too(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):
         story = in_a_trial(store)
@@ -71,8 +74,7 @@ def test_a_running_trial_shows_its_log_after_a_reload_too(server: Server, store:
             expect(log).to_contain_text("patch passed")
             expect(log).to_contain_text("line 39 of the compiler")
             expect(page.get_by_role("heading", name="compile · running")).to_be_visible()
-            high = "() => document.querySelector('.st-key-live-log').getBoundingClientRect().height"
-            wait_until(lambda: page.evaluate(high) <= live_log.HEIGHT_PX + 2, "the log grows", SOON_S)
+            wait_until(lambda: page.evaluate(_LOGS_HEIGHT) <= live_log.HEIGHT_PX + 2, "the log grows", SOON_S)
             page.reload()
         store.append(story.session, [StateChanged(SessionState.STOPPED)], after=story.seq)
 
