@@ -186,6 +186,7 @@ def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(he
     assert again["best"]["candidate"] == result["best"]["candidate"]
 
 
+@pytest.mark.thorough
 def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_home, tmp_path):
     problem = str(few_runs_file("tanh", tmp_path))
     command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]

@@ -1,4 +1,4 @@
-"""The address of the session page: links on a cold server, Back and Forward, and clicks quicker than the server."""
+"""The address of the session page: links (also to a server that was just started), Back and Forward, and clicks quicker than the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from cutegen_core.trajectory.store import Store
 from tests.browser.driving import button_of, drawn, leave_fields, shortcut, title_of
 from tests.pages.stories import softmax_story
-from tests.serving import Server
+from tests.serving import Server, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -103,24 +103,28 @@ def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
     assert not page.locator(".cg-note.cg-warning").count()
 
 
-def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
+@pytest.fixture
+def cold(tmp_path: Path, home: Path) -> Iterator[Server]:
+    """A server that has shown nothing yet."""
     (tmp_path / "cache").symlink_to(home / "cache")
-    session = softmax_story(Store(tmp_path / "store.db")).session
-    cold = Server(tmp_path)
-    cold.start()
-    try:
-        page.goto(f"{cold.url}/session?id={session}&step=2&pane=correctness")
-        expect(title_of(page)).to_contain_text("Step 2 no barriers")
-        expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
-        expect(page.get_by_role("link", name="Problems")).to_be_visible()
-        page.goto(f"{cold.url}/session?id={session}&step=99")
-        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
-        page.get_by_role("link", name="Show the last step").click()
-        shows(page, 5, "inline", "correctness")
-        page.go_back()
-        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
-        page.goto(f"{cold.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
-        shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
-        expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")
-    finally:
-        cold.end()
+    with served(tmp_path) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", ["server", pytest.param("cold", marks=pytest.mark.thorough)])
+def test_links_to_steps_that_are_there_and_that_are_not(kind: str, request: pytest.FixtureRequest, page: Page) -> None:
+    server: Server = request.getfixturevalue(kind)
+    session = softmax_story(Store(server.home / "store.db")).session
+    page.goto(f"{server.url}/session?id={session}&step=2&pane=correctness")
+    expect(title_of(page)).to_contain_text("Step 2 no barriers")
+    expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
+    expect(page.get_by_role("link", name="Problems")).to_be_visible()
+    page.goto(f"{server.url}/session?id={session}&step=99")
+    expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
+    page.get_by_role("link", name="Show the last step").click()
+    shows(page, 5, "inline", "correctness")
+    page.go_back()
+    expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
+    page.goto(f"{server.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
+    shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
+    expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")

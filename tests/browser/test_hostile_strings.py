@@ -170,7 +170,7 @@ def _draft(store: Store, session: str) -> str:
     return draft.text if draft else ""
 
 
-def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watched: Watched) -> None:
+def test_texts_stay_texts_on_a_step_that_does_not_compile(server: Server, store: Store, watched: Watched) -> None:
     story, page = stories.hostile_session(store), watched.page
     address = f"{server.url}/session?id={story.session}"
     page.goto(f"{address}&step={stories.BROKEN}&view=source&pane=log")
@@ -183,6 +183,12 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
         watched.shows("comment")
     choose(page, "Evidence", "memory")
     watched.shows("standing", "reason", "told", "unanswered")
+
+
+@pytest.mark.thorough
+def test_texts_stay_texts_in_every_pane_of_evidence(server: Server, store: Store, watched: Watched) -> None:
+    story, page = stories.hostile_session(store), watched.page
+    address = f"{server.url}/session?id={story.session}"
     page.goto(f"{address}&step={stories.WRONG}&pane=correctness")
     watched.shows("second", "failure", "kind", "variable", strings=range(20))
     watched.shows("second", "failure", "output", "pattern", "finding", "run", "mode")
@@ -212,6 +218,12 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     assert not wrong
     assert len(numbered) > len(STRINGS) // 3
     watched.is_clean()
+
+
+@pytest.mark.thorough
+def test_texts_stay_texts_in_the_editor(server: Server, store: Store, watched: Watched) -> None:
+    story, page = stories.hostile_session(store), watched.page
+    address = f"{server.url}/session?id={story.session}"
     store.save_draft(story.session, Draft(store.put(KERNEL), stories.source("draft")))
     page.goto(f"{address}&step={stories.BROKEN}&pane=memory")
     expect(editor_of(page)).to_be_visible()

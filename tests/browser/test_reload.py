@@ -79,7 +79,7 @@ def test_a_running_trial_shows_its_log_after_a_reload_too(server: Server, store:
         store.append(story.session, [StateChanged(SessionState.STOPPED)], after=story.seq)
 
 
-LIKE_EXHAUSTED = ("■ stopped", "▲ interrupted")
+LIKE_EXHAUSTED = ("■ stopped", "▲ interrupted", "✓ accepted")
 """Another word and another reason in the same places."""
 
 

@@ -69,6 +69,7 @@ def plan_to_verdict(page: Page) -> None:
     expect(page.get_by_text("runs correct on")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_suite_of_ones_own_is_checked_and_stopped(server: Server, store: Store, page: Page) -> None:
     session = tiny_story(store, at=Role.TESTING).session
     page.goto(f"{server.url}/session?id={session}")
@@ -119,17 +120,17 @@ def test_a_whole_session_with_a_real_suite(server: Server, store: Store, page: P
     waits_for(page, "Answer for profiling", FIRST_EVER_MS)
 
 
-@pytest.mark.parametrize("all_of_it", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_axe_finds_nothing_on_the_cards(server: Server, store: Store, page: Page, all_of_it: bool) -> None:
+@pytest.mark.thorough
+def test_axe_finds_nothing_on_the_cards(server: Server, store: Store, page: Page) -> None:
     session, checked = roles_story(store).session, Checked(page)
-    addresses = {"cards": f"session?id={session}", "start": "?problem=silu_and_mul&strategy=astra"}
-    if all_of_it:
-        addresses |= {
-            "shapes": f"session?id={session}&step=3&pane=shapes",
-            "chart": f"session?id={session}&step=3&pane=shapes&shapes=chart",
-            "exchanges": f"session?id={session}&step=2&pane=prompt&role=planning",
-            "compare": f"compare?a={session}.2&b={session}.3",
-        }
+    addresses = {
+        "cards": f"session?id={session}",
+        "start": "?problem=silu_and_mul&strategy=astra",
+        "shapes": f"session?id={session}&step=3&pane=shapes",
+        "chart": f"session?id={session}&step=3&pane=shapes&shapes=chart",
+        "exchanges": f"session?id={session}&step=2&pane=prompt&role=planning",
+        "compare": f"compare?a={session}.2&b={session}.3",
+    }
     for theme in ("dark", "light"):
         page.emulate_media(color_scheme=theme)
         for state, address in addresses.items():

@@ -257,6 +257,7 @@ def wait_for(page: AppTest, done: Callable[[], bool]) -> None:
         page.run()
 
 
+@pytest.mark.thorough
 def test_a_file_without_workloads_is_edited_with_those_that_were_found(
     store: Store, open_page: OpenPage, tmp_path: Path
 ) -> None:

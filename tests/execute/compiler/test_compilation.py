@@ -187,9 +187,7 @@ def test_c_and_cpp_names_that_nvrtc_lacks_are_there(compiler):
     assert result.status is Status.PASSED, result.log
 
 
-@pytest.mark.parametrize(
-    "arch", [*(pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a")), "sm_120a"]
-)
+@pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a", "sm_120a")])
 @pytest.mark.slow
 def test_every_architecture_compiles(workspace, arch):
     compiler = Compiler(arch)
@@ -216,11 +214,11 @@ def hurried(workspace, compiler, monkeypatch):
 
 
 def test_a_template_bomb_is_stopped_at_the_time_limit(hurried):
-    result = hurried(seconds=2).compile(parse(with_line(TEMPLATE_BOMB)))
+    result = hurried(seconds=1).compile(parse(with_line(TEMPLATE_BOMB)))
     assert result.status is Status.COMPILE_LIMIT
-    assert "stopped at its limit of 2 s" in result.message
-    assert result.seconds > 4  # it got another try
-    assert not hurried(seconds=0.5).compile(parse(with_line(TEMPLATE_BOMB))).cached
+    assert "stopped at its limit of 1 s" in result.message
+    assert result.seconds > 2  # it got another try
+    assert not hurried(seconds=0.25).compile(parse(with_line(TEMPLATE_BOMB))).cached
 
 
 def test_memory_is_limited(hurried):

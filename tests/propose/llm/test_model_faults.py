@@ -502,6 +502,7 @@ def _ancestors(process, parents):
         yield process
 
 
+@pytest.mark.thorough
 def test_the_engine_writes_no_key_into_its_log(serve, monkeypatch, tmp_path):
     monkeypatch.setenv("CUTEGEN_API_KEY", CANARY)
     server = serve(plays.error(401, f"bad key {CANARY}"), key=CANARY)
