@@ -20,11 +20,7 @@ LOOKS: dict[str, Any] = {
 }  # fmt: skip
 """Without motion: what Streamlit moves while it loads is drawn by the processor, sixty times a second, and doubles what
 a page costs. `test_softmax_scenario` looks at the pages in motion."""
-QUICKER = (
-    "--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site",
-    "--js-flags=--no-opt --no-maglev",
-)  # fmt: skip
-"""A page lives for seconds: its scripts are compiled quickly, not well."""
+QUICKER = ("--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site")
 
 _EMPTY = "http://127.0.0.1/"
 """Chromium gives a process to a site, whatever the port."""
