@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import kept
 from tests.shared_tools import SHARED, SharedTools
@@ -53,12 +54,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _examples(anew=config.getoption("--thorough"))
     if _WORKER:
         return
     if config.getoption("--fresh"):
         (_home / "cache").mkdir()
     else:
         _run.enter_context(kept.linked(_kept, _home / "cache"))
+
+
+def _examples(*, anew: bool) -> None:
+    """Have Hypothesis draw the same examples in every run, unless it is asked for new ones; no example is too slow."""
+    settings.register_profile("workbench", derandomize=not anew, database=None, deadline=None, print_blob=True)
+    settings.load_profile("workbench")
 
 
 def pytest_unconfigure() -> None:

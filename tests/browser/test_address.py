@@ -1,4 +1,4 @@
-"""The address of the session page: links (also to a server that was just started), Back and Forward, and clicks quicker than the server."""
+"""The address of the session page: links, Back and Forward, and clicks quicker than the server."""
 
 from __future__ import annotations
 

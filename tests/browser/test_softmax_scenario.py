@@ -39,6 +39,9 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
     expect(page.get_by_text("Review, then compile")).to_be_visible()
 
+    # Without motion from here, as in the other tests.
+    page.emulate_media(reduced_motion="reduce")
+
     # Approve the first diff with its key: compile, correctness and resources appear.
     shortcut(page, "a")
     expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
@@ -51,9 +54,6 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(page).to_have_url(re.compile("pane=resources"))
     page.get_by_role("radio", name="correctness").click()
     expect(page).to_have_url(re.compile("pane=correctness"))
-
-    # Without motion from here, as in the other tests.
-    page.emulate_media(reduced_motion="reduce")
 
     # A bug by hand: every output is a little too large. The verdict names the coordinates.
     promoted = page.url
