@@ -96,10 +96,10 @@ def test_collecting_the_tests_imports_nothing_heavy() -> None:
 
 
 HURRIED = (
-    r"assert .*(monotonic|perf_counter|time\.time)\(\).* <=? ?[\d.]+\b",  # processor time, or SOON_S of tests/patience.py
-    r"\.(wait|join)\([\d.]+\)",
-    r"\btimeout=\d{1,2}\b",
-    r"(monotonic|perf_counter)\(\) \+ [\d.]+\b",
+    r"assert .*(monotonic|perf_counter|time\.time)\(\).* <=? ?[\d.]+\b",  # processor time, or SOON_S
+    r"assert .*\.wait\([\d.]+\)|\.join\([\d.]+\)",
+    r"\btimeout=\d\d\b",
+    r"(monotonic|perf_counter)\(\) \+ (\d{1,2}|[\d.]*\.[\d.]*)$",
     r"@settings\(.*deadline=\d",
     r"assert .*(bounding_box|scroll\w+|client(Width|Height)|getComputedStyle|page\.url\.)",  # wait_until, or expect
     r"assert .*\.count\(\) == [1-9]",

@@ -91,7 +91,8 @@ def edit_and_run(page: Page, by: str) -> None:
     page.wait_for_timeout(STILL_TYPING_MS)
 
 
-@pytest.mark.parametrize("by", [pytest.param("click", marks=pytest.mark.thorough), "key"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("by", ["click", "key"])
 def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: Store, page: Page, by: str) -> None:
     story = exhausted_story(store)
     page.goto(f"{server.url}/session?id={story.session}&pane=profile&view=hunks")

@@ -235,6 +235,7 @@ def test_texts_stay_texts_in_the_editor(server: Server, store: Store, watched: W
     watched.is_clean()
 
 
+@pytest.mark.thorough
 def test_texts_stay_texts_on_the_other_pages(server: Server, store: Store, watched: Watched) -> None:
     story, page = stories.hostile_session(store), watched.page
     read_only = stories.hostile_import(store)

@@ -203,7 +203,7 @@ def test_what_is_hostile_stays_text_in_the_file(offline: BrowserContext, tmp_pat
     expect(page.locator(".ex-shown .ex-details")).to_contain_text(f"candidate.cu(40): error: {bad}")
     assert page.title() != "owned"
     assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 1
+    expect(page.locator("script")).to_have_count(1)
     assert said == []
 
 
