@@ -283,6 +283,7 @@ def test_one_engine_per_workspace():
     assert engine.is_running()
 
 
+@pytest.mark.thorough
 def test_a_run_for_a_file_of_the_users(tmp_path):
     path = few_runs_file("swish", tmp_path, "mine")
     result = answer("run", "--problem", path, "--auto", "--max-steps", 1, code=1)
