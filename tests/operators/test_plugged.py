@@ -1,4 +1,4 @@
-"""Any kernel as an operator: scratch, numbers, shapes that follow from workloads, names in the cubin, what is refused."""
+"""Any kernel as an operator: scratch, numbers, shapes that follow from workloads, names in cubins, what is refused."""
 
 from __future__ import annotations
 
