@@ -55,9 +55,9 @@ def test_the_share_is_that_of_the_aggregate():
         return fast(table, idx, indptr)
 
     run.aggregate = run.aggregate._replace(name="slow", run=slow)
-    own, *others = bench.bench(run).aggregates
+    own = bench.bench(run).aggregates[0]
     assert own.aggregate == "slow"
-    assert own.share > 0.5 > others[0].share
+    assert own.share > 0.5
     assert own.compute_only_s > 5 * 2 * 0.05
 
 
