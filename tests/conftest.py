@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import kept
 from tests.shared_tools import SHARED, SharedTools
@@ -30,21 +31,27 @@ os.environ["CUTEGEN_HOME"] = str(_home)
 
 LONGEST_FIRST = (
     "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
-    "propose/llm/test_model_faults.py", "browser/test_hostile_strings.py", "execute/compiler/test_compilation.py",
-    "browser/test_model_loop.py", "problems/test_lint.py", "propose/test_replay.py", "browser/test_accessibility.py",
-    "problems/test_library.py", "pages/test_model_pages.py", "browser/test_editor.py",
-    "adversarial/test_endurance.py", "machine/test_sandbox.py", "engine/test_engine.py", "engine/test_jobs.py",
-    "execute/emulator/test_hopper.py",
-    "browser/test_decisions.py", "propose/playbook/test_playbook.py", "session/test_timed.py",
-    "browser/test_address.py", "browser/test_present.py", "execute/emulator/test_ampere.py",
-    "execute/emulator/test_bugs.py", "test_text_costs.py", "pages/test_problems_page.py", "browser/test_installed.py",
-    "browser/test_tabs.py", "browser/test_served.py", "adversarial/test_mistakes.py", "share/test_exports.py",
-    "problems/test_catalogue.py", "judge/gpu/test_judge.py", "benchmarks/test_crosscheck_corpus.py",
-    "propose/cutegen/test_strategy.py", "adversarial/test_walls.py", "execute/emulator/test_kernels.py",
-    "browser/test_reload.py", "browser/test_login.py", "browser/test_timeline.py", "browser/test_access.py",
-    "session/test_loop.py", "session/test_killed.py",
+    "propose/llm/test_model_faults.py", "browser/test_editor.py", "browser/test_accessibility.py",
+    "engine/test_engine.py", "browser/test_gnn.py", "engine/test_jobs.py",
+    "machine/test_sandbox.py", "problems/test_lint.py", "session/test_loop.py", "test_text_costs.py",
+    "browser/test_hostile_strings.py", "propose/playbook/test_playbook.py", "adversarial/test_endurance.py",
+    "problems/test_library.py", "pages/test_problems_page.py", "propose/llm/test_chat.py",
+    "execute/emulator/test_hopper.py", "execute/emulator/test_bugs.py", "execute/emulator/test_ampere.py",
+    "browser/test_address.py", "browser/test_login.py", "browser/test_present.py",
+    "execute/compiler/test_compilation.py", "browser/test_decisions.py", "judge/gpu/test_judge.py",
+    "execute/emulator/test_kernels.py", "browser/test_tabs.py", "browser/test_roles.py",
+    "browser/test_installed.py", "session/test_timed.py", "propose/test_replay.py",
+    "propose/cutegen/test_strategy.py", "adversarial/test_mistakes.py", "adversarial/test_walls.py",
+    "pages/test_model_pages.py", "share/test_library.py", "share/test_exports.py",
+    "benchmarks/test_crosscheck_corpus.py", "browser/test_reload.py", "evaluate/test_evaluator.py",
+    "execute/emulator/test_same_verdict.py", "judge/reference_process/test_derived_values.py",
+    "problems/test_catalogue.py", "trajectory/test_old_store.py", "test_house.py",
+    "pages/test_performance_pages.py", "pages/test_session_page.py", "evaluate/timing/test_statistics.py",
+    "browser/test_model_loop.py", "browser/test_access.py", "browser/test_timeline.py", "browser/test_served.py",
+    "propose/astra/test_whole.py", "propose/cutegen/test_prompting.py", "evaluate/mutation/test_study.py",
+    "judge/reference_process/test_hostile_references.py", "session/test_defects.py",
 )  # fmt: skip
-"""Files that take long, the longest first, so that both workers end at the same time."""
+"""Files that take long, the longest first, so that all workers end at the same time."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,12 +61,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _examples(anew=config.getoption("--thorough"))
     if _WORKER:
         return
     if config.getoption("--fresh"):
         (_home / "cache").mkdir()
     else:
         _run.enter_context(kept.linked(_kept, _home / "cache"))
+
+
+def _examples(*, anew: bool) -> None:
+    """Have Hypothesis draw the same examples in every run, unless it is asked for new ones; no example is too slow."""
+    settings.register_profile("workbench", derandomize=not anew, database=None, deadline=None, print_blob=True)
+    settings.load_profile("workbench")
 
 
 def pytest_unconfigure() -> None:

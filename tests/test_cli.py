@@ -14,8 +14,8 @@ from cutegen_core import cli, engine, views
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
+from tests.patience import PATIENCE_S, wait_until
 from tests.places import DATA, ROOT
-from tests.session.real_sessions import wait_until
 
 RELU = DATA / "relu.cu"
 
@@ -186,6 +186,7 @@ def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(he
     assert again["best"]["candidate"] == result["best"]["candidate"]
 
 
+@pytest.mark.thorough
 def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_home, tmp_path):
     problem = str(few_runs_file("tanh", tmp_path))
     command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]
@@ -195,7 +196,7 @@ def test_an_engine_killed_in_the_middle_goes_on_and_repeats_nothing(workspace_ho
     def session():
         return next((r.id for r in views.session_rows(store) if r.problem == "tanh"), None)
 
-    wait_until(lambda: session() and len(store.events(session())) > 12, seconds=120)
+    wait_until(lambda: session() and len(store.events(session())) > 12)
     before = store.events(session())
     os.kill(int((workspace_home / "engine.lock").read_text()), signal.SIGKILL)
     out, _ = running.communicate(timeout=200)
@@ -274,7 +275,7 @@ def test_one_engine_per_workspace():
     engine.ensure_running()
     wait_until(engine.is_running)
     second = subprocess.run(
-        [sys.executable, "-m", "cutegen_core.engine"], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "cutegen_core.engine"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert second.returncode == 0
     assert "another engine serves this workspace" in second.stderr
@@ -282,6 +283,7 @@ def test_one_engine_per_workspace():
     assert engine.is_running()
 
 
+@pytest.mark.thorough
 def test_a_run_for_a_file_of_the_users(tmp_path):
     path = few_runs_file("swish", tmp_path, "mine")
     result = answer("run", "--problem", path, "--auto", "--max-steps", 1, code=1)

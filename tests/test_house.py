@@ -93,3 +93,26 @@ def test_collecting_the_tests_imports_nothing_heavy() -> None:
         [sys.executable, "-c", _COLLECT], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "imported:"
+
+
+HURRIED = (
+    r"assert .*(monotonic|perf_counter|time\.time)\(\).* <=? ?[\d.]+\b",  # processor time, or SOON_S
+    r"assert .*\.wait\([\d.]+\)|\.join\([\d.]+\)",
+    r"\btimeout=\d\d\b",
+    r"(monotonic|perf_counter)\(\) \+ (\d{1,2}|[\d.]*\.[\d.]*)$",
+    r"@settings\(.*deadline=\d",
+    r"assert .*(bounding_box|scroll\w+|client(Width|Height)|getComputedStyle|page\.url\.)",  # wait_until, or expect
+    r"assert .*\.count\(\) == [1-9]",
+)
+
+
+def test_no_test_fails_because_the_machine_is_busy() -> None:
+    """A measurement in the middle of a drawing, or a short time on the clock, is red by luck. A GPU's tests time it."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.relative_to(ROOT / "tests").parts[0] in ("gpu", "data") or path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if any(re.search(pattern, line) for pattern in HURRIED):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert found == []

@@ -182,14 +182,18 @@ def seconds_of(entry, text, limit):
 def slow_units(name, length):
     """The units of which a text of this length takes the entry longer than is linear, with the seconds.
 
-    What is too long gets another try: the interpreter may have collected garbage.
+    What is too long gets three more tries: the interpreter may have collected garbage, and on a busy machine two
+    threads share a core's caches.
     """
     entry, limit = ENTRIES[name], LIMIT_S * length / WHOLE + BOUNDED_S.get(name, 0.05)
     slow = {}
     for what, unit in UNITS.items():
         text = unit * (length // len(unit.encode()))
-        if seconds_of(entry, text, limit) > limit and (again := seconds_of(entry, text, limit)) > limit:
-            slow[what] = round(again, 3)
+        tries = []
+        while len(tries) < 4 and (not tries or tries[-1] > limit):
+            tries.append(seconds_of(entry, text, limit))
+        if min(tries) > limit:
+            slow[what] = round(min(tries), 3)
     return slow
 
 

@@ -261,6 +261,7 @@ class RunResult:
         machine: device, processors, versions: the conditions of every figure.
         accuracies: final test accuracy of each trial.
         full_accuracy, full_seconds: layer-wise inference over all neighbours, where it was asked for.
+        epochs: of a training, only the last epoch of a trial has its timeline.
         kernel_note: of a plugged kernel, how it ran (on the GPU from its cubin, or on the emulator); "" without one.
         compute_only_s: a `bench` run's epoch with batches that lie ready, the denominator of C; None elsewhere.
         aggregate_share: share of the compute time that is aggregation, for Amdahl's bound; None where not measured.

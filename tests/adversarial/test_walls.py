@@ -32,6 +32,7 @@ from tests.adversarial.corpus import named
 from tests.adversarial.files import relu
 from tests.adversarial.problems import PROBLEMS
 from tests.execute.emulator.emulated import not_asked
+from tests.patience import PATIENCE_S
 
 FORBIDDEN = (
     "socket", "open", "openat", "execve", "ptrace", "kill", "unlink", "memfd", "readv-other", "io_uring", "unshare",
@@ -66,7 +67,9 @@ def answers(walls: str) -> Mapping[bool, Mapping[str, str]]:
     """What each system call answers, without the filter (True) and with it (False)."""
     found = {}
     for walls_open in (True, False):
-        said = subprocess.run([walls, str(int(walls_open))], capture_output=True, text=True, timeout=20, check=True)
+        said = subprocess.run(
+            [walls, str(int(walls_open))], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        )
         found[walls_open] = dict(line.split() for line in said.stdout.splitlines())
     return found
 
@@ -78,7 +81,9 @@ def test_the_runner_is_stopped_at_every_forbidden_call(answers: Mapping[bool, Ma
 
 def test_a_worker_is_stopped_at_more(walls: str) -> None:
     """A kernel runs in a worker: no handlers, timers, processes or files, and no memory at a place of its choice."""
-    said = subprocess.run([walls, "0", "worker"], capture_output=True, text=True, timeout=20, check=False).stderr
+    said = subprocess.run(
+        [walls, "0", "worker"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    ).stderr
     answers = dict(line.split() for line in said.splitlines() if not line.startswith("memory"))
     assert {call: answers.get(call) for call in FORBIDDEN_TO_WORKERS} == dict.fromkeys(FORBIDDEN_TO_WORKERS, "trapped")
     assert "memory done" in said

@@ -11,9 +11,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cutegen_core.trajectory.store import Store
+from tests.patience import PATIENCE_S
 from tests.serving import NotServedError, Server, chromium, served
 
-PATIENCE_MS = 45_000
+PATIENCE_MS = 1000 * PATIENCE_S
 LOOKS: dict[str, Any] = {
     "viewport": {"width": 1440, "height": 900}, "color_scheme": "dark", "reduced_motion": "reduce",
 }  # fmt: skip
@@ -52,6 +53,7 @@ def store(server: Server) -> Store:
 def browser() -> Iterator[Browser]:
     try:
         with chromium(*QUICKER) as browser:
+            expect.set_options(timeout=PATIENCE_MS)
             yield browser
     except NotServedError as error:
         if os.environ.get("CI") == "true":
@@ -69,7 +71,6 @@ def new_page(browser: Browser) -> Iterator[NewPage]:
         contexts.append(browser.new_context(**LOOKS | options))
         page = contexts[-1].new_page()
         page.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
         return page
 
     yield opened
@@ -94,7 +95,6 @@ def page(visitor: BrowserContext) -> Iterator[Page]:
     """A new tab of a visitor who brings nothing of an earlier test."""
     page = visitor.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
     yield page
     if page.url.startswith("http"):
         page.evaluate("localStorage.clear()")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.records.event import Decided
 from cutegen_core.trajectory.store import Store
+from tests.serving import Server
 
 LINE = "What should change next? Or why is this wrong?"
 
@@ -39,6 +44,14 @@ def leave_fields(page: Page) -> None:
 _FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 
 
+def settled(page: Page) -> None:
+    """The page is drawn, its script has ended, and nothing of the page before is left."""
+    expect(page.locator("[data-testid=stMain] :is(h1, h2)").first).to_be_visible()
+    expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.locator("[data-testid=stStatusWidget], [data-testid=stSkeleton]")).to_have_count(0)
+    drawn(page)
+
+
 def drawn(page: Page) -> None:
     """Nothing of an earlier drawing is left, and keys of new buttons are listened for, a frame after their first."""
     expect(page.locator("[data-stale=true]")).to_have_count(0)
@@ -64,6 +77,17 @@ def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
 def say(page: Page, text: str) -> None:
     """Types into the line of the decide bar."""
     page.get_by_placeholder(LINE).fill(text)
+
+
+@contextmanager
+def engine_held(server: Server) -> Iterator[None]:
+    """A session may run meanwhile without the engine taking it up."""
+    pid = server.engine_pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def decided(store: Store, session: str) -> list[str]:

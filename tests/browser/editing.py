@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut
+from tests.patience import wait_until
 
 _TEXT = "content => content.cmTile.root.view.state.doc.toString()"
-WITHIN_S = 20
 
 
 def editor_of(page: Page) -> Locator:
@@ -36,16 +33,9 @@ def replace_text(page: Page, text: str) -> None:
     assert text_of(page) == text
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def until_saved(store: Store, session: str, text: str) -> None:
     def saved() -> bool:
         draft = store.draft(session)
         return draft is not None and draft.text == text
 
-    until(saved, f"the draft did not become {text[-80:]!r}")
+    wait_until(saved, f"the draft did not become {text[-80:]!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pages.components.access.access_keys import COOKIE
 from tests.browser.test_served import UPGRADE
 from tests.later import Later
 from tests.pages.stories import softmax_story
+from tests.patience import PATIENCE_S, wait_until
 from tests.serving import Server
 
 access = Later("pages.components.access.access")
@@ -37,17 +37,14 @@ def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 def link(server: Server, role: str) -> str:
     """The link that the terminal shows."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        found = re.findall(rf"{role}: (\S+)", (server.home / "server.log").read_text())
-        if found:
-            return found[-1]
-        time.sleep(0.1)
-    raise AssertionError("no link was printed")
+    found: list[str] = []
+    log = server.home / "server.log"
+    wait_until(lambda: found.extend(re.findall(rf"{role}: (\S+)\n", log.read_text())) or found, "no link was printed")
+    return found[-1]
 
 
 def answer(server: Server, method: str, path: str, cookie: str = "", **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     given = {name.replace("_", "-"): value for name, value in headers.items()} | ({"Cookie": cookie} if cookie else {})
     connection.request(method, path, headers=given)
     return connection.getresponse()

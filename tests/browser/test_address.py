@@ -1,8 +1,9 @@
-"""The address of the session page: links on a cold server, Back and Forward, and clicks quicker than the server."""
+"""The address of the session page: links, Back and Forward, and clicks quicker than the server."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, press, shortcut, title_of
+from tests.browser.driving import button_of, drawn, leave_fields, shortcut, title_of
 from tests.pages.stories import softmax_story
-from tests.serving import Server
+from tests.serving import Server, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -62,6 +63,7 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Pag
     expect(button_of(page, "✓ kept · hunk 1")).to_be_visible()
     shortcut(page, "1")
     expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
+    expect(page).to_have_url(re.compile("drop=1"))
     at_hunks = int(page.evaluate("history.length"))
     shortcut(page, "o")
     shows(page, 3, "inline", "resources", step="3", pane="resources")
@@ -88,9 +90,12 @@ def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
     session = softmax_story(store).session
     known = len(store.events(session))
     page.goto(f"{server.url}/session?id={session}")
-    press(page, "Continue and repair", "a", by="key")
-    page.keyboard.press("a")
-    page.keyboard.press("a")
+    expect(button_of(page, "Continue and repair")).to_be_enabled()
+    leave_fields(page)
+    drawn(page)
+    with standing_still(server):  # pressed again before the server has handled the first
+        for _ in range(3):
+            page.keyboard.press("a")
     expect(title_of(page)).to_contain_text("Step 6")
     expect(page.get_by_text("Review, then compile")).to_be_visible()
     kinds = [recorded.event.kind for recorded in store.events(session)[known:]]
@@ -98,24 +103,28 @@ def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
     assert not page.locator(".cg-note.cg-warning").count()
 
 
-def test_links_on_a_cold_server(tmp_path: Path, home: Path, page: Page) -> None:
+@pytest.fixture
+def cold(tmp_path: Path, home: Path) -> Iterator[Server]:
+    """A server that has shown nothing yet."""
     (tmp_path / "cache").symlink_to(home / "cache")
-    session = softmax_story(Store(tmp_path / "store.db")).session
-    cold = Server(tmp_path)
-    cold.start()
-    try:
-        page.goto(f"{cold.url}/session?id={session}&step=2&pane=correctness")
-        expect(title_of(page)).to_contain_text("Step 2 no barriers")
-        expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
-        expect(page.get_by_role("link", name="Problems")).to_be_visible()
-        page.goto(f"{cold.url}/session?id={session}&step=99")
-        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
-        page.get_by_role("link", name="Show the last step").click()
-        shows(page, 5, "inline", "correctness")
-        page.go_back()
-        expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
-        page.goto(f"{cold.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
-        shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
-        expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")
-    finally:
-        cold.end()
+    with served(tmp_path) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", ["server", pytest.param("cold", marks=pytest.mark.thorough)])
+def test_links_to_steps_that_are_there_and_that_are_not(kind: str, request: pytest.FixtureRequest, page: Page) -> None:
+    server: Server = request.getfixturevalue(kind)
+    session = softmax_story(Store(server.home / "store.db")).session
+    page.goto(f"{server.url}/session?id={session}&step=2&pane=correctness")
+    expect(title_of(page)).to_contain_text("Step 2 no barriers")
+    expect(page.locator(".cg-table", has_text="race")).to_contain_text("partial")
+    expect(page.get_by_role("link", name="Problems")).to_be_visible()
+    page.goto(f"{server.url}/session?id={session}&step=99")
+    expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
+    page.get_by_role("link", name="Show the last step").click()
+    shows(page, 5, "inline", "correctness")
+    page.go_back()
+    expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
+    page.goto(f"{server.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
+    shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
+    expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")

@@ -11,8 +11,9 @@ from playwright.sync_api import Page, expect
 from cutegen_core.trajectory.store import Draft, Store
 from tests.browser.conftest import NewPage
 from tests.browser.driving import title_of
-from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until, until_saved
+from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
+from tests.patience import wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -121,7 +122,7 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     # What one tab types, the other shows.
     editor_of(page).press("Control+End")
     page.keyboard.type("// one\n")
-    until(lambda: text_of(other) == KERNEL + "// one\n", "the other tab did not follow")
+    wait_until(lambda: text_of(other) == KERNEL + "// one\n", "the other tab did not follow")
     # The server stands still; both go on typing, and what comes late from it changes no letter.
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
@@ -143,7 +144,7 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     mine = text_of(other)
     server.process.send_signal(signal.SIGCONT)
     conflict = re.compile("changed elsewhere")
-    until(lambda: any(tab.get_by_text(conflict).is_visible() for tab in (page, other)), "nobody was asked")
+    wait_until(lambda: any(tab.get_by_text(conflict).is_visible() for tab in (page, other)), "nobody was asked")
     asked, saved = (other, page) if other.get_by_text(conflict).is_visible() else (page, other)
     texts = {tab: text_of(tab) for tab in (asked, saved)}
     assert texts[other] == mine
@@ -151,6 +152,6 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     until_saved(store, session, texts[saved])
     asked.get_by_role("button", name="Keep my version").click()
     until_saved(store, session, texts[asked])
-    until(lambda: text_of(saved) == texts[asked], "the other tab did not follow")
+    wait_until(lambda: text_of(saved) == texts[asked], "the other tab did not follow")
     editor_of(saved).press("Control+z")
     assert text_of(saved) == texts[saved]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -21,10 +18,12 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
 from cutegen_core.trajectory.store import Draft, Store
-from tests.browser.editing import editor_of, text_of, until
+from tests.browser.driving import engine_held
+from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
 from tests.pages.stories import KERNEL
+from tests.patience import wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -67,7 +66,6 @@ _MADE = """() => {
   walk(document.documentElement);
   return found;
 }"""
-PATIENCE_S = 30
 
 
 @dataclass
@@ -91,11 +89,13 @@ class Watched:
     def shows(self, *places: str, strings: Sequence[int] = stories.ALL) -> None:
         """Every string at each place as it is, and nothing made of any."""
         expected = {(place, i): _bare(_as_told(i, place)) for place in places for i in strings}
-        deadline = time.monotonic() + PATIENCE_S
-        while missing := self._missing(expected):
-            assert time.monotonic() < deadline, f"{len(missing)} not shown, such as {missing[:3]}"
-            self.page.wait_for_timeout(300)
+        wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
         self.is_clean()
+
+    def tells(self, texts: Sequence[str]) -> None:
+        """Every text, anywhere."""
+        expected = {(text, 0): _bare(text) for text in texts}
+        wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
 
     def is_clean(self) -> None:
         assert self.page.evaluate(_MADE) == []
@@ -141,17 +141,6 @@ def watched(server: Server, page: Page) -> Watched:
     return watched
 
 
-@contextmanager
-def engine_held(server: Server) -> Iterator[None]:
-    """A session may run meanwhile without the engine taking it up."""
-    pid = server.engine_pid()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def choose(page: Page, group: str, name: str) -> None:
     page.get_by_role("radiogroup", name=group).get_by_role("radio", name=name, exact=True).click()
 
@@ -181,7 +170,7 @@ def _draft(store: Store, session: str) -> str:
     return draft.text if draft else ""
 
 
-def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watched: Watched) -> None:
+def test_texts_stay_texts_on_a_step_that_does_not_compile(server: Server, store: Store, watched: Watched) -> None:
     story, page = stories.hostile_session(store), watched.page
     address = f"{server.url}/session?id={story.session}"
     page.goto(f"{address}&step={stories.BROKEN}&view=source&pane=log")
@@ -194,6 +183,12 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
         watched.shows("comment")
     choose(page, "Evidence", "memory")
     watched.shows("standing", "reason", "told", "unanswered")
+
+
+@pytest.mark.thorough
+def test_texts_stay_texts_in_every_pane_of_evidence(server: Server, store: Store, watched: Watched) -> None:
+    story, page = stories.hostile_session(store), watched.page
+    address = f"{server.url}/session?id={story.session}"
     page.goto(f"{address}&step={stories.WRONG}&pane=correctness")
     watched.shows("second", "failure", "kind", "variable", strings=range(20))
     watched.shows("second", "failure", "output", "pattern", "finding", "run", "mode")
@@ -223,6 +218,12 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     assert not wrong
     assert len(numbered) > len(STRINGS) // 3
     watched.is_clean()
+
+
+@pytest.mark.thorough
+def test_texts_stay_texts_in_the_editor(server: Server, store: Store, watched: Watched) -> None:
+    story, page = stories.hostile_session(store), watched.page
+    address = f"{server.url}/session?id={story.session}"
     store.save_draft(story.session, Draft(store.put(KERNEL), stories.source("draft")))
     page.goto(f"{address}&step={stories.BROKEN}&pane=memory")
     expect(editor_of(page)).to_be_visible()
@@ -230,10 +231,11 @@ def test_texts_stay_texts_on_the_session_page(server: Server, store: Store, watc
     editor_of(page).evaluate(
         "(content) => content.cmTile.root.view.dispatch({changes: {from: 0, insert: '// half \\ud83d\\n'}})"
     )
-    until(lambda: _draft(store, story.session).startswith("// half ?\n"), "half of a surrogate pair was not saved")
+    wait_until(lambda: _draft(store, story.session).startswith("// half ?\n"), "half of a surrogate pair was not saved")
     watched.is_clean()
 
 
+@pytest.mark.thorough
 def test_texts_stay_texts_on_the_other_pages(server: Server, store: Store, watched: Watched) -> None:
     story, page = stories.hostile_session(store), watched.page
     read_only = stories.hostile_import(store)
@@ -288,8 +290,7 @@ def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_pat
     page.goto(f"{server.url}/problems?path={quote(str(tmp_path))}")
     page.get_by_role("button", name="Load", exact=True).click()
     expect(page.get_by_role("button", name="half")).to_be_visible()
-    shown = _bare(str(page.evaluate(_TEXTS)))
-    assert [name for name in [*names, "half \udcff"] if _bare(show_hidden(name)) not in shown] == []
+    watched.tells([show_hidden(name) for name in [*names, "half \udcff"]])
     page.get_by_role("button", name="half").click()
     expect(page.locator(".cg-note")).to_contain_text("its name is not UTF-8 text; rename it")
     watched.is_clean()

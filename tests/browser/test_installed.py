@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.serving import START_S, free_port
+from tests.patience import wait_until
+from tests.serving import free_port
 from tests.wheels import built
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -47,10 +47,10 @@ def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_
         wait_for(f"{url}/_stcore/health")
         page = browser.new_page()
         page.goto(url)
-        expect(page.get_by_role("link", name="Setup").first).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("link", name="Setup").first).to_be_visible()
         button = page.get_by_role("button", name="Start", exact=True).first
-        expect(button).to_be_visible(timeout=60_000)
-        assert button.evaluate("b => getComputedStyle(b).backgroundColor") == "rgb(15, 108, 189)", ".streamlit counts"
+        expect(button).to_be_visible()
+        expect(button).to_have_css("background-color", "rgb(15, 108, 189)")  # as .streamlit says
         page.close()
         assert str(installed) in package_of_the_engine(workspace)
     finally:
@@ -61,20 +61,19 @@ def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_
 
 
 def wait_for(url: str) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    def answers() -> bool:
         with suppress(OSError), urllib.request.urlopen(url, timeout=2):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing answers at {url}")
+            return True
+        return False
+
+    wait_until(answers, f"nothing answers at {url}")
 
 
 def package_of_the_engine(workspace: Path) -> str:
     """Where the running engine's interpreter, with its environment, finds the core."""
-    deadline = time.monotonic() + START_S
-    while not (pid := (workspace / "engine.lock").read_text() if (workspace / "engine.lock").exists() else ""):
-        assert time.monotonic() < deadline, "no engine has started"
-        time.sleep(0.05)
+    lock = workspace / "engine.lock"
+    wait_until(lambda: lock.exists() and lock.read_text(), "no engine has started")
+    pid = lock.read_text()
     variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
     environment = dict(each.split("=", 1) for each in variables if "=" in each)
     python = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, state_of, stop_of, title_of
+from tests.browser.driving import button_of, settled, state_of, stop_of, title_of
 from tests.browser.editing import editor_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server
@@ -83,7 +83,7 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     page.keyboard.type("512 threads")
     page.keyboard.press("Enter")
     expect(title_of(page)).to_contain_text("instruction: “512 threads”")
-    expect(page.get_by_text("Review, then compile")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile")).to_be_visible()
 
     # By hand: in, a change, out with the draft kept, in again, run.
     tab_to(page, "Edit & run")
@@ -92,7 +92,7 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     page.keyboard.press("Control+Home")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Control+Enter")
-    expect(editor_of(page)).to_have_count(0, timeout=60_000)
+    expect(editor_of(page)).to_have_count(0)
     expect(title_of(page)).to_contain_text("edited by hand")
     expect(page.get_by_text("Review the verdict")).to_be_visible(timeout=FIRST_EVER_MS)
 
@@ -113,6 +113,7 @@ def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, page
     page.add_init_script(_WATCH)
     page.goto(f"{server.url}/session?id={session}")
     expect(button_of(page, "Stop")).to_be_enabled()
+    settled(page)
     walked: list[str] = []
     while len(walked) < MOST_TABS and not (walked and walked[-1].startswith("Stop")):
         page.keyboard.press("Tab")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from tests.browser.driving import press, state_of, title_of
 from tests.model_server import Answer, ModelServer, Script, reply, silence
 from tests.pages.stories import KERNEL
+from tests.patience import SOON_S, wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -101,29 +101,28 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
 
     # The text is there before the answer is over, and grows.
     stream = page.locator(".st-key-stream-pane")
-    expect(stream).to_contain_text("One block a row.", timeout=30_000)
+    expect(stream).to_contain_text("One block a row.")
     expect(stream).not_to_contain_text("expf(row(c) - largest) / sum")
     first = len(stream.inner_text())
-    page.wait_for_timeout(1500)
-    assert len(stream.inner_text()) > first
+    wait_until(lambda: len(stream.inner_text()) > first, "the text does not grow")
     page.reload()  # what has come is there again, and goes on
     expect(stream).to_contain_text("One block a row.")
     assert sent(model, 0) == f"{written}\nMy own words: keep it short, 4711."
 
     # A compile error; its diagnosis stands beside it before the repair is written.
-    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible()
     press(page, "Approve the diff")
     expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     error = page.locator(".cg-note.cg-error")
     expect(error).to_contain_text("make_gmem_ptr")
     press(page, "Continue and repair")
-    expect(prompt_field(page)).to_have_value(re.compile("make_gmem_ptr"), timeout=60_000)
+    expect(prompt_field(page)).to_have_value(re.compile("make_gmem_ptr"))
     send_prompt(page)
-    expect(prompt_field(page)).to_have_value(re.compile("the namespace cute is not opened"), timeout=60_000)
+    expect(prompt_field(page)).to_have_value(re.compile("the namespace cute is not opened"))
     expect(page.locator(".cg-diagnosis")).to_contain_text("Fix: open it")
     expect(error).to_contain_text("make_gmem_ptr")
     send_prompt(page)
-    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible()
     press(page, "Approve the diff")
     expect(page.get_by_text("runs correct on")).to_be_visible(timeout=TRIAL_MS)
 
@@ -142,23 +141,21 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     field = page.get_by_placeholder("What should change next?", exact=False)
     field.fill("use warp shuffles instead of shared memory, ticket 0815")
     press(page, "Redirect")
-    expect(prompt_field(page)).to_have_value(re.compile("ticket 0815"), timeout=60_000)
+    expect(prompt_field(page)).to_have_value(re.compile("ticket 0815"))
     send_prompt(page)
-    expect(page.locator(".st-key-stream-pane")).to_contain_text("Idea:", timeout=30_000)
+    expect(page.locator(".st-key-stream-pane")).to_contain_text("Idea:")
     assert "ticket 0815" in sent(model, 3)
     press(page, "Stop")
     expect(state_of(page)).to_contain_text("stopped")
 
 
-def test_a_call_is_cancelled_within_a_second(server: Server, page: Page, play: Play) -> None:
+def test_a_call_is_cancelled_at_once(server: Server, page: Page, play: Play) -> None:
     model = play(silence("Idea: let me think about tiles"))
     start_session(page, server, wait_for_prompts=False)
     expect(page.locator(".st-key-stream-pane")).to_contain_text("think about tiles", timeout=FIRST_EVER_MS)
     page.locator(".cg-rail").click()
-    pressed = time.monotonic()
     page.keyboard.press("s")
-    assert model.asked[0].closed_early.wait(5)
-    assert time.monotonic() - pressed < 1.5  # a second, and the browser's way to the server
-    expect(state_of(page)).to_contain_text("stopped", timeout=3000)
+    assert model.asked[0].closed_early.wait(SOON_S)  # by itself it would be given up later
+    expect(state_of(page)).to_contain_text("stopped")
     expect(page.get_by_role("button", name="Resume")).to_be_enabled()
     assert len(model.asked) == 1

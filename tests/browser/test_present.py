@@ -57,7 +57,7 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     expect(page.locator(".pr-chart img")).to_have_attribute(
         "alt", re.compile(r"latency, µs to step 5; best kernel so far: 1\d\d")
     )
-    assert page.locator(".pr-chart img").evaluate("picture => picture.naturalWidth") > 0
+    page.wait_for_function("() => document.querySelector('.pr-chart img')?.naturalWidth > 0")
     shortcut(page, "2")
     expect(page.locator(".pr-kernel")).to_contain_text("The whole kernel")
     shortcut(page, "1")
@@ -71,12 +71,14 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     expect(title).to_contain_text("Softmax, recorded")
     shortcut(page, "Space")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    expect(title).to_contain_text("Step 1")  # nobody pressed a key for it
+    expect(title).to_contain_text(re.compile(r"Step \d"))  # nobody pressed a key for it
     shortcut(page, "Space")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
-    for _ in range(3):
+    shortcut(page, "Home")
+    expect(title).to_contain_text("Softmax, recorded")
+    for number in (1, 2, 3, 5):
         shortcut(page, "ArrowRight")
-    expect(title).to_contain_text("Step 5")
+        expect(title).to_contain_text(f"Step {number}")
     page.reload()
     expect(title).to_contain_text("Step 5")
 
@@ -145,7 +147,7 @@ def test_the_exported_file_is_walked_without_a_network(offline: BrowserContext, 
     expect(title).to_have_text("Step 5 one pass, 128-bit loads")
     expect(page.locator(".ex-shown .pr-beside").first).to_contain_text("1.12x faster than eager")
     expect(page.locator(".ex-shown .pr-chart svg circle")).to_have_count(3)
-    assert page.locator(".ex-shown .pr-head").bounding_box()["y"] < 40
+    page.wait_for_function("() => document.querySelector('.ex-shown .pr-head').getBoundingClientRect().y < 40")
     page.keyboard.press("ArrowRight")
     expect(title).to_contain_text("Step 6")
     expect(page.locator(".ex-shown .pr-doubt")).to_contain_text("no result")
@@ -154,16 +156,16 @@ def test_the_exported_file_is_walked_without_a_network(offline: BrowserContext, 
     expect(title).to_contain_text("Softmax")
     page.keyboard.press("End")
     expect(title).to_contain_text("Result")
-    assert page.url.endswith("#result")
+    expect(page).to_have_url(re.compile("#result$"))
     for pane, picture in (("2", "kernel"), ("3", "speed"), ("1", "change")):
         page.keyboard.press(pane)
         expect(page.locator("body")).to_have_attribute("data-pane", picture)
     paper = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
     page.keyboard.press("t")
-    assert page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor") != paper
-    assert page.locator("section:visible").count() == 1
+    expect(page.locator("body")).not_to_have_css("background-color", paper)
+    expect(page.locator("section:visible")).to_have_count(1)
     page.keyboard.press("o")
-    assert page.locator("section:visible").count() == 10  # the problem, eight steps, the result
+    expect(page.locator("section:visible")).to_have_count(10)  # the problem, eight steps, the result
     assert said == []
     everything = pages_on_paper(page)
     page.keyboard.press("o")
@@ -201,7 +203,7 @@ def test_what_is_hostile_stays_text_in_the_file(offline: BrowserContext, tmp_pat
     expect(page.locator(".ex-shown .ex-details")).to_contain_text(f"candidate.cu(40): error: {bad}")
     assert page.title() != "owned"
     assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 1
+    expect(page.locator("script")).to_have_count(1)
     assert said == []
 
 
@@ -210,11 +212,11 @@ def test_the_file_is_a_report_without_scripts_and_pages_on_paper(browser: Browse
     export(store, gpu_story(store).session, "html", tmp_path / "shown.html")
     context = browser.new_context(java_script_enabled=False, offline=True)
     page, said = opened(context, tmp_path / "shown.html")
-    assert page.locator("section:visible").count() == 10
+    expect(page.locator("section:visible")).to_have_count(10)
     expect(page.locator("#step-5 .ex-details")).to_contain_text("1.118 to 1.127")
     expect(page.locator(".ex-keys")).to_be_hidden()
     page.get_by_role("link", name="6 suspect").click()
-    assert page.url.endswith("#step-6")
+    expect(page).to_have_url(re.compile("#step-6$"))
     assert pages_on_paper(page) > 12
     assert said == []
     context.close()

@@ -6,11 +6,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.records.decision import Gate
-from cutegen_core.records.event import Outcome, SessionState, StateChanged
+from cutegen_core.records.event import Outcome, SessionState, StageEnded, StageStarted, StateChanged, TrialStarted
+from cutegen_core.records.trial import Stage, StageResult, StageStatus
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, state_of, title_of
+from tests.browser.driving import button_of, engine_held, settled, state_of, title_of
+from tests.later import Later
 from tests.pages.stories import KERNEL, ONE_PASS, Story, passed, softmax_story
+from tests.patience import SOON_S, wait_until
 from tests.serving import Server
+
+live_log = Later("pages.components.session.live_log")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -47,7 +52,34 @@ STATES = {
 }
 
 
-LIKE_EXHAUSTED = ("■ stopped", "▲ interrupted")
+def in_a_trial(store: Store) -> Story:
+    """The compiler is at work; only while no engine runs."""
+    story = Story(store).begin(held=True)
+    key = story.propose(KERNEL, "one block a row, three passes")
+    patched = StageEnded(1, StageResult(Stage.PATCH, StageStatus.PASSED, 0.01))
+    story.add(StateChanged(SessionState.RUNNING), TrialStarted(1, key), StageStarted(1, Stage.PATCH), patched)
+    return story.add(StageStarted(1, Stage.COMPILE)).publish()
+
+
+_LOGS_HEIGHT = "() => document.querySelector('.st-key-live-log').getBoundingClientRect().height"
+
+
+def test_a_running_trial_shows_its_log_after_a_reload_too(server: Server, store: Store, page: Page) -> None:
+    with engine_held(server):
+        story = in_a_trial(store)
+        store.set_live(story.session, "\n".join(f"line {number} of the compiler" for number in range(40)))
+        page.goto(f"{server.url}/session?id={story.session}")
+        for _ in range(2):
+            log = page.locator(".st-key-live-log")
+            expect(log).to_contain_text("patch passed")
+            expect(log).to_contain_text("line 39 of the compiler")
+            expect(page.get_by_role("heading", name="compile · running")).to_be_visible()
+            wait_until(lambda: page.evaluate(_LOGS_HEIGHT) <= live_log.HEIGHT_PX + 2, "the log grows", SOON_S)
+            page.reload()
+        store.append(story.session, [StateChanged(SessionState.STOPPED)], after=story.seq)
+
+
+LIKE_EXHAUSTED = ("■ stopped", "▲ interrupted", "✓ accepted")
 """Another word and another reason in the same places."""
 
 
@@ -59,7 +91,7 @@ def test_a_reload_shows_the_same(server: Server, page: Page, state: str) -> None
     page.goto(f"{server.url}/session?id={session}")
     before = picture(page, state)
     page.reload()
-    assert picture(page, state) == before
+    wait_until(lambda: picture(page, state) == before, lambda: f"{picture(page, state)} is not {before}", SOON_S)
 
 
 def picture(page: Page, state: str) -> dict[str, list[str]]:
@@ -69,5 +101,6 @@ def picture(page: Page, state: str) -> dict[str, list[str]]:
     expect(button_of(page, "Accept")).to_be_visible()
     expect(button_of(page, "Stop").or_(button_of(page, "Resume"))).to_be_visible()
     expect(page.get_by_role("radio")).not_to_have_count(0)
+    settled(page)
     shown: dict[str, list[str]] = page.evaluate(_PICTURE)
     return shown

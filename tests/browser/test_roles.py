@@ -9,8 +9,9 @@ from cutegen_core.problems import library
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, decided, press, say, state_of
-from tests.browser.test_accessibility import Checked, settled
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.driving import button_of, decided, press, say, settled, state_of
+from tests.browser.test_accessibility import Checked
 from tests.pages.role_stories import TINY, roles_story, tiny_story
 from tests.serving import Server
 
@@ -24,7 +25,7 @@ def card_of(page: Page, role: Role) -> Locator:
     return page.locator(f".st-key-role-card-{role}")
 
 
-def waits_for(page: Page, words: str, timeout: int = 60_000) -> None:
+def waits_for(page: Page, words: str, timeout: float = PATIENCE_MS) -> None:
     expect(page.get_by_text(words, exact=False).first).to_be_visible(timeout=timeout)
 
 
@@ -68,6 +69,7 @@ def plan_to_verdict(page: Page) -> None:
     expect(page.get_by_text("runs correct on")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_suite_of_ones_own_is_checked_and_stopped(server: Server, store: Store, page: Page) -> None:
     session = tiny_story(store, at=Role.TESTING).session
     page.goto(f"{server.url}/session?id={session}")
@@ -118,17 +120,17 @@ def test_a_whole_session_with_a_real_suite(server: Server, store: Store, page: P
     waits_for(page, "Answer for profiling", FIRST_EVER_MS)
 
 
-@pytest.mark.parametrize("all_of_it", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_axe_finds_nothing_on_the_cards(server: Server, store: Store, page: Page, all_of_it: bool) -> None:
+@pytest.mark.thorough
+def test_axe_finds_nothing_on_the_cards(server: Server, store: Store, page: Page) -> None:
     session, checked = roles_story(store).session, Checked(page)
-    addresses = {"cards": f"session?id={session}", "start": "?problem=silu_and_mul&strategy=astra"}
-    if all_of_it:
-        addresses |= {
-            "shapes": f"session?id={session}&step=3&pane=shapes",
-            "chart": f"session?id={session}&step=3&pane=shapes&shapes=chart",
-            "exchanges": f"session?id={session}&step=2&pane=prompt&role=planning",
-            "compare": f"compare?a={session}.2&b={session}.3",
-        }
+    addresses = {
+        "cards": f"session?id={session}",
+        "start": "?problem=silu_and_mul&strategy=astra",
+        "shapes": f"session?id={session}&step=3&pane=shapes",
+        "chart": f"session?id={session}&step=3&pane=shapes&shapes=chart",
+        "exchanges": f"session?id={session}&step=2&pane=prompt&role=planning",
+        "compare": f"compare?a={session}.2&b={session}.3",
+    }
     for theme in ("dark", "light"):
         page.emulate_media(color_scheme=theme)
         for state, address in addresses.items():

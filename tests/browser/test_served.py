@@ -9,17 +9,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.conftest import NewPage
 from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story, softmax_story
+from tests.patience import PATIENCE_S
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def status_of(server: Server, path: str, **headers: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     return connection.getresponse().status
 
@@ -48,6 +48,7 @@ def test_a_foreign_origin_gets_no_websocket(server: Server) -> None:
     assert status_of(server, "/_stcore/stream", Host=host, Origin="http://evil.example", **UPGRADE) == 403
 
 
+@pytest.mark.thorough
 def test_text_from_outside_stays_text(server: Server, store: Store, page: Page) -> None:
     story = hostile_story(store)
     for query in ("step=1&pane=log", "step=2&pane=correctness", "step=2&view=split&pane=resources"):
@@ -75,21 +76,6 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     expect(state_of(page)).to_contain_text("awaiting review")
     assert not page.get_by_label("Kernel source").count()
     assert not store.waiting(story.session)
-
-
-@pytest.mark.thorough
-def test_two_tabs_agree(server: Server, store: Store, new_page: NewPage, page: Page) -> None:
-    story = softmax_story(store)
-    address = f"{server.url}/session?id={story.session}"
-    other = new_page()
-    for tab in (page, other):
-        tab.goto(address)
-        expect(state_of(tab)).to_contain_text("awaiting review")
-        expect(tab.get_by_role("button", name="Stop")).to_be_enabled()
-    shortcut(page, "s")
-    expect(state_of(page)).to_contain_text("stopped")
-    expect(state_of(other)).to_contain_text("stopped", timeout=10_000)
-    expect(other.get_by_role("button", name="Resume")).to_be_enabled()
 
 
 def test_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: Page) -> None:

@@ -39,6 +39,9 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
     expect(page.get_by_text("Review, then compile")).to_be_visible()
 
+    # Without motion from here, as in the other tests.
+    page.emulate_media(reduced_motion="reduce")
+
     # Approve the first diff with its key: compile, correctness and resources appear.
     shortcut(page, "a")
     expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
@@ -52,13 +55,10 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     page.get_by_role("radio", name="correctness").click()
     expect(page).to_have_url(re.compile("pane=correctness"))
 
-    # Without motion from here, as in the other tests.
-    page.emulate_media(reduced_motion="reduce")
-
     # A bug by hand: every output is a little too large. The verdict names the coordinates.
     promoted = page.url
     edit(page, too_large)
-    expect(page.locator(".cg-note.cg-error")).to_contain_text("incorrect numerical", timeout=120_000)
+    expect(page.locator(".cg-note.cg-error")).to_contain_text("incorrect numerical", timeout=FIRST_EVER_MS)
     expect(page.locator(".cg-note.cg-error")).to_contain_text("first at [0, 0]")
     expect(page.locator(".cg-table", has_text="want").first).to_contain_text("[0, 0]")
     expect(stop_of(page, "TEST")).to_contain_text("failed")
@@ -84,18 +84,18 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(title_of(page)).to_contain_text("Step 1")
     shortcut(page, "w")
     expect(title_of(page)).to_contain_text("Step 3")
-    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible()
 
     # The engine dies in the middle of the trial; it is started again and the trial is carried out.
     shortcut(page, "a")
-    expect(stop_of(page, "COMPILE")).to_contain_text(re.compile("running|passed"), timeout=30_000)
+    expect(stop_of(page, "COMPILE")).to_contain_text(re.compile("running|passed"))
     server.kill_engine()
     page.reload()
-    expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     expect(stop_of(page, "TEST")).to_contain_text("passed")
 
     page.get_by_role("button", name=re.compile("^Accept 3")).click()
-    expect(state_of(page)).to_contain_text("accepted", timeout=120_000)
+    expect(state_of(page)).to_contain_text("accepted", timeout=FIRST_EVER_MS)
     assert promoted.split("id=")[1][:10] in page.url
     page.reload()
     expect(state_of(page)).to_contain_text("accepted")

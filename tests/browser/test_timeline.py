@@ -8,12 +8,21 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import shortcut, title_of
+from tests.browser.driving import drawn, shortcut, title_of
 from tests.pages.gpu_stories import branched_story
 from tests.pages.stories import HOSTILE, Story
+from tests.patience import SOON_S, wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+_EACH_AT_ITS_ROW = """steps => {
+  const rows = [...steps.querySelectorAll("li")].map((one) => one.getBoundingClientRect().y);
+  const points = [...steps.querySelectorAll(".tree .point")].map((one) => one.getBoundingClientRect());
+  const middles = points.map((at) => at.y + at.height / 2);
+  return rows.length === middles.length && middles.every((y, i) => rows[i] <= y && y <= rows[i] + 25);
+}"""
 
 
 def row(page: Page, number: int) -> Locator:
@@ -31,11 +40,7 @@ def tree_is_drawn(page: Page) -> None:
     expect(page.locator(".tree .line.way")).to_have_count(5)
     expect(page.locator(".tree polygon.best")).to_have_count(1)
     expect(page.locator(".tree .point.failed")).to_have_count(3)
-    rows = page.locator(".steps li").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().y)")
-    points = page.locator(".tree .point").evaluate_all(
-        "all => all.map(one => { const at = one.getBoundingClientRect(); return at.y + at.height / 2; })"
-    )
-    assert all(y <= point <= y + 25 for y, point in zip(rows, points, strict=True))
+    wait_until(lambda: page.locator(".steps").evaluate(_EACH_AT_ITS_ROW), "a point is not at its row", SOON_S)
 
 
 def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, page: Page) -> None:
@@ -51,6 +56,7 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     shows(page, 4)
     shortcut(page, "o")
     shows(page, 3)
+    drawn(page)
     row(page, 3).focus()
     for key, number in (
         ("ArrowUp", 4),
@@ -65,7 +71,7 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     page.keyboard.press("Enter")
     shows(page, 12)
     expect(row(page, 12)).to_be_focused()
-    assert page.locator(".steps a[tabindex='0']").count() == 1
+    expect(page.locator(".steps a[tabindex='0']")).to_have_count(1)
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Compare step 12 with the best")).to_be_focused()
     page.keyboard.press("Enter")

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -40,7 +39,7 @@ from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
-from tests.session.real_sessions import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 
 class Cold(Tools):
@@ -94,10 +93,8 @@ def serving(store, monkeypatch):
     monkeypatch.setattr(loop, "IDLE_EXIT_S", 2.0)
     served = threading.Thread(target=serve, args=(store,))
     served.start()
-    time.sleep(0.3)
-    assert served.is_alive()
     yield
-    served.join(30)
+    served.join(PATIENCE_S)
     assert not served.is_alive()
 
 
@@ -182,7 +179,7 @@ def test_a_session_that_cannot_be_written_for_a_while_goes_on_when_it_can(store,
     broken, fine = sound(store), sound(store)
     unwritable(store, broken)
     with serving(store, monkeypatch):
-        assert status(store, fine) is SessionState.EXHAUSTED
+        wait_until(lambda: status(store, fine) is SessionState.EXHAUSTED and store.live(broken))
         assert (status(store, broken), store.last_seq(broken)) == (SessionState.READY, 1)
         assert store.live(broken) == "The store failed: no room. Trying again."
         raw(store, "DROP TRIGGER torn")
@@ -193,7 +190,7 @@ def test_what_the_store_holds_of_a_session_is_read_again_after_it_failed(store, 
     session = sound(store)
     raw(store, "ALTER TABLE events RENAME TO gone")
     with serving(store, monkeypatch):
-        assert "no such table: events" in store.live(session)
+        wait_until(lambda: "no such table: events" in store.live(session))
         raw(store, "ALTER TABLE gone RENAME TO events")
     assert status(store, session) is SessionState.EXHAUSTED
 
@@ -203,6 +200,7 @@ def test_a_decision_waits_for_the_store_to_be_whole(store, monkeypatch):
     unwritable(store, session)
     number = store.submit(session, Decision(DecisionKind.STANDING, text="short names"))
     with serving(store, monkeypatch):
+        wait_until(lambda: "The store failed" in store.live(session))
         assert store.ticket(number) == (False, "")
         raw(store, "DROP TRIGGER torn")
     assert store.ticket(number) == (True, "")
@@ -373,17 +371,18 @@ def test_the_keeper_of_the_engine_outlives_an_error_of_the_disk(store, monkeypat
         broken.setattr(single.os, "open", failing(error))
         keeper = threading.Thread(target=engine.keep_running, args=(stop, 0.02))
         keeper.start()
-        time.sleep(0.3)
+        wait_until(lambda: caplog.records)
         assert keeper.is_alive()
         assert started == []
     wait_until(lambda: started)
     stop.set()
-    keeper.join(5)
+    keeper.join(PATIENCE_S)
     said = [record.getMessage() for record in caplog.records]
     assert sum(os.strerror(error) in line for line in said) == 1, "logged once"
 
 
 def test_a_store_that_was_deleted_is_said_and_the_engine_leaves(store, monkeypatch, caplog):
+    monkeypatch.setattr(engine, "_client_age_s", lambda: 0.0)
     with serving(store, monkeypatch):
         store.path.unlink()
     assert "was deleted or replaced while the workbench ran" in caplog.text
@@ -411,7 +410,7 @@ def test_an_engine_whose_lock_was_deleted_leaves_to_the_next_one(store):
     with run_engine() as first:
         wait_until(lambda: lock.exists() and lock.read_text() == str(first.pid))
         lock.unlink()
-        said = first.communicate(timeout=30)[1]
+        said = first.communicate(timeout=PATIENCE_S)[1]
     assert "the lock of" in said
     assert "leaving, so that no two engines serve it" in said
 
@@ -428,5 +427,5 @@ def test_what_a_killed_engine_left_is_swept(store):
     with run_engine() as started:
         wait_until(lambda: not (home / "tmp" / "cutegen-run-1").exists() and not old.exists())
         started.terminate()
-        started.communicate(timeout=30)
+        started.communicate(timeout=PATIENCE_S)
     assert new.exists()

@@ -92,6 +92,6 @@ def test_it_is_made_fast_and_without_importing_torch():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert said == [judge_digest(), "False"]
     judge_digest.cache_clear()
-    begun = time.perf_counter()
+    begun = time.process_time()
     judge_digest()
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2

@@ -109,11 +109,11 @@ def test_names_and_equality() -> None:
 
 
 def test_hostile_towers_are_quick() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("9**9**9**9", "2**63**63", "(" * 199 + "1" + ")" * 199, "*".join(["n"] * 299), "1.5**64**2"):
         with contextlib.suppress(ExpressionError):
             value(text)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 NUMBERS = st.integers(-20, 40).map(str)
@@ -132,7 +132,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=300, deadline=500)
+@settings(max_examples=300)
 def test_well_formed_ones_are_bounded(text: str) -> None:
     """Whatever can be written evaluates to a 64-bit number or says why not; it never raises anything else."""
     with contextlib.suppress(ExpressionError):
@@ -141,7 +141,7 @@ def test_well_formed_ones_are_bounded(text: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0x2FF), max_size=80))
-@settings(max_examples=400, deadline=500)
+@settings(max_examples=400)
 def test_any_text_is_answered(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         value(text)
@@ -172,7 +172,7 @@ TOKENS += ["not", "and", "lambda", ":", "=", "'", "{"]
 
 
 @given(st.lists(st.sampled_from(TOKENS)))
-@settings(max_examples=400, deadline=500)
+@settings(max_examples=400)
 def test_any_mix_of_tokens_is_answered(tokens: list[str]) -> None:
     with contextlib.suppress(ExpressionError):
         value(" ".join(tokens))

@@ -14,7 +14,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "}", "", "  x = 1;", "\r"]), max_siz
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(old=TEXTS, new=TEXTS)
 def test_all_hunks_give_the_new_text_and_none_the_old(old: str, new: str) -> None:
     found = hunks.split(old, new)
@@ -24,7 +24,7 @@ def test_all_hunks_give_the_new_text_and_none_the_old(old: str, new: str) -> Non
     assert bool(found) == (old != new)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(old=TEXTS, new=TEXTS, data=st.data())
 def test_a_subset_and_its_rest_lead_to_the_new_text(old: str, new: str, data: st.DataObject) -> None:
     found = hunks.split(old, new)

@@ -12,6 +12,7 @@ import pytest
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, Policy, SandboxLevel
 from cutegen_core.records.errors import MachineError
+from tests.patience import SOON_S
 
 LEVELS = [SandboxLevel.LANDLOCK_SECCOMP, SandboxLevel.SECCOMP, SandboxLevel.NONE]
 PYTHON = Path(sys.executable).resolve()
@@ -124,9 +125,9 @@ def test_time_limit_ends_the_whole_group(level, tmp_path):
             os.write(1, str(os.getpid()).encode() + b"\\n")
         time.sleep(60)
     """
-    done = run_python(code, tmp_path, timeout_s=0.1, processes=True)
+    done = run_python(code, tmp_path, timeout_s=0.3, processes=True)
     assert done.limit == "time"
-    assert done.seconds < 3
+    assert done.seconds < SOON_S
     assert _ends(int(done.output))
 
 
@@ -210,8 +211,8 @@ def test_missing_tools_and_paths_are_the_machines_fault(tmp_path):
 
 
 def _ends(pid: int) -> bool:
-    """Whether the process is gone, or about to be collected, within a second."""
-    for _ in range(100):
+    """Whether the process is gone, or about to be collected, soon."""
+    for _ in range(int(100 * SOON_S)):
         try:
             if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
                 return True

@@ -7,6 +7,7 @@ import pytest
 from cutegen_core.machine import worker
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError
+from tests.patience import PATIENCE_S
 
 DEAF = """
 import os, sys, time
@@ -27,7 +28,7 @@ def test_a_child_that_closes_its_pipe_and_lives_on_is_stopped(tmp_path, monkeypa
     try:
         for _ in range(2):
             with pytest.raises(MachineError, match="the deaf one closed its pipe, went on running") as said:
-                deaf.request({}, timeout_s=15.0)
+                deaf.request({}, timeout_s=PATIENCE_S)
             children.add(int(str(said.value).split()[-1]))
     finally:
         deaf.close()
@@ -55,7 +56,7 @@ def test_an_answer_that_was_sent_before_its_request_is_refused(said, tmp_path, m
     monkeypatch.syspath_prepend(tmp_path)
     eager = Worker("eager", name="the eager one")
     with pytest.raises(MachineError, match="the eager one sent something that is no answer"):
-        eager.request({}, timeout_s=15.0)
+        eager.request({}, timeout_s=PATIENCE_S)
 
 
 def test_an_answer_without_an_end_is_stopped(tmp_path, monkeypatch):
@@ -66,4 +67,4 @@ def test_an_answer_without_an_end_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "_LONGEST_ANSWER", 1 << 20)
     endless = Worker("endless", name="the endless one")
     with pytest.raises(MachineError, match="the endless one gave an answer of more than 1 MiB"):
-        endless.request({}, timeout_s=15.0)
+        endless.request({}, timeout_s=PATIENCE_S)

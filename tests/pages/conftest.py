@@ -12,6 +12,7 @@ import pytest
 
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
@@ -44,7 +45,7 @@ def open_page(store: Store) -> OpenPage:
     """Runs one page with these query parameters, after what was clicked; what it raises fails the test."""
 
     def run(name: str, /, **query: object) -> AppTest:
-        page = testing.AppTest.from_string(_ONE_PAGE.format(path=str(PAGES / f"{name}.py")), default_timeout=60)
+        page = testing.AppTest.from_string(_ONE_PAGE.format(path=str(PAGES / f"{name}.py")), default_timeout=PATIENCE_S)
         for key, value in query.items():
             page.query_params[key] = str(value)
         page.run()
@@ -72,7 +73,7 @@ def button_of(page: AppTest, key: str) -> Button:
 
 def framed(page: str = "", **query: str) -> AppTest:
     """A page inside the frame, as the server runs it; the start page when none is named."""
-    app = testing.AppTest.from_file(str(FRAME), default_timeout=60)
+    app = testing.AppTest.from_file(str(FRAME), default_timeout=PATIENCE_S)
     app.run()
     if page:
         for key, value in query.items():

@@ -33,7 +33,7 @@ def test_only_the_words_that_differ_are_marked() -> None:
     assert words.changed("  __syncthreads();", "  return value;") == ((), ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(line=LINE, ranges=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=3))
 def test_marking_words_changes_no_character(line: str, ranges: list[tuple[int, int]]) -> None:
     pieces = highlight.pieces(line + "\n")
@@ -41,7 +41,7 @@ def test_marking_words_changes_no_character(line: str, ranges: list[tuple[int, i
         assert _text(highlight.marked(piece, ranges)) == "".join(part.text for part in piece)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(removed=LINES, added=LINES)
 def test_every_line_stands_in_its_own_place_once(removed: list[str], added: list[str]) -> None:
     rows = words.aligned(removed, added)
@@ -56,7 +56,7 @@ def test_lines_that_are_alike_stand_opposite_each_other() -> None:
     assert (1, 2) in words.aligned(removed, added)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(left=LINES, right=LINES)
 def test_both_sides_are_whole_in_every_picture(left: list[str], right: list[str]) -> None:
     a, b = "\n".join(left) + "\n", "\n".join(right) + "\n"

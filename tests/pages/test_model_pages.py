@@ -40,6 +40,7 @@ from tests.later import Later
 from tests.model_server import MODEL, ModelServer
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
+from tests.patience import PATIENCE_S
 
 imported = Later("pages.components.compare_present.imported")
 
@@ -334,7 +335,7 @@ def test_the_connection_test_tells_what_the_server_can_do(store: Store) -> None:
     with ModelServer() as server:
         model_settings.write(Models((ModelSettings("played", server.base_url, MODEL),)))
         page = click(framed("setup"), "model-test")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while "answered in" not in shown(page) and time.monotonic() < deadline:
             page.run()
         text = shown(page)

@@ -19,6 +19,7 @@ from cutegen_core.trajectory.store import Store
 from tests.later import Later
 from tests.pages.conftest import OpenPage, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
+from tests.patience import PATIENCE_S
 
 new_session = Later("pages.components.problems.new_session")
 doctor = Later("pages.components.setup.doctor")
@@ -109,7 +110,7 @@ def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
 
 def found(page: AppTest) -> AppTest:
     """The page when the doctor has looked at everything."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while "GB free in" not in shown(page):
         assert time.monotonic() < deadline, shown(page)
         time.sleep(0.1)
@@ -144,7 +145,7 @@ def test_once_the_doctor_is_done_the_page_is_drawn_without_asking_further() -> N
         doctor._findings().result()
         doctor._table(only_what_matters=False, drawn_waiting=len(drawn) == 1)
 
-    page = testing.AppTest.from_function(draw, default_timeout=60).run()
+    page = testing.AppTest.from_function(draw, default_timeout=PATIENCE_S).run()
     assert len(page.session_state["drawn"]) == 2
     assert "GB free in" in shown(page)
 

@@ -18,6 +18,7 @@ from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRol
 from cutegen_core.trajectory.store import Draft, Store
 from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
+from tests.patience import PATIENCE_S
 from tests.places import DATA
 
 st = Later("streamlit")
@@ -249,13 +250,14 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
 
 
 def wait_for(page: AppTest, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < deadline, shown(page)
         time.sleep(0.2)
         page.run()
 
 
+@pytest.mark.thorough
 def test_a_file_without_workloads_is_edited_with_those_that_were_found(
     store: Store, open_page: OpenPage, tmp_path: Path
 ) -> None:

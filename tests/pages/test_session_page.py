@@ -30,6 +30,7 @@ from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
+from tests.patience import PATIENCE_S
 
 keys = Later("pages.components.session.keys")
 
@@ -323,7 +324,7 @@ def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page
 def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, open_page: OpenPage) -> None:
     story = softmax_story(store)
     page = _click(open_page("session", id=story.session, step=3), "decide-edit")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while "Getting the workload shapes" in shown(page):
         assert time.monotonic() < deadline
         time.sleep(0.2)

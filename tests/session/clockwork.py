@@ -71,12 +71,12 @@ class Clock:
 
     def measure(self, contest: Contest, watch: object) -> ContestResult:
         self.contests.append(contest)
-        own = _timing(CANDIDATE, self._us(contest.candidate))
-        others = [_timing(BEST, self._us(contest.best))] if contest.best else []
-        others += [_timing(EXISTING, self._us(contest.existing))] if contest.existing else []
-        others += [_timing(EAGER, EAGER_US)] if contest.baselines else []
+        own = timing(CANDIDATE, self._us(contest.candidate))
+        others = [timing(BEST, self._us(contest.best))] if contest.best else []
+        others += [timing(EXISTING, self._us(contest.existing))] if contest.existing else []
+        others += [timing(EAGER, EAGER_US)] if contest.baselines else []
         performance = WorkloadPerformance(
-            contest.workload.name, (own, *others), tuple(_speedup(own, o) for o in others), (), NOISE, CONDITIONS
+            contest.workload.name, (own, *others), tuple(speedup(own, o) for o in others), (), NOISE, CONDITIONS
         )
         return ContestResult(performance=performance)
 
@@ -116,11 +116,13 @@ class _Bench:
         return replace(real, executor=self.desk.executor, timer=self.desk.clock, device=device)
 
 
-def _timing(name: str, us: float) -> Timing:
+def timing(name: str, us: float) -> Timing:
+    """What the scripted clock says of a contender."""
     return Timing(name, us, us * 0.99, us * 1.01, NOISE, 40)
 
 
-def _speedup(own: Timing, other: Timing) -> Speedup:
+def speedup(own: Timing, other: Timing) -> Speedup:
+    """How the contender stands to another, in the timer's words."""
     ratio = other.median_us / own.median_us
     word = Word.FASTER if ratio > 1 + 2 * NOISE else Word.SLOWER if ratio < 1 - 2 * NOISE else Word.SAME
     return Speedup(other.contender, ratio, ratio - NOISE, ratio + NOISE, word)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,14 +67,4 @@ def loop(folder: Path, *, run_timeout_s: float | None = None) -> Iterator[Loop]:
         made.close()
 
 
-def wait_until(condition: object, seconds: float = 30.0) -> None:
-    """Polls until the callable is true; AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():  # type: ignore[operator]
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing happened within {seconds} s")
-
-
-__all__ = ["Autonomy", "Gate", "Loop", "loop", "wait_until"]
+__all__ = ["Autonomy", "Gate", "Loop", "loop"]

@@ -1,7 +1,5 @@
 """The loop with a person in charge, every kernel really compiled and executed."""
 
-import time
-
 import pytest
 
 from cutegen_core import views
@@ -66,14 +64,11 @@ def test_auto_mode_ends_accepted_with_the_last_kernel_that_passed(desk):
     assert accepted.correctness.verdicts[0].seed != tried.correctness.verdicts[0].seed
 
 
-def test_an_unchanged_candidate_answers_from_the_cache_at_once(desk):
+def test_an_unchanged_candidate_answers_from_the_cache(desk):
     session = desk.start(few_runs("relu"))
     desk.go(session)
-    begun = time.monotonic()
     state = desk.approve(session)
-    seconds = time.monotonic() - begun
     assert state.step.status is Status.PASSED
-    assert seconds < 1  # a trial takes longer on any machine
     assert views.step_view(desk.store, session, 1).trial.cached
     assert {r.note for r in state.step.stages if r.stage is Stage.COMPILE} == {"from cache"}
 

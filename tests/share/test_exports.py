@@ -37,16 +37,11 @@ from cutegen_core.records.event import (
 from cutegen_core.records.launch import TensorArgument
 from cutegen_core.records.problem import Problem, TensorSpec
 from cutegen_core.records.trial import (
-    Correctness,
     ExecutorKind,
     KernelResources,
     Resources,
-    Stage,
-    StageResult,
-    StageStatus,
     Status,
     Trial,
-    WorkloadVerdict,
 )
 from cutegen_core.share.exports import FORMATS, bundle, export, nvcc
 from cutegen_core.share.exports.cu import cu_file
@@ -60,6 +55,7 @@ from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
 from tests.places import DATA
+from tests.trials import passed_trial
 
 torch = Later("torch")
 
@@ -282,19 +278,6 @@ def test_the_solution_has_the_fields_of_flashinfer_bench(case):
 
 
 # ---- whole sessions
-
-
-def passed_trial(candidate, resources):
-    verdicts = (WorkloadVerdict("one", "checked", 1, Status.PASSED, 0.1),)
-    stages = (StageResult(Stage.COMPILE, StageStatus.PASSED, 0.5), StageResult(Stage.TEST, StageStatus.PASSED, 1.0))
-    return Trial(
-        candidate,
-        Status.PASSED,
-        stages,
-        ExecutorKind.CPU,
-        correctness=Correctness(ExecutorKind.CPU, verdicts),
-        resources=resources,
-    )
 
 
 @pytest.fixture

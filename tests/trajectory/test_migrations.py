@@ -14,6 +14,7 @@ from cutegen_core.records.event import SessionCreated, SessionSettings, StepStar
 from cutegen_core.trajectory import migrations
 from cutegen_core.trajectory.migrations import MIGRATIONS, VERSION, Migration, rewrite_events, version_of
 from cutegen_core.trajectory.store import Store
+from tests.patience import PATIENCE_S
 
 SETTINGS = SessionSettings("0" * 64, "relu", "playbook", "cpu", "sm_90a", "H200")
 
@@ -153,7 +154,7 @@ def test_of_several_processes_one_migrates(old, exists):
             for _ in range(6)
         ]  # fmt: skip
         assert [p.stdout.readline() for p in opened] == ["ready\n"] * 6
-        said = list(pool.map(lambda p: p.communicate("go\n", timeout=60)[0], opened))
+        said = list(pool.map(lambda p: p.communicate("go\n", timeout=PATIENCE_S)[0], opened))
     assert said == [f"True [{2 if exists else 0}]\n"] * 6
     db = sqlite3.connect(old)
     notes = [json.loads(row[0])["note"] for row in db.execute("SELECT payload FROM events ORDER BY seq")]

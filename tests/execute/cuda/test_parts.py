@@ -34,6 +34,7 @@ from cutegen_core.records.launch import (
     TensorMapArgument,
 )
 from cutegen_core.records.trial import Status
+from tests.patience import PATIENCE_S, SOON_S
 
 MIB = 1 << 20
 
@@ -107,10 +108,10 @@ def test_a_thread_enters_again_and_others_wait(uuid):
         with lock.hold(uuid, "inner") as inner:
             assert inner == 0.0
         thread.start()
-        time.sleep(0.2)
+        time.sleep(0.5)
         assert not waits
-    thread.join(5.0)
-    assert waits[0] > 0.1
+    thread.join(SOON_S)
+    assert waits[0] > 0
 
 
 def test_a_lock_that_is_a_link_is_refused(uuid, tmp_path):
@@ -179,7 +180,7 @@ def test_a_process_ends_with_the_other_end_even_in_the_middle_of_something():
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"
     child.stdin.close()
-    assert child.wait(4.0) == 0
+    assert child.wait(SOON_S) == 0
 
 
 # -- layouts -----------------------------------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ print(level, *said)
 
 
 def test_sealing_binds_threads_that_run_already():
-    done = subprocess.run([sys.executable, "-c", SEALED], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", SEALED], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout.split() == ["seccomp", "denied", "denied", "denied", "denied", "thread"], done.stderr
 
 

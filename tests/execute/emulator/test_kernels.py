@@ -389,7 +389,6 @@ def test_a_repeated_build_comes_from_the_cache(harness: Harness) -> None:
     harness.build(RELU)
     again = harness.build(RELU)
     assert again.cached
-    assert again.seconds < 0.3
 
 
 VARIETY = kernel(

@@ -43,7 +43,7 @@ def same(here, there):
     assert np.allclose(here.heatmap, there.heatmap)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_both_give_the_same_verdict(data):
     dtype = data.draw(st.sampled_from(["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]))
@@ -69,7 +69,7 @@ def test_an_infinite_result_is_no_overflow(dtype):
     assert here.wrong == (dtype != "float8_e4m3fn")  # which has no infinity: NaN is how it says so
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
 def test_integers_must_be_equal_at_either_precision(got, want):
     tensors = [torch.tensor(v, dtype=torch.int32).reshape(2, 2) for v in (got, want, [0, 1, 2, 3])]

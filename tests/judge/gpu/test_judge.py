@@ -149,6 +149,7 @@ def test_where_memory_runs_out_in_the_comparison_it_can_be_asked_again(judge):
     assert found.wrong == 0
 
 
+@pytest.mark.thorough
 def test_a_judge_that_died_between_two_trials_hands_out_its_new_sets(judge):
     prepare(judge)
     os.kill(judge.pid, signal.SIGKILL)
@@ -156,6 +157,7 @@ def test_a_judge_that_died_between_two_trials_hands_out_its_new_sets(judge):
     assert wrong_of_a_right_kernel(judge, prepare(judge)) == 0
 
 
+@pytest.mark.thorough
 def test_memory_that_runs_out_for_the_compiled_reference_is_the_machines_fault(judge):
     sets = prepare(judge)
     signature = Signature((TensorSpec("x", "float32", (8, 8), TensorRole.INPUT),), ())

@@ -12,6 +12,7 @@ from cutegen_core.judge import reference_answers
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from tests.patience import PATIENCE_S
 
 HONEST = """
 import torch
@@ -178,7 +179,7 @@ def _processes_of(session: int) -> list[int]:
 
 
 def _wait_until(done) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not done() and time.monotonic() < deadline:
         time.sleep(0.05)
     return bool(done())

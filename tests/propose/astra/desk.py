@@ -30,7 +30,7 @@ from cutegen_core.records.performance import BEST, CANDIDATE, Performance, Workl
 from cutegen_core.records.problem import Problem, Signature, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Status, Trial
 from cutegen_core.trajectory.state import State
-from tests.session.clockwork import CONDITIONS, NOISE, _speedup, _timing
+from tests.session.clockwork import CONDITIONS, NOISE, speedup, timing
 from tests.session.scripted import ScriptedEvaluator, ScriptedSessions
 from tests.shared_tools import SHARED
 
@@ -148,10 +148,10 @@ _REFERENCES: dict[str, object] = {}
 
 
 def _performance(workload: str, source: str, best: Candidate | None) -> WorkloadPerformance:
-    own = _timing(CANDIDATE, _us(source, workload))
-    others = [_timing(BEST, _us(best.source, workload))] if best else []
+    own = timing(CANDIDATE, _us(source, workload))
+    others = [timing(BEST, _us(best.source, workload))] if best else []
     return WorkloadPerformance(
-        workload, (own, *others), tuple(_speedup(own, other) for other in others), (), NOISE, CONDITIONS
+        workload, (own, *others), tuple(speedup(own, other) for other in others), (), NOISE, CONDITIONS
     )
 
 

@@ -17,38 +17,27 @@ from cutegen_core.records.performance import (
 )
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import (
-    Correctness,
-    ExecutorKind,
     KernelResources,
     Resources,
-    Stage,
-    StageResult,
-    StageStatus,
-    Status,
     Trial,
-    WorkloadVerdict,
 )
 from tests.propose.astra.test_prompting import request_for
-from tests.session.clockwork import CONDITIONS, NOISE, _speedup, _timing
+from tests.session.clockwork import CONDITIONS, NOISE, speedup, timing
+from tests.trials import passed_trial
 
 PROBLEM = library.load("silu_and_mul")
 SHAPES = [workload.name for workload in PROBLEM.with_role(WorkloadRole.BENCHMARK)]
 
 
 def timed(name: str, us: float, floor_us: float, by: str) -> WorkloadPerformance:
-    own, existing = _timing(CANDIDATE, us), _timing(EXISTING, 2 * us)
+    own, existing = timing(CANDIDATE, us), timing(EXISTING, 2 * us)
     bound = Bound(COMPULSORY, 1, 1, "fp32", floor_us if by == "memory" else 0.0, floor_us if by == "compute" else 0.0)
-    return WorkloadPerformance(name, (own, existing), (_speedup(own, existing),), (), NOISE, CONDITIONS, (bound,))
+    return WorkloadPerformance(name, (own, existing), (speedup(own, existing),), (), NOISE, CONDITIONS, (bound,))
 
 
 def tried(*workloads: WorkloadPerformance) -> Trial:
-    stage = StageResult(Stage.BENCHMARK, StageStatus.PASSED, 1.0)
-    correctness = Correctness(ExecutorKind.GPU, (WorkloadVerdict("one", "plain", 7, Status.PASSED, 0.0),))
     resources = Resources("sm_90a", (KernelResources("k", "k()", 32, 0, 0, 0, 0),), ())
-    return Trial(
-        "a" * 64, Status.PASSED, (stage,), ExecutorKind.GPU, correctness=correctness, resources=resources,
-        performance=Performance(workloads),
-    )  # fmt: skip
+    return passed_trial("a" * 64, resources, Performance(workloads))
 
 
 def test_each_shape_says_its_time_its_floor_and_what_bounds_it() -> None:

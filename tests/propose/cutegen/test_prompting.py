@@ -317,7 +317,7 @@ def test_the_families_that_always_had_an_exemplar_have_it():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("softmax and attention", "gemm") else pytest.mark.thorough)
+        pytest.param(name, marks=() if name == "softmax and attention" else pytest.mark.thorough)
         for name in OWN_EXEMPLARS
     ],
 )

@@ -14,6 +14,7 @@ import zlib
 
 import pytest
 
+from cutegen_core.propose.llm import stoppable
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, origin_of
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
@@ -21,6 +22,7 @@ from cutegen_core.propose.tokens import TokenUsage, estimate_tokens
 from tests import model_server as play
 from tests.later import Later
 from tests.model_server import ModelServer
+from tests.patience import PATIENCE_S, SOON_S
 
 transport = Later("cutegen_core.propose.llm.chat")
 probing = Later("cutegen_core.propose.llm.probe")
@@ -34,7 +36,12 @@ def question():
 
 
 def model(server, **settings):
-    limits = {"first_token_timeout_s": 5.0, "silence_timeout_s": 5.0, "connect_timeout_s": 2.0, "retries": 2}
+    limits = {
+        "first_token_timeout_s": PATIENCE_S,
+        "silence_timeout_s": PATIENCE_S,
+        "connect_timeout_s": PATIENCE_S,
+        "retries": 2,
+    }
     key = Key(CANARY, origin_of(server.base_url), "the test")
     return transport.ChatModel(ModelSettings("test", server.base_url, play.MODEL, **(limits | settings)), key)
 
@@ -58,7 +65,7 @@ def test_a_reply_streams_in_and_is_counted():
     assert reply.text == seen == TEXT
     assert (reply.finish_reason, reply.attempts, reply.request_id) == ("stop", 1, "req-1")
     assert reply.usage == TokenUsage(100, len(TEXT) // 4)
-    assert 0 < reply.first_token_seconds <= reply.seconds < 5
+    assert 0 < reply.first_token_seconds <= reply.seconds < SOON_S
     body = server.asked[0].body
     assert body["messages"] == [
         {"role": "system", "content": "You write kernels."},
@@ -85,7 +92,7 @@ def test_the_server_may_hold_the_line_after_the_end():
     with ModelServer(play.Answer((*play.pieces(TEXT), play.delta({}, "stop"), play.DONE, play.Wait(30)))) as server:
         started = time.monotonic()
         assert ask(server)[0].text == TEXT
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < SOON_S
 
 
 def test_a_reply_that_outgrows_its_limit_is_cut():
@@ -93,7 +100,7 @@ def test_a_reply_that_outgrows_its_limit_is_cut():
         reply, _ = ask(server)
         assert reply.finish_reason == transport.CUT
         assert 4 << 20 <= len(reply.text) < 5 << 20
-        assert server.asked[0].closed_early.wait(2)
+        assert server.asked[0].closed_early.wait(SOON_S)
 
 
 def test_reasoning_sent_apart_is_kept_apart():
@@ -150,7 +157,7 @@ def test_a_passing_fault_before_any_text_is_tried_again(first, least_s):
         reply, seen = ask(server)
     assert reply.text == seen == TEXT
     assert reply.attempts == 2
-    assert least_s <= reply.seconds < least_s + 2
+    assert least_s <= reply.seconds < SOON_S
 
 
 def test_retries_are_bounded():
@@ -256,19 +263,18 @@ def test_a_fault_after_text_is_not_repeated_and_keeps_the_text(answer, kind):
         (play.silence(), "first_token_timeout_s", ""),
         (play.byte_by_byte(TEXT, 0.1), "first_token_timeout_s", ""),
         (play.silence(TEXT), "silence_timeout_s", TEXT),
-        (play.Answer((*play.pieces(TEXT), *[b": alive\n\n", play.Wait(0.1)] * 50)), "silence_timeout_s", TEXT),
-        (play.reply("x" * 100, size=1, pause_s=0.1), "total_timeout_s", None),
+        (play.Answer((*play.pieces(TEXT), *[b": alive\n\n", play.Wait(0.1)] * 500)), "silence_timeout_s", TEXT),
+        (play.reply("x" * 500, size=1, pause_s=0.1), "total_timeout_s", None),
     ],
     ids=["no headers", "no text", "byte by byte", "silence", "comments only", "a letter at a time"],
 )
 def test_a_limit_ends_a_call_that_drags(answer, limit, text):
-    settings = {"first_token_timeout_s": 2.0, "silence_timeout_s": 2.0, "total_timeout_s": 3.0} | {limit: 0.6}
     with ModelServer(answer) as server:
         started = time.monotonic()
-        error = fail(server, ModelErrorKind.TIMEOUT, **settings)
-        assert time.monotonic() - started < 2
+        error = fail(server, ModelErrorKind.TIMEOUT, **{limit: 1.0})
+        assert time.monotonic() - started < SOON_S
         assert limit in str(error)
-        assert server.asked[0].closed_early.wait(2)
+        assert server.asked[0].closed_early.wait(SOON_S)
     assert error.charged.usage.prompt_tokens > 0
     assert text is None or error.charged.text == text
 
@@ -317,19 +323,24 @@ def stop_after(server, seconds, **settings):
     ],
     ids=["before headers", "before text", "after text", "text flowing", "bytes flowing"],
 )
-def test_stop_closes_the_connection_within_a_second(answer):
+def test_stop_closes_the_connection_at_once(answer):
     with ModelServer(answer) as server:
         error, seconds = stop_after(server, 0.3)
-        assert seconds < 1
-        assert server.asked[0].closed_early.wait(1)
+        assert seconds < SOON_S
+        assert server.asked[0].closed_early.wait(SOON_S)
         assert error.charged.usage.prompt_tokens > 0
     assert not [t for t in threading.enumerate() if t.name == "model-call"]
+
+
+def test_a_stop_is_heard_and_carried_out_within_a_second():
+    """By its design: what the clock says in the tests beside it is also how busy the machine is."""
+    assert stoppable._POLL_S + stoppable._GOODBYE_S < 1
 
 
 def test_stop_in_a_pause_between_attempts_costs_nothing():
     with ModelServer(play.rate_limited("30")) as server:
         error, seconds = stop_after(server, 0.3)
-    assert seconds < 1
+    assert seconds < SOON_S
     assert error.charged.usage.tokens == 0
 
 
@@ -351,7 +362,7 @@ def test_stop_while_connecting():
         for filler in fillers:
             filler.close()
     assert caught.value.kind is ModelErrorKind.CANCELLED
-    assert time.monotonic() - begun < 1.3
+    assert time.monotonic() - begun < SOON_S
 
 
 def test_stop_at_every_piece_keeps_what_had_come():
@@ -363,7 +374,7 @@ def test_stop_at_every_piece_keeps_what_had_come():
             seen = []
             with pytest.raises(ModelError) as caught:
                 model(server).ask(question(), progress=seen.append, stopped=lambda: len("".join(seen)) >= 3 * wanted)  # noqa: B023
-            assert server.asked[0].closed_early.wait(1)
+            assert server.asked[0].closed_early.wait(SOON_S)
         assert caught.value.kind is ModelErrorKind.CANCELLED
         assert caught.value.charged.text.startswith(text[: 3 * wanted])
         assert caught.value.charged.usage.completion_tokens == estimate_tokens(caught.value.charged.text)
@@ -376,7 +387,7 @@ def test_what_progress_raises_ends_the_call():
     with ModelServer(play.silence(TEXT)) as server:
         with pytest.raises(ZeroDivisionError):
             model(server).ask(question(), progress=broken)
-        assert server.asked[0].closed_early.wait(1)
+        assert server.asked[0].closed_early.wait(SOON_S)
 
 
 def test_calls_side_by_side_do_not_mix():

@@ -26,7 +26,9 @@ def test_a_run_writes_progress_epochs_and_a_result(tmp_path):
     assert kinds[-1] == "result"
     assert kinds.count("epoch") == SMALL.epochs
     result = lines[-1][1]
-    assert [record for kind, record in lines if kind == "epoch"] == list(result.epochs)
+    told = [record for kind, record in lines if kind == "epoch"]
+    assert all(report.timeline for report in told)
+    assert list(result.epochs) == [replace(told[0], timeline=()), told[1]]
     assert losses(result) == losses(train_small())
     assert result.settings == SMALL
     assert result.graph.nodes == SMALL.graph.nodes
@@ -40,9 +42,7 @@ def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     with started(tmp_path, settings) as process:
         wait_for(process, "epoch", 3, told)
         process.send_signal(signal.SIGTERM)
-        began = time.monotonic()
         lines, code = ended(process)
-        assert time.monotonic() - began < 5
     assert code == 128 + signal.SIGTERM
     assert not [kind for kind, _ in lines if kind in ("error", "result")]
     told |= epochs_of(lines)
@@ -57,18 +57,18 @@ def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     assert losses(result) == pytest.approx(losses(train_small(epochs=len(told) + 2)), rel=1e-12)
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path):
-    """While the graph is generated the run cannot look at the first one."""
-    slow = replace(SMALL, graph=replace(SMALL.graph, nodes=3_000_000, degree=24))
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.thorough), 2])
+def test_a_run_inside_native_code_ends_too(tmp_path, signals):
+    """While the graph is generated nothing looks at the signal: the run ends after its grace, or at the second one."""
+    slow = replace(SMALL, graph=replace(SMALL.graph, nodes=20_000_000, degree=24))
     with started(tmp_path, slow) as process:
         wait_for(process, "progress")
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
-        began = time.monotonic()
-        _, code = ended(process)
-        assert time.monotonic() - began < 2
-        assert code == 128 + signal.SIGTERM
+        for _ in range(signals):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)  # two at once would be one
+        lines, code = ended(process)
+    assert code == 128 + signal.SIGTERM
+    assert lines == []
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,13 @@ either the old checkpoint or the new one.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,9 @@ from cutegen_core.records.errors import MachineError, StoreError, UsageError
 from cutegen_core.records.gnn import EpochReport, GraphSettings, RunSettings, Schedule
 
 _MAGIC = b"CUTEGEN GNN 1\n"
+WAIT_S = 5.0
+"""A run that was killed may still be about to end."""
+_ASK_AGAIN_S = 0.05
 _SHAPE = ("graph", "model", "hidden")
 _CURVE = (
     *_SHAPE,
@@ -65,6 +72,40 @@ def checkpoint_path(folder: str, trial: int) -> Path:
     return Path(folder) / f"trial-{trial}.checkpoint"
 
 
+@contextlib.contextmanager
+def hold_folder(folder: str) -> Iterator[None]:
+    """Make the folder, and keep other runs from writing it while the block runs.
+
+    Raises:
+        MachineError: it cannot be made or written.
+        UsageError: another run writes it.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise MachineError(f"the folder {folder} for checkpoints cannot be used: {error.strerror}.") from error
+    try:
+        _claim(fd, folder)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _claim(fd: int, folder: str) -> None:
+    if not os.access(folder, os.W_OK):
+        raise MachineError(f"the folder {folder} for checkpoints cannot be written. Choose another one.")
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                message = f"another run writes checkpoints to {folder}. Wait for it, or choose another folder."
+                raise UsageError(message) from None
+            time.sleep(_ASK_AGAIN_S)
+
+
 def write_checkpoint(checkpoint: Checkpoint) -> None:
     """Replace the trial's file; when this returns, it is on disk.
 
@@ -75,7 +116,6 @@ def write_checkpoint(checkpoint: Checkpoint) -> None:
     payload = _archive(checkpoint)
     new = path.with_suffix(".new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with open(new, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
             file.flush()

@@ -216,24 +216,29 @@ def open_device(device: str, table: Tensor | None, ordinal: int = 0) -> ComputeD
 
     Args:
         table: the features, where they lie on the device.
-        ordinal: of the GPU, in a run of several ranks.
-
-    Raises:
-        UsageError: there is no such GPU.
+        ordinal: of the GPU, in a run of several ranks; `require_gpu` has found it.
     """
     seconds = sleep_of(device)
     if seconds is not None:
         return Sleeper(seconds)
     if device == "cpu":
         return Processor(table)
+    torch.cuda.set_device(ordinal)
+    return Gpu(ordinal, table)
+
+
+def require_gpu(ordinal: int) -> None:
+    """Refuse a GPU that torch does not find.
+
+    Raises:
+        UsageError: the text says how many it finds.
+    """
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if ordinal >= found:
         raise UsageError(
             f"device cuda: rank {ordinal} needs GPU {ordinal}, but torch {torch.__version__} finds {found}. Choose "
             "device cpu, fewer ranks, or install a CUDA build of torch (docs/gpu.md)."
         )
-    torch.cuda.set_device(ordinal)
-    return Gpu(ordinal, table)
 
 
 def _timed_event() -> torch.cuda.Event:

@@ -19,6 +19,7 @@ from cutegen_core.machine.device import detect_all
 from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import RunSettings
+from cutegen_core.workloads.gnn.training.devices import require_gpu
 from cutegen_core.workloads.gnn.training.launch import PARENT, RENDEZVOUS
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 
@@ -31,7 +32,7 @@ def join_ranks(settings: RunSettings) -> Iterator[Ranks]:
     """Hold the GPUs and the connection to the other ranks while the block runs.
 
     Raises:
-        UsageError: torchrun started another number of processes than `ranks`.
+        UsageError: torchrun started another number of processes than `ranks`, or there is no GPU for this one.
         MachineError: a GPU is in use for longer than ten minutes.
     """
     environment = os.environ
@@ -44,6 +45,8 @@ def join_ranks(settings: RunSettings) -> Iterator[Ranks]:
         raise UsageError(f"ranks is {settings.ranks}, but {ranks.world} processes were started. Make them equal.")
     if PARENT in environment:
         exit_when_closed(int(environment[PARENT]))
+    if settings.device == "cuda":
+        require_gpu(ranks.local)
     with contextlib.ExitStack() as held:
         if settings.device == "cuda" and ranks.local == 0:
             _hold_gpus(held, local_world)

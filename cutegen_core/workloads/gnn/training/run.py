@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -152,10 +153,12 @@ class Estimate:
         self._left -= 1
         self._spent += 1
 
-    def show(self, phase: str, trial: int, epoch: int, done: int, total: int, loss: float | None) -> None:
-        """Write a progress line if one is due."""
+    def show(self, phase: str, trial: int, epoch: int, done: int, total: int, loss: float) -> None:
+        """Write a progress line if one is due; a loss that was not read yet is NaN."""
         done_epochs = self._spent + (done / total if total else 0)
         elapsed = time.monotonic() - self._began
         left = elapsed / done_epochs * (self._left - done / max(total, 1)) if done_epochs > 0 else None
         settings = self._run.settings
-        self._run.reporter.progress(RunProgress(phase, trial, epoch, settings.epochs, done, total, loss, left))
+        self._run.reporter.progress(
+            RunProgress(phase, trial, epoch, settings.epochs, done, total, None if math.isnan(loss) else loss, left)
+        )

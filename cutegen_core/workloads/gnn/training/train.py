@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.checkpoint import (
     Checkpoint,
     check_same_curve,
+    hold_folder,
     read_checkpoint,
     write_checkpoint,
 )
@@ -33,6 +35,12 @@ from cutegen_core.workloads.gnn.training.schedule import derive_seed, learning_r
 def train(run: GnnRun) -> RunResult:
     """Run all trials."""
     check_trainable(run)
+    writes = run.settings.checkpoint and run.ranks.first
+    with hold_folder(run.settings.checkpoint) if writes else contextlib.nullcontext():
+        return _train_all(run)
+
+
+def _train_all(run: GnnRun) -> RunResult:
     trainees = [_start(run, trial) for trial in range(1, run.settings.trials + 1)]
     estimate = Estimate(run, sum(run.settings.epochs - one.epoch for one in trainees))
     tested = []
@@ -89,7 +97,8 @@ def train_trial(run: GnnRun, trainee: Trainee, estimate: Estimate) -> Iterator[E
     while trainee.epoch < run.settings.epochs:
         report = _train_epoch(run, trainee, estimate)
         trainee.epoch, trainee.batch, trainee.loss_sum = trainee.epoch + 1, 0, 0.0
-        trainee.reports += (report,)
+        earlier = (replace(one, timeline=()) for one in trainee.reports)  # a picture of the last epoch is enough
+        trainee.reports = (*earlier, report)
         _keep(run, trainee)
         estimate.epoch_ended()
         yield report

@@ -1,17 +1,19 @@
 """Training: the same curve whatever the aggregate, and through any interruption; schedules, trials, refusals."""
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cutegen_core.records.errors import StoppedError, UsageError
+from cutegen_core.records.errors import MachineError, StoppedError, UsageError
 from cutegen_core.records.gnn import Schedule
 from tests.later import Later
-from tests.workloads.gnn.runs import SMALL, graph_of, losses, open_small, train_small
+from tests.workloads.gnn.runs import SMALL, graph_of, losses, open_small, read, train_small
 
 checkpoint = Later("cutegen_core.workloads.gnn.training.checkpoint")
+reporting = Later("cutegen_core.workloads.gnn.reporting")
 schedule = Later("cutegen_core.workloads.gnn.training.schedule")
 train = Later("cutegen_core.workloads.gnn.training.train")
 
@@ -105,6 +107,36 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(UsageError, match=r"is damaged\. Delete it"):
         train_small(checkpoint=str(tmp_path))
+
+
+def test_progress_estimates_the_time_that_is_left(monkeypatch):
+    monkeypatch.setattr(reporting, "_EVERY_S", 0.0)
+    run, began = open_small(epochs=4), time.monotonic()
+    train.train(run)
+    took = time.monotonic() - began
+    lines = [read(line) for line in run.reporter._out.getvalue().splitlines()]
+    training = [record for kind, record in lines if kind == "progress" and record.phase == "training"]
+    assert [(one.epoch, one.done, one.total) for one in training] == [
+        (e, b, 5) for e in (1, 2, 3, 4) for b in (1, 2, 3, 4, 5)
+    ]
+    left = [one.left_s for one in training]
+    assert left[-1] == 0
+    assert all(0 <= each < 30 * took for each in left)
+    assert all(math.isfinite(one.loss) for one in training)
+    assert any(record.phase.startswith("inferring") for kind, record in lines if kind == "progress")
+
+
+def test_two_runs_do_not_write_one_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "WAIT_S", 0.1)
+    with checkpoint.hold_folder(str(tmp_path)), pytest.raises(UsageError, match="another run writes checkpoints to"):
+        train_small(checkpoint=str(tmp_path))
+    assert train_small(checkpoint=str(tmp_path)).epochs
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_anything_is_trained(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineError, match=r"file/below for checkpoints cannot be used: Not a directory"):
+        train_small(checkpoint=str(tmp_path / "file" / "below"))
 
 
 def test_a_loss_that_is_no_number_ends_the_run():
