@@ -15,8 +15,8 @@ from tests.browser.conftest import NewPage
 from tests.browser.driving import button_of, press, shortcut, state_of
 from tests.browser.test_accessibility import ZOOMED, Checked, settled
 from tests.pages.test_gnn_page import SPANS
+from tests.patience import wait_until
 from tests.serving import Server
-from tests.session.real_sessions import wait_until
 from tests.views.test_gnn_views import epoch, run
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

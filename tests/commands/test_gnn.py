@@ -20,8 +20,8 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_jobs import lives
+from tests.patience import wait_until
 from tests.places import ROOT
-from tests.session.real_sessions import wait_until
 
 TINY = (
     "--graph-nodes",

@@ -382,7 +382,7 @@ def test_the_keeper_of_the_engine_outlives_an_error_of_the_disk(store, monkeypat
 
 
 def test_a_store_that_was_deleted_is_said_and_the_engine_leaves(store, monkeypatch, caplog):
-    monkeypatch.setattr(engine, "_client_age_s", lambda: 0.0)
+    monkeypatch.setattr(single, "client_age_s", lambda: 0.0)
     with serving(store, monkeypatch):
         store.path.unlink()
     assert "was deleted or replaced while the workbench ran" in caplog.text

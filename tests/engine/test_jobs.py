@@ -25,7 +25,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_engine import Cold, raw, sound, status
-from tests.session.real_sessions import wait_until
+from tests.patience import wait_until
 
 
 @pytest.fixture

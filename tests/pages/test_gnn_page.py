@@ -20,7 +20,7 @@ from tests.engine.double_engine import DOUBLE
 from tests.engine.test_jobs import ended, slot, submit
 from tests.later import Later
 from tests.pages.conftest import OpenPage, framed, shown
-from tests.session.real_sessions import wait_until
+from tests.patience import wait_until
 from tests.views.test_gnn_views import PLUGGED, epoch, run
 
 if TYPE_CHECKING:
