@@ -64,7 +64,7 @@ def test_a_run_is_started_watched_and_finished_and_another_is_stopped(server: Se
     expect(field(page, "Mean degree")).to_have_value("4")
     press(page, "Start the run")
     chip(page, "running")
-    wait_until(lambda: jobs.get(store, job_of(page)).progress, 120)
+    wait_until(lambda: jobs.get(store, job_of(page)).progress, seconds=120)
     press(page, "Stop")
     chip(page, "stopped")
 

@@ -25,7 +25,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_engine import Cold, raw, sound, status
-from tests.patience import wait_until
+from tests.patience import SOON_S, wait_until
 
 
 @pytest.fixture
@@ -260,12 +260,12 @@ def started_engine() -> subprocess.Popen[bytes]:
 def test_kill_9_of_the_engine_loses_no_epoch(store: Store) -> None:
     job = submit(store, ms=500, epochs=4)
     with started_engine() as engine:
-        wait_until(lambda: len(epochs(store, job)) == 2, 60)
+        wait_until(lambda: len(epochs(store, job)) == 2)
         child = pid_of(job)
         engine.kill()
-    wait_until(lambda: not lives(child), 5)
+    wait_until(lambda: not lives(child), seconds=SOON_S)
     with started_engine() as engine:
-        wait_until(lambda: jobs.get(store, job).is_over, 60)
+        wait_until(lambda: jobs.get(store, job).is_over)
         engine.kill()
     assert jobs.get(store, job).state is JobState.DONE
     assert epochs(store, job) == [1, 2, 3, 4]
@@ -279,12 +279,12 @@ def test_kill_9_of_the_engine_loses_no_epoch_of_a_real_run(store: Store) -> None
     single.touch_client()
     command = [sys.executable, "-m", "cutegen_core.engine"]
     with subprocess.Popen(command) as engine:
-        wait_until(lambda: len(epochs(store, job)) >= 2, 300)
+        wait_until(lambda: len(epochs(store, job)) >= 2, seconds=300)
         kept = jobs.reports(store, job)
         engine.kill()
     single.touch_client()
     with subprocess.Popen(command) as engine:
-        wait_until(lambda: jobs.get(store, job).is_over, 300)
+        wait_until(lambda: jobs.get(store, job).is_over, seconds=300)
         engine.kill()
     done = jobs.get(store, job)
     assert (done.state, done.error) == (JobState.DONE, "")
