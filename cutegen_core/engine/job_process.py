@@ -24,7 +24,7 @@ from cutegen_core.machine.worker import child_environment
 LONGEST_LINE = 64 << 20
 """A result holds the spans of all epochs; a child that never ends a line must not fill the memory."""
 LOG_BYTES = 2 << 20
-_PASSED_THROUGH = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "CUTEGEN_HOST_CXX")
+_PASSED_THROUGH = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "CUTEGEN_HOST_CXX", "CUTEGEN_SAMPLER_CC")
 _LAST_LINES, _LONGEST_TOLD = 12, 400
 _AFTER_EXIT_S = 1.0
 """How long to read on after the child has ended: a process that it left may hold its pipes open for ever."""
