@@ -24,7 +24,8 @@ from cutegen_core.machine.worker import child_environment
 LONGEST_LINE = 64 << 20
 """A result holds the spans of all epochs; a child that never ends a line must not fill the memory."""
 LOG_BYTES = 2 << 20
-_PASSED_THROUGH = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "CUTEGEN_HOST_CXX", "CUTEGEN_SAMPLER_CC")
+_PASSED_THROUGH = ("CUDA_", "NCCL_", "OMP_", "CUTEGEN_HOST_CXX", "CUTEGEN_SAMPLER_CC")
+"""Beginnings of what a run's libraries read of the environment; keys of model servers are not among them."""
 _LAST_LINES, _LONGEST_TOLD = 12, 400
 _AFTER_EXIT_S = 1.0
 """How long to read on after the child has ended: a process that it left may hold its pipes open for ever."""
@@ -78,7 +79,7 @@ class JobProcess:
     def __init__(self, module: str, arguments: Sequence[str], log: BoundedLog) -> None:
         self._log, self._pending = log, bytearray()
         self._home = tempfile.TemporaryDirectory(prefix="cutegen-job-", ignore_cleanup_errors=True)
-        passed = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
+        passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_THROUGH)}
         environment = child_environment(Path(self._home.name)) | passed | {"CUTEGEN_HOME": str(workspace.home())}
         command = [sys.executable, "-m", "cutegen_core.machine.parent", str(os.getpid()), module, *arguments]
         self._process = subprocess.Popen(
