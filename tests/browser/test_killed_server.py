@@ -6,12 +6,13 @@ the model is paid twice and no trial is run twice.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -70,27 +71,36 @@ def steps_shown(page: Page) -> set[str]:
     return {str(name).split(" · ")[0] for name in names if "no kernel yet" not in name}
 
 
+@contextmanager
+def no_engine(home: Path) -> Iterator[None]:
+    """Hold the engine's lock, so that the server starts none: an engine costs as much as the rest of a test."""
+    with (home / "engine.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
 @pytest.mark.parametrize("side", ["before", pytest.param("after", marks=pytest.mark.thorough)])
 def test_a_stop_that_the_server_did_not_outlive(mortal: Server, page: Page, side: str) -> None:
     arm(mortal, side, 1)
-    mortal.start()
-    store = Store(mortal.home / "store.db")
-    story = Story(store).begin(held=True)
-    session = story.gate(Gate.DIFF, story.propose(KERNEL, "one block a row")).publish().session
-    before = store.events(session)
-    page.goto(f"{mortal.url}/session?id={session}")
-    expect(state_of(page)).to_have_text("◆ awaiting review")
-    press(page, "Stop")
-    wait_for(lambda: is_dead(mortal))
-    mortal.environment = {}
-    mortal.start()
-    page.reload()
-    shown = {"before": "◆ awaiting review", "after": "■ stopped"}[side]
-    expect(state_of(page)).to_have_text(shown)
-    events = store.events(session)
-    assert events[: len(before)] == before
-    assert sum(isinstance(r.event, Decided) for r in events[len(before) :]) == (side == "after")
-    store.close()
+    with no_engine(mortal.home) if side == "before" else nullcontext():
+        mortal.start()
+        store = Store(mortal.home / "store.db")
+        story = Story(store).begin(held=True)
+        session = story.gate(Gate.DIFF, story.propose(KERNEL, "one block a row")).publish().session
+        before = store.events(session)
+        page.goto(f"{mortal.url}/session?id={session}")
+        expect(state_of(page)).to_have_text("◆ awaiting review")
+        press(page, "Stop")
+        wait_for(lambda: is_dead(mortal))
+        mortal.environment = {}
+        mortal.start()
+        page.reload()
+        expect(state_of(page)).to_have_text({"before": "◆ awaiting review", "after": "■ stopped"}[side])
+        events = store.events(session)
+        assert events[: len(before)] == before
+        assert sum(isinstance(r.event, Decided) for r in events[len(before) :]) == (side == "after")
+        assert not store.waiting(session)
+        store.close()
 
 
 @pytest.mark.thorough
