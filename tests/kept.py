@@ -1,9 +1,10 @@
-"""Keep what test runs build for the runs that follow: compiled kernels, and the emulator with its builds.
+"""Keep what test runs build for the runs that follow: compiled kernels, the emulator with its builds,
+and the sampler.
 
-1. Both caches of the workspace name their entries by content. A run links them into its own workspace, which is new.
+1. These caches of the workspace name their entries by content. A run links them into its own workspace, which is new.
 2. A cache's folder is named by a digest of the code that decides what an entry holds, of the toolchain's versions and
    of Python's. After a change of any of them the old folder is not looked at again, so no entry can be stale.
-3. Nothing but these two caches is kept: the stores, the settings and the precompiled headers of a run go with it.
+3. Nothing but these caches is kept: the stores, the settings and the precompiled headers of a run go with it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.places import ROOT
 DECIDED_BY = {
     "compile": ("execute/compiler", "kernel", "machine", "records"),
     "emulator": ("execute/emulator", "kernel", "machine"),
+    "gnn-native": ("workloads/gnn/native", "machine"),
 }
 """Name of a cache -> the folders of `cutegen_core` whose code decides what its entries hold."""
 

@@ -43,14 +43,14 @@ def test_another_run_finds_what_was_built_and_other_code_does_not(sources: Path,
 
 def test_two_folders_of_a_cache_stay_and_none_goes_while_a_run_uses_them(sources: Path, tmp_path: Path) -> None:
     for number in range(4):
-        (sources / "kernel" / "code.py").write_text(f"one = {number}\n")
+        (sources / "machine" / "code.py").write_text(f"one = {number}\n")
         with kept.linked(tmp_path / "kept", tmp_path / f"run{number}"):
             for name in kept.DECIDED_BY:
                 os.utime((tmp_path / f"run{number}" / name).resolve(), (number, number))
     assert len(folders(tmp_path / "kept")) == len(kept.DECIDED_BY) * kept.GENERATIONS
     with kept.linked(tmp_path / "kept", tmp_path / "using"):
         before = folders(tmp_path / "kept")
-        (sources / "kernel" / "code.py").write_text("one = 9\n")
+        (sources / "machine" / "code.py").write_text("one = 9\n")
         with kept.linked(tmp_path / "kept", tmp_path / "meanwhile"):
             assert folders(tmp_path / "kept") > before
 

@@ -1,0 +1,1 @@
+"""Generate graphs, and read them from disk."""

@@ -1,0 +1,1 @@
+"""Sample batches of neighbourhoods and prepare them in threads."""
