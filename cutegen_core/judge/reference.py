@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,6 +74,7 @@ class Reference:
         self._derived: dict[str, Mapping[Values, str]] = {}
         self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
         self._digests: dict[tuple[str, int], str] = {}
+        self._places: dict[str, Mapping[str, Mapping[str, int]]] = {}
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
         self._worker = worker or start_worker(self.scratch, self._limits)
@@ -180,6 +181,23 @@ class Reference:
             source = self.source(self.typical_workload())
             self._facts = self._ask("input_facts", source, reference_answers.input_facts)
         return self._facts
+
+    def facts_of(self, workload: Workload) -> Mapping[str, InputFacts]:
+        """Return the same with what is known of the indices and row pointers of this workload.
+
+        A workload whose values cannot be drawn here, for their size, has only what the small one shows.
+        """
+        facts = self.input_facts()
+        if workload.name not in self._places:
+            try:
+                found = self._ask("place_facts", self.source(workload), reference_answers.place_facts)
+            except ProblemError:
+                found = {}  # a bound from less knowledge is lower, and still a bound
+            self._places[workload.name] = found
+        places = self._places[workload.name]
+        known = {name: replace(facts.get(name, InputFacts()), distinct=found["distinct"], first=found["first"],
+                               last=found["last"]) for name, found in places.items()}  # fmt: skip
+        return {**facts, **known}
 
     def typical_workload(self) -> Workload:
         """Return the largest small workload whose values are as given."""

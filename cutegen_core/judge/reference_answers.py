@@ -92,6 +92,15 @@ def input_facts(answer: Message) -> Mapping[str, InputFacts]:
     return {name: _fact(fact) for name, fact in answer["facts"].items()}
 
 
+def place_facts(answer: Message) -> Mapping[str, Mapping[str, int]]:
+    """Read what is known of the inputs of whole numbers of one workload, by input name."""
+    found: Mapping[str, Mapping[str, int]] = answer["places"]
+    for facts in found.values():
+        _require(set(facts) == {"distinct", "first", "last"}, "a fact of an unknown kind")
+        _require(all(type(number) is int for number in facts.values()), "a fact that is no whole number")
+    return found
+
+
 def workloads(answer: Message, slots: Mapping[str, SizeSlot]) -> tuple[Workload, ...]:
     """Read derived workloads; they may only set sizes that the file has."""
     return tuple(_workload(data, slots) for data in answer["workloads"])
@@ -171,6 +180,7 @@ def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON
 
 def _fact(data: Message) -> InputFacts:
     fact = InputFacts(**data)
+    _require(all(type(n) is int for n in (fact.distinct, fact.first, fact.last)), "a fact that is no whole number")
     flags = (fact.symmetric, fact.sparse, fact.matters)
     _require(fact.nonzero in ("", "upper", "lower", "diagonal"), "a triangle of an unknown kind")
     _require(all(type(flag) is bool for flag in flags), "a fact that is neither true nor false")

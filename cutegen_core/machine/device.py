@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import json
 import subprocess
 import sys
@@ -80,12 +81,18 @@ def choose_device(arch: str | None = None) -> Device:
 @functools.cache
 def detect() -> Device | None:
     """Return the first GPU of this machine, or None without a driver or a GPU of a known architecture."""
+    return next(iter(detect_all()), None)
+
+
+@functools.cache
+def detect_all() -> tuple[Device, ...]:
+    """Return the GPUs of this machine that are visible to it, in order, up to the first of an unknown architecture."""
     asked = subprocess.run(
         [sys.executable, "-m", "cutegen_core.machine.device"], capture_output=True, text=True, timeout=60, check=False
     )
-    if asked.returncode != 0 or not asked.stdout.startswith("{"):
-        return None
-    return Device(**json.loads(asked.stdout))
+    if asked.returncode != 0:
+        return ()
+    return tuple(Device(**json.loads(line)) for line in asked.stdout.splitlines() if line.startswith("{"))
 
 
 # -- the child process; attribute numbers: https://docs.nvidia.com/cuda/cuda-driver-api/, cuDeviceGetAttribute --------
@@ -97,13 +104,13 @@ _ATTRIBUTES = {
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 
 
-def _query_driver() -> Device | None:
+def _query_driver(ordinal: int) -> Device | None:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return None
     device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
-    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0) or cuda.cuDeviceGetName(name, 256, device):
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), ordinal) or cuda.cuDeviceGetName(name, 256, device):
         return None
 
     def attribute(number: int) -> int:
@@ -126,5 +133,5 @@ def _query_driver() -> Device | None:
 
 
 if __name__ == "__main__":
-    answer = _query_driver()
-    print(json.dumps(asdict(answer)) if answer else "none")
+    for answer in iter(map(_query_driver, itertools.count()).__next__, None):
+        print(json.dumps(asdict(answer)))

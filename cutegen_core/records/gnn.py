@@ -5,6 +5,7 @@ Pages, the command line and the engine know only these records; torch is importe
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -173,6 +174,9 @@ class EpochReport:
         accuracy: of the validation nodes (training) or of the test nodes (inference), 0 to 1; None where not measured.
         edges: sampled edges.
         timeline: spans of the epoch's first batches.
+        aggregate, mode: what the epoch ran with, where a run compares several; else "" and None.
+
+    Of an epoch that was resumed in the middle, seconds, batches, edges and times are those of the rest.
     """
 
     trial: int
@@ -184,6 +188,35 @@ class EpochReport:
     accuracy: float | None
     times: StageTimes
     timeline: tuple[Span, ...] = ()
+    aggregate: str = ""
+    mode: Mode | None = None
+
+    @property
+    def over_longest_stage(self) -> float:
+        """Return P: the epoch's time over that of its longest stage; 1 where the others are hidden behind it."""
+        times = self.times
+        return self.seconds / max(times.prepare / times.threads, times.transfer, times.compute)
+
+
+@dataclass(frozen=True)
+class AggregateTimes:
+    """What a `bench` run measured of one aggregate.
+
+    Attributes:
+        epoch_s: median over the rounds.
+        compute_only_s: an epoch with batches that lie ready on the device.
+        share: of the compute-only time, what the aggregate takes by itself; None where nothing is aggregated.
+    """
+
+    aggregate: str
+    epoch_s: float
+    compute_only_s: float
+    share: float | None
+
+    @property
+    def over_compute_only(self) -> float:
+        """Return C: the epoch's time over that of its computation."""
+        return self.epoch_s / self.compute_only_s
 
 
 @dataclass(frozen=True)
@@ -228,9 +261,12 @@ class RunResult:
         machine: device, processors, versions: the conditions of every figure.
         accuracies: final test accuracy of each trial.
         full_accuracy, full_seconds: layer-wise inference over all neighbours, where it was asked for.
+        epochs: of a training, only the last epoch of a trial has its timeline.
         kernel_note: of a plugged kernel, how it ran (on the GPU from its cubin, or on the emulator); "" without one.
         compute_only_s: a `bench` run's epoch with batches that lie ready, the denominator of C; None elsewhere.
         aggregate_share: share of the compute time that is aggregation, for Amdahl's bound; None where not measured.
+        aggregates: of a `bench` run, the run's own aggregate first.
+        notes: what a reader must know of this run, in words.
     """
 
     settings: RunSettings
@@ -246,3 +282,15 @@ class RunResult:
     compute_only_s: float | None = None
     aggregate_share: float | None = None
     kernel_note: str = ""
+    aggregates: tuple[AggregateTimes, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mean_accuracy(self) -> float | None:
+        """Return the mean over the trials; None where nothing was tested."""
+        return statistics.fmean(self.accuracies) if self.accuracies else None
+
+    @property
+    def accuracy_deviation(self) -> float | None:
+        """Return the standard deviation over the trials; None with fewer than two."""
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None

@@ -87,9 +87,15 @@ class InputFacts:
         symmetric: equal to its transpose in the last two dimensions.
         sparse: holds more exact zeros than chance gives, so that a kernel may skip their products.
         matters: the outputs change when this input changes.
+        distinct: of whole numbers, at least so many of one workload's differ; 0 where that is not known.
+        first, last: of whole numbers, where they are always the same in one workload; -1 where they are not, or that is
+            not known.
     """
 
     nonzero: str = ""
     symmetric: bool = False
     sparse: bool = False
     matters: bool = True
+    distinct: int = 0
+    first: int = -1
+    last: int = -1

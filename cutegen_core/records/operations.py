@@ -76,6 +76,8 @@ class Flow(StrEnum):
 VIEWS = frozenset((Flow.RESHAPE, Flow.PERMUTE, Flow.EXPAND, Flow.PART, Flow.SPLIT, Flow.ITEM))
 ROWS = frozenset((Flow.REDUCTION, Flow.LOSS, Flow.NORMALISATION, Flow.SOFTMAX, Flow.SCAN, Flow.SORT))
 """What reads whole rows of its first operand."""
+PLACES = frozenset((Flow.GATHER, Flow.SCATTER, Flow.SEGMENT))
+"""What reads or writes at places that are values."""
 
 
 @dataclass(frozen=True)

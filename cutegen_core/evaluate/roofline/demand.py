@@ -13,10 +13,11 @@ from math import prod
 
 from cutegen_core.evaluate.roofline import view_regions, windows
 from cutegen_core.evaluate.roofline.operands import by_name, number, tensor
+from cutegen_core.evaluate.roofline.places import Places
 from cutegen_core.evaluate.roofline.regions import Box, ElementSet, Shape, Triangle
 from cutegen_core.evaluate.roofline.structure import TRIANGLES, Zeros, sparse, zeros
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph, InputFacts, Node
+from cutegen_core.records.graph import Graph, InputFacts, Node, Ref
 from cutegen_core.records.operations import ROWS, Flow
 
 _WHOLE_LINES = (Flow.SORT, Flow.SOFTMAX)
@@ -32,16 +33,20 @@ def demand(graph: Graph, facts: Mapping[str, InputFacts], *, generous: bool = Fa
     Args:
         facts: by input name.
         generous: what a straightforward kernel reads, for display: as many rows of a gathered table as there are
-            indices (otherwise one, since all indices may be the same), all operands of an operation that is not known.
+            indices (otherwise those that must differ, one where nothing is known of the indices), all operands of an
+            operation that is not known.
     """
-    return _Walk(graph, zeros(graph, facts), sparse(graph, facts), generous).run()
+    return _Walk(graph, zeros(graph, facts), sparse(graph, facts), facts, generous).run()
 
 
 class _Walk:
     """A backward walk."""
 
-    def __init__(self, graph: Graph, found: Zeros, masks: frozenset[str], generous: bool) -> None:
+    def __init__(
+        self, graph: Graph, found: Zeros, masks: frozenset[str], facts: Mapping[str, InputFacts], generous: bool
+    ) -> None:
         self._graph, self._zeros, self._masks, self._generous = graph, found, masks, generous
+        self._places = Places(graph, facts)
         self._nodes = by_name(graph)
         self._found: dict[str, ElementSet] = {}
 
@@ -191,6 +196,8 @@ class _Walk:
         shape = self._shape(table)
         dim = {"embedding": 0, "index_select": number(node, 1, "dim", 0)}.get(operation)
         unit = 1 if dim is None or not shape else prod(shape) // max(1, shape[dim])
+        if dim is not None and region.full and len(indices) == 1:  # elsewhere -1 may be the same place as the last
+            unit *= max(1, self._places.distinct(indices[0]))
         yield (
             table,
             ElementSet.some(shape, min(prod(shape), region.count) if self._generous else min(unit, region.count)),
@@ -216,8 +223,8 @@ class _Walk:
             yield base, ElementSet.some(self._shape(base), region.count - prod(self._shape(source)))
 
     def _segment(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Need everything for segments given by lengths, not for those given by offsets. Bags may all hold the same
-        row."""
+        """Need everything for segments that cover their data: by lengths, or by offsets that are known to. Of a table
+        bags need the rows that must differ."""
         table, *others = node.operands()
         shape = self._shape(table)
         bags = ops.name(node) == "embedding_bag"
@@ -228,8 +235,10 @@ class _Walk:
         elif self._generous or not region.full:
             yield from self._unknown(node, region)
         elif bags:
-            whole = not node.argument(7, "include_last_offset")
-            yield table, ElementSet.some(shape, shape[-1] if whole else 0)
+            whole = not node.argument(7, "include_last_offset") or self._covers(others[1], self._shape(others[0]))
+            plain = len(others) == 2 and node.argument(8, "padding_idx") in (None, -1)
+            rows = max(1, self._places.distinct(others[0]) if plain else 1)
+            yield table, ElementSet.some(shape, rows * shape[-1] if whole else 0)
             for position, name in enumerate(others):
                 yield (
                     name,
@@ -237,8 +246,14 @@ class _Walk:
                 )
         else:
             covered = node.argument(99, "lengths") is not None and not node.argument(99, "unsafe")
+            offsets = node.argument(99, "offsets")
+            covered = covered or (isinstance(offsets, Ref) and self._covers(offsets.node, shape))
             yield table, ElementSet.all(shape) if covered else ElementSet.none(shape)
             yield from ((name, ElementSet.all(self._shape(name))) for name in others)
+
+    def _covers(self, offsets: str, shape: Shape) -> bool:
+        """Tell whether segments by these offsets hold everything along the first dimension of their data."""
+        return self._places.ends(offsets) == (0, shape[0])
 
     def _windows(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Skip elements between windows where strides are larger than the window."""

@@ -6,6 +6,7 @@ for a kernel that is faster than the counted work allows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import bounds
@@ -16,8 +17,10 @@ from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.cuda.program import load_program
 from cutegen_core.execute.port import Built
 from cutegen_core.judge.reference import Reference
+from cutegen_core.records.graph import Graph, InputFacts
+from cutegen_core.records.operations import PLACES, traits
 from cutegen_core.records.performance import Peaks, Untimed, WorkloadPerformance
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, Signature, TensorRole, Workload, WorkloadRole
 from cutegen_core.records.trial import Mark, Status, WorkloadVerdict
 
 
@@ -82,6 +85,13 @@ class BenchmarkStage:
         own = self.candidate.entry(workload)
         return Contest(workload, self.seed, own, best, existing, baselines=not self.rough, remeasure=not self.rough)
 
+    def _input_facts(self, workload: Workload, graph: Graph, signature: Signature) -> Mapping[str, InputFacts]:
+        """Return what is known of the inputs; where rows are looked up, of this workload's indices, too."""
+        whole = any(spec.role is TensorRole.INPUT and "int" in spec.dtype for spec in signature.inputs)
+        if whole and any(traits(node).flow in PLACES for node in graph.nodes):
+            return self.reference.facts_of(workload)
+        return self.reference.input_facts()
+
     def _take_result(self, workload: Workload, measured: ContestResult) -> StageFailure | None:
         self.marks.update(measured.marks)
         self.note = self.note or measured.not_timed
@@ -101,7 +111,7 @@ class BenchmarkStage:
         if self.peaks:
             signature, graph = self.reference.signature(workload), self.reference.graph(workload)
             source, allow = self.reference.source(workload), self.problem.allow
-            facts = self.reference.input_facts()
+            facts = self._input_facts(workload, graph, signature)
             bound = bounds.compute_bounds(source, graph, signature, self.peaks, self.l2_bytes, allow, facts)
             performance = replace(performance, bounds=bound)
         self.workloads.append(performance)

@@ -7,6 +7,7 @@ under two seeds; a property detected by chance only lowers a lower bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -15,8 +16,11 @@ from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.live import Live, describe, instantiate, seed_torch
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import InputFacts
+from cutegen_core.records.problem import TensorRole
 
 _RARE = 64
+_DEVIATIONS = 4
+"""How many standard deviations another seed's count of different numbers may lie below the lowest one seen."""
 
 
 def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
@@ -45,6 +49,33 @@ def input_facts(source: str, origin: str) -> dict[str, InputFacts]:
             matters=not again and not _same(base, other),
         )
     return facts
+
+
+def place_facts(source: str, origin: str) -> dict[str, dict[str, int]]:
+    """Return, by name of an input of whole numbers, how many of them differ at least, the first and the last one.
+
+    Changing one of n numbers drawn one by one changes the count by at most one, so its variance is at most n / 4.
+
+    Args:
+        source: with the sizes of the workload in question, a benchmark's too.
+
+    Raises:
+        ProblemError: the file's code raised.
+    """
+    first, second = instantiate(source, origin, 0), instantiate(source, origin, 1)
+    found: dict[str, dict[str, int]] = {}
+    for name, tensor in first.tensors.items():
+        other, wanted = second.tensors[name], first.roles[name] is TensorRole.INPUT
+        if not wanted or tensor.is_floating_point() or tensor.dtype is torch.bool or not tensor.numel():
+            continue
+        counts = [1 + int((t.reshape(-1).sort().values.diff() != 0).sum()) for t in (tensor, other)]
+        spread = 0 if counts[0] == counts[1] else math.ceil(_DEVIATIONS * math.sqrt(tensor.numel()) / 2)
+        ends = {
+            end: int(tensor.reshape(-1)[at]) if tensor.reshape(-1)[at] == other.reshape(-1)[at] else -1
+            for end, at in (("first", 0), ("last", -1))
+        }
+        found[name] = {"distinct": max(1, min(counts) - spread), **ends}
+    return found
 
 
 def _outputs(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:

@@ -15,7 +15,9 @@ from cutegen_core.judge.reference_process.file_process import FileProcess
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 
-_FORWARDED = frozenset({"signature", "graph", "lint", "input_facts", "derive", "find_derived", "find_full_sizes"})
+_FORWARDED = frozenset(
+    {"signature", "graph", "lint", "input_facts", "place_facts", "derive", "find_derived", "find_full_sizes"}
+)
 
 
 class Supervisor:

@@ -129,6 +129,9 @@ class ReferenceHandler:
         facts = input_facts.input_facts(request["source"], request["origin"])
         return FileReply({"facts": {name: asdict(fact) for name, fact in facts.items()}})
 
+    def _place_facts(self, request: Message) -> FileReply:
+        return FileReply({"places": input_facts.place_facts(request["source"], request["origin"])})
+
     def _find_derived(self, request: Message) -> FileReply:
         """Tell on which other values a kernel can be judged, and why not on the rest."""
         found = derived_values.find_derived(request["source"], request["origin"], finite=request["finite"])

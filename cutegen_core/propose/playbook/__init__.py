@@ -10,13 +10,14 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.redirects import redirect, understood
 from cutegen_core.propose.playbook.regions import Planner, Region
-from cutegen_core.propose.playbook.serving import levels_of, recognise
+from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
 from cutegen_core.propose.playbook.values import NotInPlaybook, plain
 from cutegen_core.propose.playbook.variants import Variant, menu_of, write_variants
 from cutegen_core.records.graph import Graph
@@ -31,9 +32,9 @@ def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str
     Args:
         allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
     """
-    whole = recognise(graph, signature, _identifier(name))
-    if whole:
-        return tuple(Variant(v.name, v.idea, v.source) for v in whole)
+    if whole := _whole(graph, signature):
+        written = [write(level, _identifier(name)) for level in whole]
+        return tuple(Variant(v.name, v.idea, v.source) for v in written)
     planner = _plan(graph, signature)
     last = _plan(graph, signature, fast=True) if "fast_math" in allow else planner
     taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
@@ -42,10 +43,15 @@ def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str
 
 def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
-    if whole := levels_of(graph, signature):
+    if whole := _whole(graph, signature):
         return tuple((level.name, level.idea) for level in whole)
     last: Region = _plan(graph, signature).regions[-1]
     return tuple((level.name, level.idea) for level in menu_of(last))
+
+
+def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
+    """Return the menu of a graph that is recognised as a whole, else nothing."""
+    return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
 def _plan(graph: Graph, signature: Signature, *, fast: bool = False) -> Planner:

@@ -39,6 +39,18 @@ def least(source, facts=None, l2=0):
     return compulsory_work(graph, signature, l2, facts or {})
 
 
+def test_a_gathers_least_bytes_are_those_of_its_own_indices(shared, tmp_path):
+    """Every source of the benchmark is used, so that the whole table must be read: exactly, not at least one row."""
+    problem = library.load("gather_mean")
+    reference = shared.reference(problem, tmp_path)
+    workload = next(w for w in problem.workloads if w.name == "layer 2")
+    facts = reference.facts_of(workload)
+    assert (facts["idx"].distinct, facts["indptr"].first, facts["indptr"].last) == (111_000, 0, 132_000)
+    assert facts["table"] == reference.input_facts()["table"]
+    found = compulsory_work(reference.graph(workload), reference.signature(workload), L2, facts)
+    assert found.moved_bytes == 4 * 256 * 111_000 + 8 * 132_000 + 8 * 13_501
+
+
 # name: (bytes of the graph, FLOPs of the graph in its own kind, compulsory bytes without the L2, compulsory FLOPs)
 CATALOGUE = {
     "relu": (512 * MB, {"plain float32": 1 << 26}, 512 * MB, {}),

@@ -4,6 +4,7 @@ import pytest
 
 from cutegen_core.evaluate.roofline.library_calls import library_call
 from cutegen_core.evaluate.roofline.work import graph_work, unfused_bytes
+from cutegen_core.records.graph import InputFacts
 from tests.evaluate.roofline.test_bounds import HALF, PRODUCT, TWO, N, forward, least, traced
 
 FLOAT, LONG = 4, 8
@@ -88,6 +89,42 @@ READ = {
 def test_what_must_be_read(name):
     body, inputs, read, written = READ[name]
     assert least(forward(body, inputs)).moved_bytes == read + written
+
+
+KNOWN = {"i": InputFacts(distinct=11), "o": InputFacts(distinct=3, first=0, last=16)}
+ROWS = {"a": "torch.rand(n, n)", "i": "torch.randint(0, n, (16,))", "o": "torch.tensor([0, 4, 16])"}
+BAGS = "F.embedding_bag(i, a, o, include_last_offset=True)"
+SEGMENTS = {"a": "torch.rand(16, n)", "o": "torch.tensor([0, 4, 16])"}
+SHARES = (
+    "torch.zeros(n, n).index_add(0, i, a.index_select(0, torch.repeat_interleave(torch.arange(2), "
+    "o[1:] - o[:-1], output_size=16)))"
+)
+
+
+# name: (forward, inputs, facts, elements of float32 and of int64 that are read)
+WITH_FACTS = {
+    "rows that must differ": ("a.index_select(0, i)", PICKED, KNOWN, 11 * N, 16),
+    "by embedding": ("F.embedding(i, a)", PICKED, KNOWN, 11 * N, 16),
+    "an index may count from the end": ("a[i]", PICKED, KNOWN, 1, 16),
+    "a part of the result needs less": ("a.index_select(0, i)[:2]", PICKED, KNOWN, N, 1),
+    "bags that cover their indices": (BAGS, ROWS, KNOWN, 11 * N, 16 + 3),
+    "bags that may stop before": (BAGS, ROWS, {**KNOWN, "o": InputFacts(first=0, last=12)}, 0, 3),
+    "bags that skip a row": (BAGS[:-1] + ", padding_idx=0)", ROWS, KNOWN, N, 16 + 3),
+    "bags without facts": (BAGS, ROWS, {}, 0, 3),
+    "segments that cover their data": ("torch.segment_reduce(a, 'sum', offsets=o)", SEGMENTS, KNOWN, 16 * N, 3),
+    "segments that begin later": (
+        "torch.segment_reduce(a, 'sum', offsets=o)", SEGMENTS, {"o": InputFacts(first=1, last=16)}, 0, 3,
+    ),
+    "rows of a pointer that are not empty": (SHARES, {**ROWS, "a": "torch.rand(2, n)"}, KNOWN, 2 * N, 16 + 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_FACTS)
+def test_what_is_known_of_indices_tells_what_must_be_read(name):
+    body, inputs, facts, floats, longs = WITH_FACTS[name]
+    source = forward(body, inputs)
+    written = traced(source)[1].outputs[0].nbytes
+    assert least(source, facts).moved_bytes == FLOAT * floats + LONG * longs + written
 
 
 def test_for_display_a_bag_reads_a_row_for_each_index():

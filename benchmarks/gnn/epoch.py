@@ -1,0 +1,141 @@
+"""Epoch times of GraphSAGE by aggregate, mode, place of the features and number of GPUs: a table and a JSON file.
+
+`python -m benchmarks.gnn.epoch` on a machine with GPUs; `--device cpu --nodes 20000 --name trial` tries it without.
+`--kernel kernel:SESSION.STEP` adds a plugged kernel, `--ranks 1 2 4` the scaling. A place and a precision are a run, in
+which aggregates and modes take turns:
+
+* P: epoch over its longest stage. C: epoch over compute only. serial: the serial epoch over the pipelined one.
+* share: of compute only, what the aggregate takes. bound: what an aggregate that takes no time would give (Amdahl).
+* K: the epoch with the best torch aggregate over that with the plugged kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import conditions
+from cutegen_core.records import as_json
+from cutegen_core.records.gnn import (
+    KERNEL_PREFIX,
+    TORCH_AGGREGATES,
+    AggregateTimes,
+    EpochReport,
+    GraphSettings,
+    Mode,
+    Place,
+    Precision,
+    RunResult,
+    RunSettings,
+    Task,
+)
+
+_HEAD = ("features", "precision", "aggregate", "epoch s", "compute s", "P", "C", "serial", "share", "bound", "K")
+
+
+def measure(settings: RunSettings) -> RunResult:
+    """The result of a run in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "settings.json"
+        path.write_text(as_json.dump(settings))
+        command = [sys.executable, "-m", "cutegen_core.workloads.gnn", "--settings", str(path)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    ((kind, value),) = json.loads(done.stdout.splitlines()[-1]).items()
+    if kind != "result":
+        raise SystemExit(f"{settings.features}, {settings.precision}: {value}")
+    return as_json.load(RunResult, json.dumps(value))
+
+
+def epochs(result: RunResult, aggregate: str, mode: Mode) -> list[EpochReport]:
+    return [one for one in result.epochs if (one.aggregate, one.mode) == (aggregate, mode)]
+
+
+def rows(result: RunResult) -> Iterator[dict[str, Any]]:
+    """One per aggregate."""
+    settings = result.settings
+    own = settings.aggregate
+    torch_s = min(one.epoch_s for one in result.aggregates if one.aggregate in TORCH_AGGREGATES)
+    for one in result.aggregates:
+        reports = epochs(result, one.aggregate, settings.mode)
+        serial = [report.seconds for report in epochs(result, one.aggregate, Mode.SERIAL)]
+        yield {
+            "features": settings.features,
+            "precision": settings.precision,
+            "aggregate": one.aggregate,
+            "epoch s": one.epoch_s,
+            "compute s": one.compute_only_s,
+            "P": statistics.median(report.over_longest_stage for report in reports),
+            "C": one.over_compute_only,
+            "serial": statistics.median(serial) / one.epoch_s if serial and one.aggregate == own else None,
+            "share": one.share,
+            "bound": bound(one, reports),
+            "K": torch_s / one.epoch_s if one.aggregate.startswith(KERNEL_PREFIX) else None,
+        }
+
+
+def bound(one: AggregateTimes, reports: list[EpochReport]) -> float | None:
+    """The epoch over what would be left of it; other stages may then be the longest."""
+    if one.share is None:
+        return None
+    others = statistics.median(max(r.times.prepare / r.times.threads, r.times.transfer) for r in reports)
+    return one.epoch_s / max(others, one.epoch_s - one.share * one.compute_only_s)
+
+
+def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]:
+    """Epochs of training with more ranks at the same global batch."""
+    first = None
+    for count in ranks:
+        result = measure(replace(settings, task=Task.TRAIN, ranks=count, epochs=settings.epochs + 1))
+        seconds = statistics.median(report.seconds for report in result.epochs[1:])  # the first warms up
+        first = first or seconds * count
+        yield {
+            "ranks": count, "epoch s": seconds, "times one": first / ranks[0] / seconds,
+            "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
+        }  # fmt: skip
+
+
+def show(table: list[dict[str, Any]]) -> None:
+    for row in table:
+        values = ("-" if value is None else value for value in row.values())
+        cells = (f"{value:.3f}" if isinstance(value, float) else str(value) for value in values)
+        print("  ".join(f"{cell:>14}" for cell in cells), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kernel", default=TORCH_AGGREGATES[0], help="kernel:SESSION.STEP")
+    parser.add_argument("--precisions", nargs="+", type=Precision, default=list(Precision))
+    parser.add_argument("--ranks", nargs="+", type=int, default=[])
+    parser.add_argument("--name", default="gnn_epoch", help="of the result file")
+    given = parser.parse_args()
+    graph = GraphSettings("power-law", given.nodes, 22, 16, 128)
+    settings = RunSettings(
+        task=Task.BENCH, graph=graph, device=given.device, aggregate=given.kernel, epochs=given.rounds
+    )
+    table, machine = [], {}
+    print("  ".join(f"{title:>14}" for title in _HEAD))
+    for features in Place:
+        for precision in given.precisions:
+            result = measure(replace(settings, features=features, precision=precision))
+            machine = result.machine | {"kernel": result.kernel_note}
+            show(list(rows(result)))
+            table += rows(result)
+    scaled = list(scaling(replace(settings, features=Place.DEVICE), given.ranks))
+    show(scaled)
+    asked = as_json.to_plain(settings)
+    conditions.write(given.name, {"machine": machine, "settings": asked, "epochs": table, "scaling": scaled})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The mean over each row's neighbours by plugged kernels, with its gradient.
+
+The gradient is a kernel's, too, where one is named: `gather_mean_backward`, or its deterministic form, which gets the
+transposed graph. Otherwise torch computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch._library.custom_ops import CustomOpDef
+
+from cutegen_core.operators.plugged import Plugged, define, plug
+from cutegen_core.operators.runner import Runner
+from cutegen_core.operators.source import Source, read_step
+from cutegen_core.records.errors import UsageError
+from cutegen_core.trajectory.store import Store
+
+_FORWARD = ("table", "idx", "indptr")
+_BACKWARD = ("grad", "idx", "indptr")
+_DETERMINISTIC = ("grad", "users", "starts", "indptr")
+_ERROR_UNITS = 16
+"""Rounding units of the dtype, at the scale of the result, that a trial call may differ from torch."""
+
+Gradient = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tensor]
+"""Of the table, from the result's gradient, idx, indptr and the number of the table's rows."""
+
+
+class GatherMean:
+    """An aggregation: table [m, D], idx [E], indptr [n + 1] -> the mean of each row's entries [n, D].
+
+    Attributes:
+        dtype: of the table; the kernel takes no other.
+        note: how it runs on this machine.
+    """
+
+    def __init__(self, forward: Source, backward: Source | None = None) -> None:
+        self._runner = Runner(forward)
+        _check_names(self._runner, (_FORWARD,), "gather_mean")
+        self.dtype: torch.dtype = getattr(torch, self._runner.shapes.inputs[0].dtype)
+        self._backward = plug(backward) if backward else None
+        if self._backward:
+            _check_names(self._backward.runner, (_BACKWARD, _DETERMINISTIC), "gather_mean_backward")
+            self._check_dtypes(self._backward.runner)
+        self._gradient = _gradient_by(self._backward) if self._backward else torch_gradient
+        self._operator = self._define()
+        self._try()
+
+    @property
+    def note(self) -> str:
+        """Say in a line how calls run on this machine."""
+        gradient = f"gradient: {self._backward.note}" if self._backward else "gradient by torch"
+        return f"{self._runner.note}; {gradient}"
+
+    def __call__(self, table: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self._operator(table, idx, indptr)
+        return result
+
+    def _define(self) -> CustomOpDef:
+        def keep(ctx: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:  # noqa: ANN401 - torch's
+            ctx.save_for_backward(inputs[1], inputs[2])
+            ctx.sources = inputs[0].shape[0]
+
+        def gradient(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:  # noqa: ANN401 - torch's
+            idx, indptr = ctx.saved_tensors
+            return self._gradient(grad, idx, indptr, ctx.sources), None, None
+
+        operator = define(self._runner, f"gather_mean_{self._runner.source.candidate[:10]}", self._runner)
+        operator.register_autograd(gradient, setup_context=keep)
+        return operator
+
+    def _check_dtypes(self, backward: Runner) -> None:
+        grad = backward.shapes.inputs[0].dtype
+        if getattr(torch, grad) is not self.dtype:
+            raise UsageError(
+                f"{self._runner.source.label} computes in {self.dtype}, and {backward.source.label} takes gradients of "
+                f"torch.{grad}: choose a backward kernel of the same dtype."
+            )
+
+    def _try(self) -> None:
+        """Compare with torch on a small graph, forward and backward: names do not say what a kernel computes."""
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        width = self._runner.shapes.inputs[0].shape[1]
+        draw = torch.Generator().manual_seed(0)
+        table = torch.randn(11, width, generator=draw).to(device, self.dtype)
+        idx = torch.randint(0, 11, (23,), generator=draw).to(device)
+        indptr = torch.tensor([0, 4, 4, 5, 17, 23], device=device)
+        grad = torch.randn(5, width, generator=draw).to(device, self.dtype)
+        want = F.embedding_bag(idx, table.float(), indptr, mode="mean", include_last_offset=True)
+        self._compare(self._runner, self(table, idx, indptr), want)
+        if self._backward:
+            want = torch_gradient(grad.float(), idx, indptr, 11)
+            self._compare(self._backward.runner, self._gradient(grad, idx, indptr, 11), want)
+
+    def _compare(self, runner: Runner, got: torch.Tensor, want: torch.Tensor) -> None:
+        allowed = _ERROR_UNITS * torch.finfo(self.dtype).eps * float(want.abs().max())
+        error = float((got.float() - want).abs().max())
+        if not error <= allowed:
+            raise UsageError(
+                f"{runner.source.label} does not compute what its place needs: on a small graph it differs from torch "
+                f"by {error:.3g} (allowed {allowed:.3g}). Its problem is {runner.source.problem.name}."
+            )
+
+
+def gather_mean_of(store: Store, name: str) -> GatherMean:
+    """Return the aggregation of a session's kernel: "SESSION.STEP", or "FORWARD+BACKWARD" with a kernel for each.
+
+    Raises:
+        UsageError: there is no such kernel, it did not pass, or it computes something else.
+    """
+    forward, plus, backward = name.partition("+")
+    return GatherMean(read_step(store, forward), read_step(store, backward) if plus else None)
+
+
+def torch_gradient(grad: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor, sources: int) -> torch.Tensor:
+    """Compute the table's gradient with torch's own operations."""
+    degrees = indptr.diff()
+    rows = torch.repeat_interleave(degrees, output_size=idx.shape[0])
+    shares = grad / degrees.clamp(min=1).unsqueeze(1).to(grad.dtype)
+    return grad.new_zeros(sources, grad.shape[1]).index_add_(0, idx, shares.index_select(0, rows))
+
+
+def transpose(idx: torch.Tensor, indptr: torch.Tensor, sources: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return for each source in turn the rows whose neighbour it is, ascending, and where each source's begin."""
+    rows = torch.repeat_interleave(indptr.diff(), output_size=idx.shape[0])
+    ordered, places = torch.sort(idx, stable=True)
+    starts = torch.searchsorted(ordered, torch.arange(sources + 1, device=idx.device))
+    return rows.index_select(0, places), starts
+
+
+def _gradient_by(plugged: Plugged) -> Gradient:
+    deterministic = len(plugged.runner.shapes.inputs) == len(_DETERMINISTIC)
+
+    def compute(grad: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor, sources: int) -> torch.Tensor:
+        if deterministic:
+            result: torch.Tensor = plugged.operator(grad, *transpose(idx, indptr, sources), indptr)
+        else:
+            result = plugged.operator(grad, idx, indptr, sources=sources)
+        return result
+
+    return compute
+
+
+def _check_names(runner: Runner, allowed: Sequence[tuple[str, ...]], what: str) -> None:
+    names = tuple(spec.name for spec in runner.shapes.inputs)
+    if names not in allowed or len(runner.shapes.outputs) != 1:
+        wanted = " or ".join(f"({', '.join(each)})" for each in allowed)
+        raise UsageError(
+            f"{runner.source.label} takes ({', '.join(names)}): it is no kernel of {what}, which takes {wanted}."
+        )

@@ -1,0 +1,142 @@
+"""Run one call of a kernel: check the tensors, plan, and launch where the tensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from cutegen_core.kernel.expressions import Number
+from cutegen_core.machine.device import KNOWN
+from cutegen_core.operators.emulated import Emulated
+from cutegen_core.operators.launching import GpuNumbers, Launcher, device_numbers
+from cutegen_core.operators.plan_closure import Facts, PlanClosure
+from cutegen_core.operators.shapes import Shape, Shapes, derive
+from cutegen_core.operators.source import Source
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.problem import TensorSpec
+
+_ALIGNMENT = 16
+"""Bytes to which the judge aligns every tensor; kernels may load as wide."""
+
+
+class Runner:
+    """A kernel that can be called with torch tensors, on a GPU or on the CPU emulator."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.shapes: Shapes = derive(source.signatures)
+        self._closures: dict[int, PlanClosure] = {}
+        self._launchers: dict[int, Launcher] = {}
+        self._emulated: Emulated | None = None
+        self._dtypes = [getattr(torch, spec.dtype) for spec in self.shapes.inputs]
+        self._results = [(getattr(torch, spec.dtype), spec.itemsize) for spec in self.shapes.outputs]
+
+    def __call__(self, *tensors: torch.Tensor, **numbers: Number) -> list[torch.Tensor]:
+        """Return the results in order.
+
+        Raises:
+            UsageError: tensors or numbers are not what the kernel was tested for, or the emulator would take too long.
+        """
+        given = self._numbers(numbers)
+        shapes = self.check(tensors, given)
+        inputs = [_readable(tensor) for tensor in tensors]
+        wanted = self.shapes.output_shapes(shapes, given)
+        device = inputs[0].device
+        if not any(map(_numel, wanted)):
+            return [inputs[0].new_empty(s, dtype=d) for s, (d, _) in zip(wanted, self._results, strict=True)]
+        facts = [Facts(shape, tensor.itemsize) for shape, tensor in zip(shapes, inputs, strict=True)]
+        facts += [Facts(shape, size) for shape, (_, size) in zip(wanted, self._results, strict=True)]
+        if device.type == "cuda":
+            return self._launch(device, inputs, facts, given, wanted)
+        closure = self.closure(-1)
+        return self._emulate(closure, facts, given, inputs)
+
+    def check(self, tensors: Sequence[torch.Tensor], numbers: Sequence[Number]) -> list[Shape]:
+        """Return the shapes of tensors that the kernel can take; UsageError for others."""
+        label, specs = self.source.label, self.shapes.inputs
+        if len(tensors) != len(specs):
+            names = ", ".join(spec.name for spec in specs)
+            raise UsageError(f"{label} takes {len(specs)} tensors ({names}); {len(tensors)} were given.")
+        for spec, dtype, tensor in zip(specs, self._dtypes, tensors, strict=True):
+            if tensor.dtype is not dtype:
+                raise UsageError(f"{label}: {spec.name} is {tensor.dtype}, but the kernel was made for {dtype}.")
+            if tensor.dim() != len(spec.shape):
+                raise UsageError(f"{label}: {spec.name} has {tensor.dim()} dimensions, the kernel's {len(spec.shape)}.")
+            if tensor.device != tensors[0].device:
+                raise UsageError(
+                    f"{label}: {spec.name} is on {tensor.device}, {specs[0].name} on {tensors[0].device}; all must be "
+                    "on one device."
+                )
+        shapes = [tuple(tensor.shape) for tensor in tensors]
+        self.shapes.check(shapes, numbers)
+        return shapes
+
+    def closure(self, ordinal: int) -> PlanClosure:
+        """Return the plan for a GPU, or for the device that the kernel was compiled for (-1)."""
+        if ordinal not in self._closures:
+            signature = self.source.signatures[-1]
+            self._closures[ordinal] = PlanClosure(self.source.kernel, signature, self._device(ordinal))
+        return self._closures[ordinal]
+
+    @property
+    def note(self) -> str:
+        """Say in a line how calls run on this machine."""
+        if torch.cuda.is_available():
+            return f"{self.source.label} runs on the GPU from its stored cubin ({self.source.arch})"
+        return f"{self.source.label} runs on the CPU emulator, which is right but slow: its time says nothing"
+
+    def _device(self, ordinal: int) -> GpuNumbers:
+        if ordinal < 0:
+            known = KNOWN[self.source.arch]
+            return GpuNumbers(known.arch, known.sm_count, known.smem_max, known.warp_size)
+        return device_numbers(self.source.arch, ordinal)
+
+    def _numbers(self, given: dict[str, Number]) -> list[Number]:
+        unknown = set(given) - set(self.shapes.numbers)
+        if unknown:
+            raise UsageError(f"{self.source.label} has no number {', '.join(sorted(unknown))}.")
+        missing = [name for name in self.shapes.required if name not in given]
+        if missing:
+            raise UsageError(f"{self.source.label} needs {', '.join(missing)}: it is a size that no tensor shows.")
+        return [given.get(name, value) for name, value in self.shapes.numbers.items()]
+
+    def _launch(
+        self, device: torch.device, inputs: list[torch.Tensor], facts: list[Facts], numbers: list[Number],
+        wanted: list[Shape],
+    ) -> list[torch.Tensor]:  # fmt: skip
+        ordinal = device.index
+        with torch.cuda.device(ordinal):
+            if ordinal not in self._launchers:
+                self._launchers[ordinal] = Launcher(self.source, ordinal)
+            closure = self.closure(ordinal)
+            planned = closure(facts, numbers)
+            outputs = [
+                torch.empty(shape, dtype=dtype, device=device)
+                for shape, (dtype, _) in zip(wanted, self._results, strict=True)
+            ]
+            self._launchers[ordinal].run(closure, planned, inputs, outputs)
+        return outputs
+
+    def _emulate(
+        self, closure: PlanClosure, facts: list[Facts], numbers: list[Number], inputs: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        if self._emulated is None:
+            self._emulated = Emulated(self.source)
+        count = len(self.shapes.inputs)
+        specs = [
+            TensorSpec(spec.name, spec.dtype, fact.shape, spec.role)
+            for spec, fact in zip((*self.shapes.inputs, *self.shapes.outputs), facts, strict=True)
+        ]
+        planned = closure(facts, numbers)
+        return self._emulated.run(closure, planned, (specs[:count], specs[count:]), inputs)
+
+
+def _readable(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor as the judge passes it: contiguous, aligned, and detached from the gradient's graph."""
+    tensor = tensor.detach().contiguous()
+    return tensor.clone() if tensor.data_ptr() % _ALIGNMENT else tensor
+
+
+def _numel(shape: Shape) -> int:
+    return int(torch.Size(shape).numel())

@@ -1,0 +1,99 @@
+"""Average neighbours: the seam through which every model but GAT reads a neighbourhood, and what is plugged there.
+
+An aggregate is a function of (table [m, D], idx [E], indptr [n + 1]). Row r of its result [n, D] is the mean of the
+table's rows `idx[indptr[r]:indptr[r + 1]]`; an empty row gives 0. It has a gradient by the table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cutegen_core.records.errors import UsageError
+from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES
+
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+
+Aggregate = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class ChosenAggregate(NamedTuple):
+    """An aggregate by its name.
+
+    Attributes:
+        note: of a kernel, how it runs; "" for torch's own.
+    """
+
+    name: str
+    run: Aggregate
+    note: str = ""
+
+
+def choose_aggregate(name: str) -> ChosenAggregate:
+    """Return the aggregate of a settings' name.
+
+    Raises:
+        UsageError: the name is unknown, or no accepted or passed kernel of the right signature has it.
+    """
+    if name in _OF_TORCH:
+        return ChosenAggregate(name, _OF_TORCH[name])
+    if name.startswith(KERNEL_PREFIX):
+        return _choose_kernel(name)
+    raise UsageError(
+        f'aggregate is "{name}": choose one of {", ".join(TORCH_AGGREGATES)}, or {KERNEL_PREFIX}SESSION.STEP for a '
+        "kernel that passed."
+    )
+
+
+def embedding_bag(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    """Return the means by PyTorch's own fused gather and mean."""
+    return F.embedding_bag(idx, table, indptr, mode="mean", include_last_offset=True)
+
+
+def index_add(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    """Return the means by a gather into [E, D] and a scatter."""
+    degrees = indptr.diff()
+    sums = table.new_zeros(len(degrees), table.shape[1])
+    sums = sums.index_add(0, rows_of(indptr, len(idx)), table.index_select(0, idx))
+    return sums / degrees.clamp(min=1).to(sums.dtype)[:, None]
+
+
+def spmm(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    """Return the means as the product of a CSR matrix of 1 / degree and the table.
+
+    On a CPU it computes in float32, since MKL has no sparse product of halves.
+    """
+    wide = table if table.is_cuda else table.float()
+    degrees = indptr.diff()
+    weights = degrees.clamp(min=1).reciprocal().to(wide.dtype).repeat_interleave(degrees, output_size=len(idx))
+    with torch.autocast(table.device.type, enabled=False):
+        matrix = torch.sparse_csr_tensor(indptr, idx, weights, size=(len(degrees), len(wide)), check_invariants=False)
+        return (matrix @ wide).to(table.dtype)
+
+
+def rows_of(indptr: Tensor, entries: int) -> Tensor:
+    """Return the row of each entry, [E]."""
+    degrees = indptr.diff()
+    rows = torch.arange(len(degrees), device=indptr.device)
+    return rows.repeat_interleave(degrees, output_size=entries)
+
+
+def _choose_kernel(name: str) -> ChosenAggregate:
+    # Late: a run with torch's own aggregates needs neither the store nor a compiler.
+    from cutegen_core.operators import gather_mean_of
+    from cutegen_core.trajectory.store import Store
+
+    kernel = gather_mean_of(Store(), name.removeprefix(KERNEL_PREFIX))
+
+    def run(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+        return kernel(table.to(kernel.dtype), idx, indptr).to(table.dtype)
+
+    return ChosenAggregate(name, run, f"{kernel.note}; tables of another dtype are converted to {kernel.dtype} for it")
+
+
+_OF_TORCH: dict[str, Aggregate] = dict(zip(TORCH_AGGREGATES, (embedding_bag, index_add, spmm), strict=True))

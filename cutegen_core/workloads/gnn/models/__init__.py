@@ -1,0 +1,1 @@
+"""Hold the architectures, each over the aggregate's seam."""

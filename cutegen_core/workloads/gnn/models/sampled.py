@@ -1,0 +1,76 @@
+"""Define what every model shares: layers applied to a batch's hops, outermost first, or to all nodes of a graph."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cutegen_core.workloads.gnn.aggregate import Aggregate
+
+
+class Widths(NamedTuple):
+    """Features per node: of the graph, of the hidden layers, and the number of classes."""
+
+    features: int
+    hidden: int
+    classes: int
+
+    def of_layers(self, count: int) -> list[tuple[int, int]]:
+        """Return input and output width of each layer; the last layer gives the classes."""
+        ends = [self.features, *[self.hidden] * (count - 1), self.classes]
+        return list(pairwise(ends))
+
+
+class HopTensors(NamedTuple):
+    """A hop on the device: a CSR whose rows are the first `targets` nodes and whose entries are positions among the
+    first `sources`."""
+
+    idx: Tensor
+    indptr: Tensor
+    targets: int
+    sources: int
+
+
+class SampledModel(nn.Module, ABC):
+    """A network whose layers each read one hop.
+
+    Attributes:
+        aggregate: how neighbours are averaged; replaceable between steps.
+        depth: number of layers.
+    """
+
+    def __init__(self, depth: int, aggregate: Aggregate, dropout: float) -> None:
+        super().__init__()
+        self.depth = depth
+        self.aggregate = aggregate
+        self.dropout = dropout
+
+    @abstractmethod
+    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+        """Return the output of a layer for its targets.
+
+        Args:
+            sources: [m, width], which `idx` points into.
+            own: [n, width], the targets' own rows.
+            idx, indptr: CSR of n rows.
+        """
+
+    def forward(self, features: Tensor, hops: Sequence[HopTensors]) -> Tensor:
+        """Return the classes' logits of the batch's seeds."""
+        state = features
+        for number, hop in enumerate(hops):
+            state = self.layer(number, state[: hop.sources], state[: hop.targets], hop.idx, hop.indptr)
+        return state
+
+    def is_last(self, number: int) -> bool:
+        """Return whether the layer gives the logits."""
+        return number == self.depth - 1
+
+    def drop(self, values: Tensor) -> Tensor:
+        """Return the values with dropout, in training only."""
+        return F.dropout(values, self.dropout, self.training)

@@ -1,0 +1,1 @@
+"""Train, infer and measure: batches through prepare, transfer and compute, on one device or several ranks."""

@@ -1,0 +1,216 @@
+"""Measure epochs with several aggregates in one run.
+
+1. Every round trains one epoch with each aggregate, in turns forwards and backwards, and one with the run's own
+   aggregate in the other mode. Round 0 is a warm-up of a few batches that is not reported.
+2. After each epoch come steps on batches that lie ready on the device, with another model: what remains without
+   sampling and transfer, scaled to an epoch.
+3. The aggregate's share of these is what its calls in them, recorded and repeated, take alone: forward, and backward
+   where the model needs it. It bounds what a faster kernel can give (Amdahl).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cutegen_core.records.gnn import (
+    TORCH_AGGREGATES,
+    AggregateTimes,
+    EpochReport,
+    Mode,
+    ModelName,
+    Precision,
+    RunProgress,
+    RunResult,
+)
+from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, choose_aggregate
+from cutegen_core.workloads.gnn.training.devices import InFlight, Inputs, Sleeper
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
+from cutegen_core.workloads.gnn.training.schedule import derive_seed, share_of_rank, shuffled_batches
+from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer
+
+_READY = 4
+"""Batches that lie ready on the device, and are run in turns."""
+_READY_STEPS = 12
+_WARMUP = 3
+
+
+@dataclass
+class Contestant:
+    """An aggregate with a model of its own; all begin with the same weights.
+
+    Attributes:
+        probe: what is trained on batches that lie ready.
+        steps_s: of each round, the steps on batches that lie ready.
+        alone_s: of each round, the aggregate's calls in them; empty where the model makes none.
+    """
+
+    aggregate: ChosenAggregate
+    mode: Mode
+    trainee: Trainee
+    probe: Trainee
+    steps_s: list[float] = field(default_factory=list)
+    alone_s: list[float] = field(default_factory=list)
+
+
+class AggregateCall(NamedTuple):
+    """A call of the aggregate during a step."""
+
+    table: Tensor
+    idx: Tensor
+    indptr: Tensor
+    needs_gradient: bool
+
+
+def bench(run: GnnRun) -> RunResult:
+    """Measure all aggregates; the run's own one comes first."""
+    check_trainable(run)
+    contestants = _contestants(run)
+    for contestant in contestants:
+        _train(run, contestant, 0)
+    ready = _Ready(run)
+    reports = []
+    for number in range(1, run.settings.epochs + 1):
+        for contestant in contestants if number % 2 else reversed(contestants):
+            reports.append(_train(run, contestant, number))
+            run.reporter.epoch(reports[-1])
+            if run.computes and contestant.mode is run.settings.mode:
+                ready.measure(contestant)
+    times = tuple(_times(run, one, reports) for one in contestants if one.mode is run.settings.mode)
+    return RunResult(
+        run.settings, run.graph.facts(), run.describe_machine(), tuple(reports), compute_only_s=times[0].compute_only_s,
+        aggregate_share=times[0].share, kernel_note=run.aggregate.note, aggregates=times,
+    )  # fmt: skip
+
+
+def _contestants(run: GnnRun) -> list[Contestant]:
+    others = [name for name in TORCH_AGGREGATES if name != run.aggregate.name]
+    if run.settings.model is ModelName.GAT or not run.computes:  # neither calls an aggregate
+        others = []
+    chosen = [run.aggregate, *map(choose_aggregate, others)]
+    entries = [(one, run.settings.mode) for one in chosen]
+    entries += [(run.aggregate, mode) for mode in Mode if mode is not run.settings.mode]
+    return [
+        Contestant(aggregate, mode, _trainee(run, aggregate), _trainee(run, aggregate)) for aggregate, mode in entries
+    ]
+
+
+def _trainee(run: GnnRun, aggregate: ChosenAggregate) -> Trainee:
+    model = run.make_model(1)
+    model.aggregate = aggregate.run
+    return Trainee(1, model, make_optimizer(run, model))
+
+
+def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
+    """Train one epoch, or the first batches of it as a warm-up (number 0)."""
+    settings, trainee = run.settings, contestant.trainee
+    batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else _WARMUP]
+    epoch = EpochOfTraining(run, trainee, batches)
+    phase = f"{contestant.aggregate.name}, {contestant.mode}" if number else "warming up"
+
+    def after(batch: int) -> None:
+        epoch.after(batch)
+        run.reporter.progress(RunProgress(phase, 1, number, settings.epochs, batch + 1, len(batches)))
+
+    trainee.model.train()
+    sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, 1, number))
+    went = run.pass_over(epoch.parts, sampling, epoch.step, after, mode=contestant.mode)
+    return EpochReport(
+        1, number, went.seconds, went.batches, run.add_up(went.edges), epoch.loss, None, went.times, went.timeline,
+        contestant.aggregate.name, contestant.mode,
+    )  # fmt: skip
+
+
+def _times(run: GnnRun, contestant: Contestant, reports: Sequence[EpochReport]) -> AggregateTimes:
+    name, mode = contestant.aggregate.name, contestant.mode
+    own = [one for one in reports if (one.aggregate, one.mode) == (name, mode)]
+    epoch_s = statistics.median(one.seconds for one in own)
+    if isinstance(run.device, Sleeper):
+        return AggregateTimes(name, epoch_s, own[0].batches * run.device.seconds, None)
+    step_s = statistics.median(contestant.steps_s) / _READY_STEPS
+    shares = [alone / steps for alone, steps in zip(contestant.alone_s, contestant.steps_s, strict=False)]
+    share = statistics.median(shares) if shares else None
+    return AggregateTimes(name, epoch_s, own[0].batches * step_s, share)
+
+
+class _Ready:
+    """Batches that lie on the device, whose slots have been given back."""
+
+    def __init__(self, run: GnnRun) -> None:
+        self._run = run
+        self._batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
+        parts = share_of_rank(self._batches[:_READY], run.ranks.rank, run.ranks.world)
+        self._tickets = []
+        with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
+            for batch in loader:
+                flight = _kept(run.device.send(batch))
+                run.device.finish()
+                run.device.settle(flight)
+                self._tickets.append(flight)
+
+    def measure(self, contestant: Contestant) -> None:
+        """Time steps, and the aggregate's calls in them alone; both over the same batches."""
+        run = self._run
+        run.reporter.progress(RunProgress(f"{contestant.aggregate.name}, compute only"))
+        epoch = EpochOfTraining(run, contestant.probe, self._batches)
+        turns = [self._tickets[number % len(self._tickets)] for number in range(_READY_STEPS)]
+        contestant.steps_s.append(_seconds(run, lambda: _run_all(run, turns, epoch)))
+        calls = _record(contestant.probe, lambda: _run_all(run, self._tickets, epoch))
+        if calls:
+            alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
+            contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
+
+
+def _kept(flight: InFlight) -> InFlight:
+    inputs = flight.inputs
+    hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
+    kept = Inputs(inputs.number, inputs.features.clone(), inputs.labels.clone(), hops)
+    return replace(flight, inputs=kept, nodes=None if flight.nodes is None else flight.nodes.clone())
+
+
+def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
+    for flight in flights:
+        run.stop.check()
+        run.device.run(flight, epoch.step)
+
+
+def _record(trainee: Trainee, work: Callable[[], None]) -> list[AggregateCall]:
+    """Return the aggregate's calls while the work runs."""
+    calls: list[AggregateCall] = []
+    original = trainee.model.aggregate
+
+    def recording(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+        calls.append(AggregateCall(table.detach(), idx, indptr, table.requires_grad))
+        return original(table, idx, indptr)
+
+    trainee.model.aggregate = recording
+    try:
+        work()
+    finally:
+        trainee.model.aggregate = original
+    return calls
+
+
+def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -> None:
+    half = run.settings.precision is Precision.BF16
+    for call in calls:
+        table = call.table.detach().requires_grad_(call.needs_gradient)
+        with torch.autocast(run.device.where.type, torch.bfloat16, enabled=half):
+            means = aggregate(table, call.idx, call.indptr)
+        if call.needs_gradient:
+            means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
+
+
+def _seconds(run: GnnRun, work: Callable[[], None]) -> float:
+    run.device.finish()
+    began = time.perf_counter()
+    work()
+    run.device.finish()
+    return time.perf_counter() - began
