@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch._library.custom_ops import CustomOpDef
 
 from cutegen_core.operators.plugged import Plugged, define, plug
-from cutegen_core.operators.runner import Runner
+from cutegen_core.operators.runner import KernelRunner
 from cutegen_core.operators.source import Source, read_step
 from cutegen_core.records.errors import UsageError
 from cutegen_core.trajectory.store import Store
@@ -38,7 +38,7 @@ class GatherMean:
     """
 
     def __init__(self, forward: Source, backward: Source | None = None) -> None:
-        self._runner = Runner(forward)
+        self._runner = KernelRunner(forward)
         _check_names(self._runner, (_FORWARD,), "gather_mean")
         self.dtype: torch.dtype = getattr(torch, self._runner.shapes.inputs[0].dtype)
         self._backward = plug(backward) if backward else None
@@ -72,7 +72,7 @@ class GatherMean:
         operator.register_autograd(gradient, setup_context=keep)
         return operator
 
-    def _check_dtypes(self, backward: Runner) -> None:
+    def _check_dtypes(self, backward: KernelRunner) -> None:
         grad = backward.shapes.inputs[0].dtype
         if getattr(torch, grad) is not self.dtype:
             raise UsageError(
@@ -95,7 +95,7 @@ class GatherMean:
             want = torch_gradient(grad.float(), idx, indptr, 11)
             self._compare(self._backward.runner, self._gradient(grad, idx, indptr, 11), want)
 
-    def _compare(self, runner: Runner, got: torch.Tensor, want: torch.Tensor) -> None:
+    def _compare(self, runner: KernelRunner, got: torch.Tensor, want: torch.Tensor) -> None:
         allowed = _ERROR_UNITS * torch.finfo(self.dtype).eps * float(want.abs().max())
         error = float((got.float() - want).abs().max())
         if not error <= allowed:
@@ -144,7 +144,7 @@ def _gradient_by(plugged: Plugged) -> Gradient:
     return compute
 
 
-def _check_names(runner: Runner, allowed: Sequence[tuple[str, ...]], what: str) -> None:
+def _check_names(runner: KernelRunner, allowed: Sequence[tuple[str, ...]], what: str) -> None:
     names = tuple(spec.name for spec in runner.shapes.inputs)
     if names not in allowed or len(runner.shapes.outputs) != 1:
         wanted = " or ".join(f"({', '.join(each)})" for each in allowed)

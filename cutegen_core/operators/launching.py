@@ -22,7 +22,7 @@ from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda.driver import DriverError, call
 from cutegen_core.execute.cuda.launching import read_parameter_sizes
 from cutegen_core.kernel.check_arguments import parse_parameters
-from cutegen_core.operators.plan_closure import PlanClosure, Planned, PlannedLaunch
+from cutegen_core.operators.plan_closure import LaunchNumbers, PlanClosure, Planned
 from cutegen_core.operators.source import Source
 from cutegen_core.records.errors import MachineError, UsageError
 
@@ -59,7 +59,7 @@ def function_names(source: Source) -> Mapping[str, str]:
     return {k.kernel: found[k.signature] for k in source.kernels}
 
 
-class _Prepared:
+class _LoadedLaunch:
     """One launch of the plan on one device: its function, and memory for its arguments, 8 bytes each."""
 
     def __init__(self, function: Any, signature: str, where: str, *, cooperative: bool) -> None:  # noqa: ANN401 - CUfunction
@@ -76,7 +76,7 @@ class _Prepared:
         self.config = cuda.CUlaunchConfig()
         self._cooperative, self._cluster = cooperative, (0, 0, 0)
 
-    def configure(self, planned: PlannedLaunch, stream: int) -> None:
+    def configure(self, planned: LaunchNumbers, stream: int) -> None:
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = planned.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = planned.block
@@ -125,7 +125,7 @@ class Launcher:
         enter_context(ordinal)
         self._module = call(cuda.cuModuleLoadData, source.cubin)
         self._launches = [
-            _Prepared(
+            _LoadedLaunch(
                 self._load(names[launch.kernel], dynamic=launch.smem is not None), signatures[launch.kernel],
                 f"{source.label}: {launch.kernel}", cooperative=launch.cooperative,
             )
@@ -150,7 +150,12 @@ class Launcher:
                 self._launch(self._launches[launch.number], closure.pointers[launch.number], launch, places, stream)
 
     def _launch(
-        self, ready: _Prepared, pointers: Sequence[str], planned: PlannedLaunch, places: Mapping[str, int], stream: int
+        self,
+        ready: _LoadedLaunch,
+        pointers: Sequence[str],
+        planned: LaunchNumbers,
+        places: Mapping[str, int],
+        stream: int,
     ) -> None:
         numbers = iter(planned.numbers)
         values = [places[name] if name else next(numbers) for name in pointers]

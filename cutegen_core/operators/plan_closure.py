@@ -23,7 +23,7 @@ from cutegen_core.records.problem import ITEMSIZE, Signature, TensorSpec
 from cutegen_core.share.exports.translate import HELPERS_PYTHON, to_python
 
 
-class Facts:
+class CallFacts:
     """What a plan may ask of a tensor, cheaper to make than a `TensorSpec`."""
 
     __slots__ = ("itemsize", "numel", "shape")
@@ -37,7 +37,7 @@ class Facts:
         return TensorSpec("", "bool", self.shape).stride
 
 
-class PlannedLaunch(NamedTuple):
+class LaunchNumbers(NamedTuple):
     """One launch; `numbers` are its arguments that are no tensors, in order."""
 
     number: int
@@ -52,7 +52,7 @@ class Planned(NamedTuple):
     """The shapes of the scratch buffers, and the launches to make."""
 
     scratch: tuple[tuple[int, ...], ...]
-    launches: tuple[PlannedLaunch, ...]
+    launches: tuple[LaunchNumbers, ...]
 
 
 class PlanClosure:
@@ -71,7 +71,7 @@ class PlanClosure:
         self.source = self._write()
         self._function = self._compile()
 
-    def __call__(self, facts: Sequence[Facts], numbers: Sequence[Number]) -> Planned:
+    def __call__(self, facts: Sequence[CallFacts], numbers: Sequence[Number]) -> Planned:
         """Plan for tensors in the order of the signature's, and its scalars.
 
         Raises:
@@ -93,7 +93,7 @@ class PlanClosure:
         specs = zip(self.kernel.scratch, planned.scratch, strict=True)
         return LaunchPlan(launches, tuple(Scratch(s.name, s.dtype, shape, s.zero) for s, shape in specs))
 
-    def _launch(self, planned: PlannedLaunch, dtypes: Mapping[str, str]) -> Launch:
+    def _launch(self, planned: LaunchNumbers, dtypes: Mapping[str, str]) -> Launch:
         spec, numbers = self.kernel.launches[planned.number], iter(planned.numbers)
         args: list[Argument] = []
         for located, name in zip(spec.args, self.pointers[planned.number], strict=True):
@@ -104,7 +104,7 @@ class PlanClosure:
             spec.line,
         )  # fmt: skip
 
-    def _explain(self, facts: Sequence[Facts], numbers: Sequence[Number]) -> None:
+    def _explain(self, facts: Sequence[CallFacts], numbers: Sequence[Number]) -> None:
         """Raise what `KernelFile.plan` says of these tensors, if it refuses them."""
         count = len(self._signature.inputs)
         specs = [
@@ -115,7 +115,7 @@ class PlanClosure:
         if plan.launches:
             raise KernelFileError("the plan made for torch refuses what the kernel file's own plan allows")
 
-    def _is_possible(self, launch: PlannedLaunch) -> bool:
+    def _is_possible(self, launch: LaunchNumbers) -> bool:
         (x, y, z), (a, b, c), (i, j, k) = launch.grid, launch.block, launch.cluster
         whole = all([type(v) is int for v in (x, y, z, a, b, c, i, j, k, launch.smem)])
         grid = 0 < x <= MAX_GRID[0] and 0 < y <= MAX_GRID[1] and 0 < z <= MAX_GRID[2]
@@ -129,8 +129,8 @@ class PlanClosure:
         own = {let.name for let in self.kernel.lets} | {p.name for p in self.kernel.params}
         return tree.id if isinstance(tree, ast.Name) and tree.id in self._names - own else ""
 
-    def _compile(self) -> Callable[..., tuple[tuple[tuple[int, ...], ...], tuple[PlannedLaunch, ...]]]:
-        scope = {"math": math, "CutegenFacts": Facts, "CutegenLaunch": PlannedLaunch}
+    def _compile(self) -> Callable[..., tuple[tuple[tuple[int, ...], ...], tuple[LaunchNumbers, ...]]]:
+        scope = {"math": math, "CutegenFacts": CallFacts, "CutegenLaunch": LaunchNumbers}
         exec(compile(f"{HELPERS_PYTHON}\n{self.source}", "<launch plan>", "exec"), scope)  # written here, not given
         return scope["cutegen_plan"]  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 
 from cutegen_core.kernel.expressions import Number
-from cutegen_core.operators.runner import Runner
+from cutegen_core.operators.runner import KernelRunner
 from cutegen_core.operators.source import Source
 
 Results = torch.Tensor | tuple[torch.Tensor, ...]
@@ -28,7 +28,7 @@ class Plugged:
         operator: takes the problem's tensors in order, and its numbers by name.
     """
 
-    runner: Runner
+    runner: KernelRunner
     operator: Callable[..., Any]
 
     @property
@@ -47,11 +47,11 @@ def plug(source: Source) -> Plugged:
     Raises:
         UsageError: the kernel cannot be launched from torch, or its shapes follow no rule.
     """
-    runner = Runner(source)
+    runner = KernelRunner(source)
     return Plugged(runner, define(runner, f"{source.problem.name}_{source.candidate[:10]}", runner))
 
 
-def define(runner: Runner, name: str, run: Callable[..., Sequence[torch.Tensor]]) -> CustomOpDef:
+def define(runner: KernelRunner, name: str, run: Callable[..., Sequence[torch.Tensor]]) -> CustomOpDef:
     """Register `run`, which takes and gives what the runner's kernel does, as "cutegen::NAME_NUMBER"."""
     shapes, single = runner.shapes, len(runner.shapes.outputs) == 1
     kinds = {n: "float" if isinstance(value, float) else "int" for n, value in shapes.numbers.items()}

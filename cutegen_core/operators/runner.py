@@ -10,7 +10,7 @@ from cutegen_core.kernel.expressions import Number
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.operators.emulated import Emulated
 from cutegen_core.operators.launching import GpuNumbers, Launcher, device_numbers
-from cutegen_core.operators.plan_closure import Facts, PlanClosure
+from cutegen_core.operators.plan_closure import CallFacts, PlanClosure
 from cutegen_core.operators.shapes import Shape, Shapes, derive
 from cutegen_core.operators.source import Source
 from cutegen_core.records.errors import UsageError
@@ -20,7 +20,7 @@ _ALIGNMENT = 16
 """Bytes to which the judge aligns every tensor; kernels may load as wide."""
 
 
-class Runner:
+class KernelRunner:
     """A kernel that can be called with torch tensors, on a GPU or on the CPU emulator."""
 
     def __init__(self, source: Source) -> None:
@@ -45,8 +45,8 @@ class Runner:
         device = inputs[0].device
         if not any(map(_numel, wanted)):
             return [inputs[0].new_empty(s, dtype=d) for s, (d, _) in zip(wanted, self._results, strict=True)]
-        facts = [Facts(shape, tensor.itemsize) for shape, tensor in zip(shapes, inputs, strict=True)]
-        facts += [Facts(shape, size) for shape, (_, size) in zip(wanted, self._results, strict=True)]
+        facts = [CallFacts(shape, tensor.itemsize) for shape, tensor in zip(shapes, inputs, strict=True)]
+        facts += [CallFacts(shape, size) for shape, (_, size) in zip(wanted, self._results, strict=True)]
         if device.type == "cuda":
             return self._launch(device, inputs, facts, given, wanted)
         closure = self.closure(-1)
@@ -102,7 +102,7 @@ class Runner:
         return [given.get(name, value) for name, value in self.shapes.numbers.items()]
 
     def _launch(
-        self, device: torch.device, inputs: list[torch.Tensor], facts: list[Facts], numbers: list[Number],
+        self, device: torch.device, inputs: list[torch.Tensor], facts: list[CallFacts], numbers: list[Number],
         wanted: list[Shape],
     ) -> list[torch.Tensor]:  # fmt: skip
         ordinal = device.index
@@ -119,7 +119,7 @@ class Runner:
         return outputs
 
     def _emulate(
-        self, closure: PlanClosure, facts: list[Facts], numbers: list[Number], inputs: list[torch.Tensor]
+        self, closure: PlanClosure, facts: list[CallFacts], numbers: list[Number], inputs: list[torch.Tensor]
     ) -> list[torch.Tensor]:
         if self._emulated is None:
             self._emulated = Emulated(self.source)

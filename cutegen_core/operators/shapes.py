@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Extent:
+class TensorExtent:
     """One dimension of one input, by their positions; or a whole-number argument, whose `tensor` is -1."""
 
     tensor: int
@@ -27,12 +27,16 @@ class Extent:
     text: str
 
 
+Columns = Mapping[TensorExtent, list[int]]
+"""Every extent in every workload."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """`left` is `right` + `offset`; without a `right`, `offset` itself."""
 
-    left: Extent
-    right: Extent | None
+    left: TensorExtent
+    right: TensorExtent | None
     offset: int
 
     def value(self, shapes: Sequence[Shape], numbers: Sequence[Number]) -> int:
@@ -102,23 +106,23 @@ def derive(signatures: Sequence[Signature]) -> Shapes:
     return Shapes(last.inputs, last.outputs, numbers, required, results=results, rules=rules)
 
 
-def _extents(signature: Signature) -> Iterator[Extent]:
+def _extents(signature: Signature) -> Iterator[TensorExtent]:
     for number, spec in enumerate(signature.inputs):
-        yield from (Extent(number, dim, f"{spec.name}.shape[{dim}]") for dim in range(len(spec.shape)))
+        yield from (TensorExtent(number, dim, f"{spec.name}.shape[{dim}]") for dim in range(len(spec.shape)))
     for number, (name, value) in enumerate(signature.scalars.items()):
         if isinstance(value, int) and not isinstance(value, bool):
-            yield Extent(-1, number, name)
+            yield TensorExtent(-1, number, name)
 
 
-def _extent_of(extent: Extent, signature: Signature) -> int:
+def _extent_of(extent: TensorExtent, signature: Signature) -> int:
     return _read(extent, [t.shape for t in signature.inputs], list(signature.scalars.values()))
 
 
-def _read(extent: Extent, shapes: Sequence[Shape], numbers: Sequence[Number]) -> int:
+def _read(extent: TensorExtent, shapes: Sequence[Shape], numbers: Sequence[Number]) -> int:
     return shapes[extent.tensor][extent.dim] if extent.tensor >= 0 else int(numbers[extent.dim])
 
 
-def _rule(extent: Extent, earlier: Sequence[Extent], columns: Mapping[Extent, list[int]]) -> Rule | None:
+def _rule(extent: TensorExtent, earlier: Sequence[TensorExtent], columns: Columns) -> Rule | None:
     """Return how an extent follows from an earlier one, or that it is always the same; None if it is free."""
     own = columns[extent]
     if len(set(own)) == 1 and any(len(set(column)) > 1 for column in columns.values()):
@@ -126,9 +130,7 @@ def _rule(extent: Extent, earlier: Sequence[Extent], columns: Mapping[Extent, li
     return _following(extent, own, earlier, columns)
 
 
-def _following(
-    extent: Extent, own: list[int], others: Sequence[Extent], columns: Mapping[Extent, list[int]]
-) -> Rule | None:
+def _following(extent: TensorExtent, own: list[int], others: Sequence[TensorExtent], columns: Columns) -> Rule | None:
     found = None
     for other in others:
         offset = own[0] - columns[other][0]
@@ -140,9 +142,13 @@ def _following(
 
 
 def _result(
-    spec: TensorSpec, dim: int, extents: Sequence[Extent], columns: Mapping[Extent, list[int]], own: list[int]
+    spec: TensorSpec,
+    dim: int,
+    extents: Sequence[TensorExtent],
+    columns: Columns,
+    own: list[int],
 ) -> Rule:
-    extent = Extent(-2, dim, f"{spec.name}.shape[{dim}]")
+    extent = TensorExtent(-2, dim, f"{spec.name}.shape[{dim}]")
     rule = _following(extent, own, extents, columns)
     if rule is None and len(set(own)) == 1:
         rule = Rule(extent, None, own[0])

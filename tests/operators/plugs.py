@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from cutegen_core.machine.device import choose_device
-from cutegen_core.operators.source import Source, compiled
 from cutegen_core.problems.library import load
 from cutegen_core.propose.playbook import propose
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from tests.later import Later
 from tests.shared_tools import SharedTools
+
+sources = Later("cutegen_core.operators.source")
 
 DEVICE = choose_device("sm_90a")
 SCRATCH = """/* cutegen
@@ -95,13 +97,13 @@ def text_of(problem: Problem, level: str, shared: SharedTools) -> str:
     return next(variant.source for variant in found if variant.name == level)
 
 
-def source_of(name: str, level: str, shared: SharedTools, *changes: tuple[str, str]) -> Source:
+def source_of(name: str, level: str, shared: SharedTools, *changes: tuple[str, str]) -> object:
     """That kernel, compiled; `changes` are edits of its text."""
     problem = load(name)
     text = text_of(problem, level, shared)
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    return compiled(
+    return sources.compiled(
         problem, text, "sm_90a", compiler=shared.compiler("sm_90a"), reference=shared.reference(problem)
     )  # fmt: skip

@@ -21,6 +21,7 @@ plan_closure = Later("cutegen_core.operators.plan_closure")
 GATHER = [
     "gather_rows", "gather_mean", "gather_mean_fp16", "gather_mean_backward", "gather_mean_backward_deterministic",
 ]  # fmt: skip
+BALANCED = ("gather_mean", "gather_mean_fp16", "gather_mean_backward_deterministic")
 EVERYTHING = """/* cutegen
 [let]
 n = "x.numel"
@@ -73,7 +74,7 @@ __global__ void second() {}
 
 def both(kernel, closure, signature, device=DEVICE):
     """What the kernel file's plan and the closure say of a signature: a plan, or the words of a refusal."""
-    facts = [plan_closure.Facts(t.shape, t.itemsize) for t in signature.tensors]
+    facts = [plan_closure.CallFacts(t.shape, t.itemsize) for t in signature.tensors]
     answers = []
     for plan in (
         lambda: kernel.plan(signature, device),
@@ -117,7 +118,7 @@ def test_the_playbooks_kernels_are_planned_alike_at_many_sizes(name, shared):
     problem = load(name)
     signatures = [shared.reference(problem).signature(w) for w in problem.workloads]
     draw = random.Random(2)
-    for level in ("naive", "vectorised", "persistent"):
+    for level in ("naive", "vectorised", "persistent", "balanced")[: 3 + (name in BALANCED)]:
         kernel = kernel_file.parse(text_of(problem, level, shared))
         closure = plan_closure.PlanClosure(kernel, signatures[-1], DEVICE)
         for signature in signatures + [resized(signatures[-1], draw) for _ in range(60)]:
@@ -163,7 +164,7 @@ def test_a_calls_plan_costs_microseconds(shared):
     closure = plan_closure.PlanClosure(kernel, signature, DEVICE)
 
     def once():
-        return closure([plan_closure.Facts(t.shape, t.itemsize) for t in signature.tensors], [])
+        return closure([plan_closure.CallFacts(t.shape, t.itemsize) for t in signature.tensors], [])
 
     assert closure.launch_plan(once()) == kernel.plan(signature, DEVICE)
     fast, slow = best_us(once), best_us(lambda: kernel.plan(signature, DEVICE), repeats=5)

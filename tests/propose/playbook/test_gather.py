@@ -23,14 +23,18 @@ from tests.shared_tools import SharedTools
 
 DEVICE = choose_device("sm_90a")
 ALL = ("naive", "warp", "vectorised", "packed", "persistent")
+SEGMENTS = (*ALL, "balanced")
 MENUS = {
-    "gather_rows": ALL, "gather_mean": ALL, "gather_mean_fp16": ALL, "gather_mean_bf16": ALL,
-    "gather_mean_backward": ALL, "gather_mean_backward_deterministic": ALL,
-    "gather_mean_backward_deterministic_bf16": ALL, "sage_layer": ("naive", "packed", "fused"),
+    "gather_rows": ALL, "gather_mean": SEGMENTS, "gather_mean_fp16": SEGMENTS, "gather_mean_bf16": SEGMENTS,
+    "gather_mean_backward": ALL, "gather_mean_backward_deterministic": SEGMENTS,
+    "gather_mean_backward_deterministic_bf16": SEGMENTS, "sage_layer": ("naive", "packed", "fused"),
     "gat_softmax_aggregate": ALL,
 }  # fmt: skip
 BY_DEFAULT = ("gather_rows", "gather_mean", "gather_mean_backward", "sage_layer", "gat_softmax_aggregate")
-AWKWARD = {"gather_rows": ("ragged", "narrow", "wide"), "gather_mean": ("ragged", "few edges", "empty rows", "wide")}
+AWKWARD = {
+    "gather_rows": ("ragged", "narrow", "wide"),
+    "gather_mean": ("ragged", "few edges", "empty rows", "hub", "wide"),
+}
 ALIKE = [
     ("gather_rows", "index_select(0, idx)", "index_select(0, idx) * 2"),
     ("gather_rows", "index_select(0, idx)", "index_select(0, idx.flip(0))"),

@@ -18,6 +18,10 @@ _LEVELS = (
     ("vectorised", "one warp a row, 128-bit loads of four neighbours in flight, sums in float32 registers"),
     ("packed", "as many lanes a row as it has 128-bit chunks, several rows a warp, neighbours in flight tunable"),
     ("persistent", "the same by as many blocks as the device holds, which go on to the next rows"),
+    (
+        "balanced",
+        "equal runs of entries instead of rows, so that a hub is many groups' work; parts of rows put together",
+    ),
 )
 
 
