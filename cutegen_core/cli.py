@@ -1,5 +1,5 @@
 """The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | import-kernel |
-sessions | show | export`.
+sessions | show | export | gnn`.
 
 Every command takes `--json`: then standard output holds one JSON document and nothing else; progress goes to stderr.
 Exit codes: 0 done (for `check` and `run`: passed, accepted), 1 not passed, 2 wrong usage or the machine's fault.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cutegen_core import __version__, commands
+from cutegen_core.commands import gnn_options
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.errors import CutegenError
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_machine_and_problems(command)
     _add_kernels(command)
     _add_sessions(command)
+    gnn_options.add(subcommands)
     return parser
 
 

@@ -31,7 +31,8 @@ os.environ["CUTEGEN_HOME"] = str(_home)
 
 LONGEST_FIRST = (
     "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
-    "propose/llm/test_model_faults.py", "browser/test_editor.py", "browser/test_accessibility.py", "test_engine.py",
+    "propose/llm/test_model_faults.py", "browser/test_editor.py", "browser/test_accessibility.py",
+    "engine/test_engine.py", "browser/test_gnn.py", "engine/test_jobs.py",
     "machine/test_sandbox.py", "problems/test_lint.py", "session/test_loop.py", "test_text_costs.py",
     "browser/test_hostile_strings.py", "propose/playbook/test_playbook.py", "adversarial/test_endurance.py",
     "problems/test_library.py", "pages/test_problems_page.py", "propose/llm/test_chat.py",

@@ -1,10 +1,20 @@
-"""End a child process with the process that started it, however that ended."""
+"""End a child process with the process that started it, however that ended.
+
+`python -m cutegen_core.machine.parent PID MODULE ARGUMENTS...` runs a module in a process that the kernel kills with
+its parent, PID: it needs no thread in the child, and a program that computes for long cannot delay it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import runpy
 import select
+import signal
+import sys
 import threading
+
+_PR_SET_PDEATHSIG = 1
 
 
 def exit_when_closed(fd: int) -> None:
@@ -17,3 +27,17 @@ def exit_when_closed(fd: int) -> None:
         os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread of `parent` that started it ends; leave if it has already."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    die_with(int(sys.argv[1]))
+    module, sys.argv = sys.argv[2], sys.argv[2:]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

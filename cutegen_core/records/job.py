@@ -33,6 +33,7 @@ class Job:
         result: key of the blob with the result's JSON; "" before the end.
         error: why it failed, for a person.
         created_at, started_at, ended_at: seconds since the Unix epoch; 0 before it happened.
+        origin: "here", or which file it was imported from.
     """
 
     id: str
@@ -46,3 +47,12 @@ class Job:
     created_at: float = 0.0
     started_at: float = 0.0
     ended_at: float = 0.0
+    origin: str = "here"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state not in (JobState.WAITING, JobState.RUNNING)
+
+    @property
+    def imported(self) -> bool:
+        return self.origin != "here"

@@ -110,9 +110,28 @@ def _forget_cached_trials(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM trials")
 
 
+_JOB_TABLES = (
+    """CREATE TABLE jobs (
+        id TEXT PRIMARY KEY, kind TEXT NOT NULL, title TEXT NOT NULL, settings TEXT NOT NULL, state TEXT NOT NULL,
+        progress TEXT NOT NULL DEFAULT '', result TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
+        created_at REAL NOT NULL, started_at REAL NOT NULL DEFAULT 0, ended_at REAL NOT NULL DEFAULT 0,
+        origin TEXT NOT NULL, stop INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX jobs_unfinished ON jobs (state) WHERE state IN ('waiting', 'running')",
+    """CREATE TABLE job_reports (
+        job TEXT NOT NULL REFERENCES jobs(id), number INTEGER NOT NULL, at REAL NOT NULL, payload TEXT NOT NULL,
+        PRIMARY KEY (job, number)) WITHOUT ROWID""",
+)
+
+
+def _create_job_tables(db: sqlite3.Connection) -> None:
+    for statement in _JOB_TABLES:
+        db.execute(statement)
+
+
 MIGRATIONS = (
     Migration(1, "the tables of the first stores", _create_tables),
     Migration(2, "cached trials under keys that rest on what can change a verdict", _forget_cached_trials),
+    Migration(3, "jobs and what they report", _create_job_tables),
 )
 """In order, numbered from 1 without gaps."""
 

@@ -133,7 +133,7 @@ class Store:
 
     def is_current(self) -> bool:
         """Return whether the store is still the one this version opened; False if a newer version migrated it."""
-        return int(self._query("PRAGMA user_version")[0][0]) == migrations.VERSION
+        return int(self.query("PRAGMA user_version")[0][0]) == migrations.VERSION
 
     # ---- sessions and events
 
@@ -162,7 +162,7 @@ class Store:
 
     def sessions(self) -> tuple[str, ...]:
         """Return the ids, newest first."""
-        rows = self._query("SELECT id FROM sessions ORDER BY created_at DESC")
+        rows = self.query("SELECT id FROM sessions ORDER BY created_at DESC")
         return tuple(row[0] for row in rows)
 
     def find_session(self, prefix: str) -> str:
@@ -192,18 +192,18 @@ class Store:
 
     def events(self, session: str, after: int = 0) -> list[Recorded]:
         """Return the events with a sequence number above `after`, in order."""
-        rows = self._query(
+        rows = self.query(
             "SELECT seq, at, payload FROM events WHERE session = ? AND seq > ? ORDER BY seq", (session, after)
         )
         return [Recorded(seq, at, as_json.load(_EVENT, older.event(payload))) for seq, at, payload in rows]
 
     def last_seq(self, session: str) -> int:
-        row = self._query("SELECT MAX(seq) FROM events WHERE session = ?", (session,))
+        row = self.query("SELECT MAX(seq) FROM events WHERE session = ?", (session,))
         return int(row[0][0] or 0)
 
     def version(self) -> int:
         """Return a number that changes whenever another connection has written."""
-        return int(self._query("PRAGMA data_version")[0][0])
+        return int(self.query("PRAGMA data_version")[0][0])
 
     # ---- blobs
 
@@ -217,7 +217,7 @@ class Store:
 
     def get(self, key: str) -> bytes:
         """Return the bytes under that key; StoreError if there are none."""
-        rows = self._query("SELECT data FROM blobs WHERE key = ?", (key,))
+        rows = self.query("SELECT data FROM blobs WHERE key = ?", (key,))
         if not rows:
             raise StoreError(
                 f"blob {key[:12]} is not in the store {self.path}: a row was removed, or the file was damaged. Restore "
@@ -252,7 +252,7 @@ class Store:
         What this version cannot read is refused here, saying so (its text stays in the inbox), and left out.
         """
         where, values = ("AND session = ?", (session,)) if session else ("", ())
-        rows = self._query(f"SELECT id, session, payload FROM inbox WHERE taken = 0 {where} ORDER BY id", values)
+        rows = self.query(f"SELECT id, session, payload FROM inbox WHERE taken = 0 {where} ORDER BY id", values)
         found = []
         for number, owner, payload in rows:
             try:
@@ -266,7 +266,7 @@ class Store:
             self._db.execute("UPDATE inbox SET taken = 1, refusal = ? WHERE id = ?", (reason, number))
 
     def ticket(self, number: int) -> Ticket:
-        rows = self._query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
+        rows = self.query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
         if not rows:
             raise UsageError(f"no decision number {number}")
         return Ticket(bool(rows[0][0]), rows[0][1])
@@ -274,7 +274,7 @@ class Store:
     # ---- things that may be lost or made again
 
     def cached_trial(self, key: str) -> CachedTrial | None:
-        rows = self._query("SELECT trial, at FROM trials WHERE key = ?", (key,))
+        rows = self.query("SELECT trial, at FROM trials WHERE key = ?", (key,))
         return CachedTrial(*rows[0]) if rows else None
 
     def cache_trial(self, key: str, trial: str) -> None:
@@ -287,7 +287,7 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO live VALUES (?, ?, ?)", (session, time.time(), text))
 
     def live(self, session: str) -> str:
-        rows = self._query("SELECT text FROM live WHERE session = ?", (session,))
+        rows = self.query("SELECT text FROM live WHERE session = ?", (session,))
         return str(rows[0][0]) if rows else ""
 
     def save_draft(self, session: str, draft: Draft | None) -> None:
@@ -306,8 +306,21 @@ class Store:
         return cursor.rowcount > 0
 
     def draft(self, session: str) -> Draft | None:
-        rows = self._query("SELECT base, text FROM drafts WHERE session = ?", (session,))
+        rows = self.query("SELECT base, text FROM drafts WHERE session = ?", (session,))
         return Draft(*rows[0]) if rows else None
+
+    # ---- other tables (`jobs`)
+
+    def query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement that reads."""
+        with self._lock:
+            self._check_in_place()
+            return self._db.execute(sql, values).fetchall()
+
+    def change(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Carry out one statement in a transaction of its own, durable on return; return how many rows it changed."""
+        with self._transaction():
+            return self._db.execute(sql, values).rowcount
 
     # ---- inside
 
@@ -340,11 +353,6 @@ class Store:
                 if self._db.in_transaction:  # SQLite has ended it itself where, for one, the disk is full
                     self._db.execute("ROLLBACK")
                 raise
-
-    def _query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            self._check_in_place()
-            return self._db.execute(sql, values).fetchall()
 
     def _check_in_place(self) -> None:
         """Raise StoreGoneError if the file is another one: what is written to a deleted file is lost."""

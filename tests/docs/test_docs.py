@@ -21,6 +21,7 @@ from cutegen_core.problems.lint.rules import RULES, Severity
 from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.records.errors import KernelFileError, ProblemError
 from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.job import JobState
 from cutegen_core.records.performance import Word
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Signature, TensorRole, TensorSpec, Values, WorkloadRole
 from cutegen_core.records.trial import Stage, Status
@@ -169,7 +170,7 @@ def test_roles_values_tolerances_and_rules_are_those_of_the_code():
         assert set(re.findall(r"`([\w-]+)`", row[1])) == {n for n, r in RULES.items() if r.severity is severity}
 
 
-@pytest.mark.parametrize("words", [Stage, Status, SessionState, Gate, DecisionKind, Outcome, Autonomy, Word])
+@pytest.mark.parametrize("words", [Stage, Status, SessionState, Gate, DecisionKind, Outcome, Autonomy, Word, JobState])
 def test_every_word_of_the_code_is_explained(words):
     for word in words:
         assert f"| {word} |" in WORDS or f"**{word}**" in WORDS, word

@@ -137,7 +137,7 @@ migrations.VERSION = VERSION + 1
 print("ready", flush=True)
 sys.stdin.readline()
 store = Store(Path(sys.argv[1]))
-print(store.is_current(), [len(store._query("SELECT payload FROM events"))])
+print(store.is_current(), [len(store.query("SELECT payload FROM events"))])
 """
 
 

@@ -10,10 +10,10 @@ from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.store import Store
-from cutegen_core.views import SessionView
+from cutegen_core.views import SessionView, gnn
 from pages.components.session.export_menu import render_export
 from pages.components.session.keys import render_keys
-from pages.components.shared import ui_state
+from pages.components.shared import places, ui_state
 from pages.components.shared.texts import chip, escape_html, tooltip
 
 READ_ONLY_MARK = "⊘"
@@ -37,6 +37,8 @@ def render_header(store: Store, view: SessionView) -> None:
         render_keys()
     with menu:
         render_export(store, view)
+    if kernel := gnn.plugs_in(view.id, view.state):
+        st.page_link(places.gnn(), label="Try it in an epoch", query_params={"aggregate": kernel})
 
 
 def _facts(view: SessionView, *, timed: bool) -> str:

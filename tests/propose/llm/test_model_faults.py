@@ -475,8 +475,8 @@ def test_the_key_is_in_the_request_header_and_nowhere_else(desk, serve, monkeypa
         export(desk.store, session, format, tmp_path / f"export.{format}", check=False)
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(files) >= 6
-    tables = [row[0] for row in desk.store._query("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    rows = [str(row).encode() for table in tables for row in desk.store._query(f"SELECT * FROM {table}")]
+    tables = [row[0] for row in desk.store.query("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    rows = [str(row).encode() for table in tables for row in desk.store.query(f"SELECT * FROM {table}")]
     home = [p for p in model_settings.path().parent.glob("*") if p.is_file()]
     kept = [*rows, *(p.read_bytes() for p in [*files, *home, *desk.store.path.parent.glob("store.db*")])]
     assert not [data[:200] for data in kept if CANARY.encode() in data or CANARY[8:].encode() in data]

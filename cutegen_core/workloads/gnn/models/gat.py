@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cutegen_core.records.gnn_fields import ATTENTION_HEADS
 from cutegen_core.workloads.gnn.aggregate import Aggregate, rows_of
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
-from cutegen_core.workloads.gnn.training.settings import ATTENTION_HEADS
 
 _SLOPE = 0.2
 

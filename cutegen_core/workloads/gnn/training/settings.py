@@ -8,8 +8,8 @@ import re
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ModelName, RunSettings, Task
+from cutegen_core.records.gnn_fields import ATTENTION_HEADS
 
-ATTENTION_HEADS = 4
 _SLEEP = re.compile(r"sleep:(\d+(?:\.\d+)?)")
 
 

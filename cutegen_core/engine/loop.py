@@ -1,33 +1,18 @@
-"""Run the sessions of a workspace in one process, the engine.
-
-1. A file lock makes it the only one; a second engine says so and leaves.
-2. It warms the compile server and the emulator, then polls the store: new or running sessions and waiting decisions
-   are handed to a small pool of threads, one session never to two.
-3. A session that fails unexpectedly is INTERRUPTED and says why; the traceback goes to the engine's log.
-4. If the store itself fails (the disk is full, the file is locked), the engine tries again, ever less often, and logs
-   the failure once.
-5. It exits a minute after the last client (app or command line) is gone and nothing runs, and at once if a newer
-   version has migrated the store.
-"""
+"""Poll the store: hand sessions to a small pool of threads, one session never to two, and jobs to their slot."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
-import os
-import shutil
 import sqlite3
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
+from cutegen_core.engine import single
+from cutegen_core.engine.job_slot import JobSlot
 from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError, LeaseError, StoreError, StoreGoneError
 from cutegen_core.records.event import SessionState, StateChanged
@@ -39,12 +24,10 @@ from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.wiring import Tools
 
+IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
-IDLE_EXIT_S = 60.0
 SESSIONS_AT_ONCE = 2
 _STORE_PAUSE_S = 1.0
-_BUILD_LEFT_S = 3600.0
-"""A build takes a minute at most; the command line builds beside the engine."""
 _LONGEST_STORE_PAUSE_S = 30.0
 
 _log = logging.getLogger(__name__)
@@ -62,7 +45,7 @@ class _Trouble(NamedTuple):
 
 
 class Engine:
-    """Run the sessions of a store until nothing runs and no client is left.
+    """Run the sessions and jobs of a store until nothing runs and no client is left.
 
     Args:
         may_serve: whether this process still is the workspace's engine.
@@ -73,6 +56,7 @@ class Engine:
         self._tools = tools
         self._may_serve = may_serve
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
+        self._jobs = JobSlot(store)
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
@@ -81,6 +65,12 @@ class Engine:
     def serve(self) -> None:
         """Poll until idle. An error of one session, or a passing error of the store, stops no other session."""
         threading.Thread(target=self._warm, daemon=True, name="warm").start()
+        try:
+            self._poll()
+        finally:
+            self._jobs.close()
+
+    def _poll(self) -> None:
         last_use = time.monotonic()
         trouble = ""
         while time.monotonic() - last_use < IDLE_EXIT_S:
@@ -92,6 +82,7 @@ class Engine:
                     _log.error("a newer workbench has migrated the store %s; its own engine goes on", self._store.path)
                     break
                 self._dispatch()
+                self._jobs.dispatch()
                 trouble = ""
             except StoreGoneError as error:
                 _log.error("%s", error)
@@ -101,7 +92,7 @@ class Engine:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
                 trouble = str(error)
                 time.sleep(_STORE_PAUSE_S)
-            if self._active or _client_age_s() < IDLE_EXIT_S:
+            if self._active or self._jobs.busy or single.client_age_s() < IDLE_EXIT_S:
                 last_use = time.monotonic()
             time.sleep(POLL_S)
 
@@ -208,131 +199,3 @@ def _message_for(error: Exception) -> str:
     """Return the message a person reads about an error that ended a session."""
     what = str(error) if isinstance(error, CutegenError) else f"{type(error).__name__}: {error}"
     return f"{what.rstrip('.')}. The details are in {workspace.home() / 'engine.log'}."
-
-
-# ---- one engine per workspace
-
-
-def is_running() -> bool:
-    """Return whether an engine holds the workspace's lock."""
-    with _lock_file() as handle:
-        return not _try_lock(handle)
-
-
-def touch_client() -> None:
-    """Tell the engine that a client is there; call it every few seconds."""
-    os.utime(workspace.make_private(_client_file()))
-
-
-def ensure_running() -> None:
-    """Start an engine if none runs. It outlives the caller."""
-    touch_client()
-    if is_running():
-        return
-    log = workspace.make_private(workspace.home() / "engine.log")
-    with log.open("ab") as output:
-        subprocess.Popen(
-            [sys.executable, "-m", "cutegen_core.engine"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-
-def keep_running(stop: threading.Event, every_s: float = 2.0) -> None:
-    """Keep an engine alive until `stop` is set: start a killed one again. Run it in a thread.
-
-    A disk that is full, fails or cannot be written is logged once, and tried again.
-    """
-    trouble = ""
-    while not stop.is_set():
-        try:
-            ensure_running()
-            trouble = ""
-        except (OSError, CutegenError) as error:
-            if str(error) != trouble:
-                _log.error("the engine cannot be looked after: %s; trying again", error)
-            trouble = str(error)
-        stop.wait(every_s)
-
-
-def _clear_temporary() -> None:
-    """Keep temporary files where the next engine finds them, and remove those of killed engines.
-
-    Only the engine that holds the lock may do this.
-    """
-    folder = workspace.home() / "tmp"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    tempfile.tempdir = str(folder)
-    old = time.time() - _BUILD_LEFT_S
-    for scratch in (workspace.home() / "cache").rglob("build-*"):
-        if scratch.is_dir() and scratch.stat().st_mtime < old:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _is_in_place(lock: IO[str]) -> bool:
-    """Return whether the lock's file is still the workspace's: after a deletion another engine can lock a new one."""
-    try:
-        return os.path.samestat(os.fstat(lock.fileno()), (workspace.home() / "engine.lock").stat())
-    except FileNotFoundError:
-        return False
-
-
-def _client_age_s() -> float:
-    try:
-        return time.time() - _client_file().stat().st_mtime
-    except FileNotFoundError:
-        return IDLE_EXIT_S
-    except (OSError, CutegenError):  # the disk fails: that says nothing about clients
-        return 0.0
-
-
-def _client_file() -> Path:
-    return workspace.home() / "client"
-
-
-@contextlib.contextmanager
-def _lock_file() -> Iterator[IO[str]]:
-    with workspace.make_private(workspace.home() / "engine.lock").open("a+") as handle:
-        yield handle
-
-
-def _try_lock(handle: IO[str], patience_s: float = 0.0) -> bool:
-    deadline = time.monotonic() + patience_s
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.02)
-        else:
-            return True
-
-
-def main() -> int:
-    """Serve until idle. Return 0 also if another engine is already there."""
-    logging.basicConfig(format="%(asctime)s %(message)s")
-    with _lock_file() as handle:
-        if not _try_lock(handle, patience_s=1.0):  # another process may just be asking whether an engine runs
-            print("another engine serves this workspace", file=sys.stderr)
-            return 0
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
-        _clear_temporary()
-        store = Store()
-        tools = Tools(store)
-        try:
-            Engine(store, tools, lambda: _is_in_place(handle)).serve()
-        finally:
-            tools.close()
-            store.close()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

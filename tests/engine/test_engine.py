@@ -13,7 +13,8 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core import engine
-from cutegen_core.engine import Engine
+from cutegen_core.engine import loop, single
+from cutegen_core.engine.loop import Engine
 from cutegen_core.machine import workspace
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
@@ -53,7 +54,7 @@ def store(tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("CUTEGEN_HOME", str(home))
-    monkeypatch.setattr(engine, "IDLE_EXIT_S", 0.5)
+    monkeypatch.setattr(loop, "IDLE_EXIT_S", 0.5)
     made = Store(home / "store.db")
     yield made
     made.close()
@@ -89,7 +90,7 @@ def serve(store, kind=Cold):
 @contextmanager
 def serving(store, monkeypatch):
     """An engine at work meanwhile."""
-    monkeypatch.setattr(engine, "IDLE_EXIT_S", 2.0)
+    monkeypatch.setattr(loop, "IDLE_EXIT_S", 2.0)
     served = threading.Thread(target=serve, args=(store,))
     served.start()
     yield
@@ -207,20 +208,20 @@ def test_a_decision_waits_for_the_store_to_be_whole(store, monkeypatch):
 
 
 def test_what_fails_for_long_is_tried_ever_less_often_and_logged_once(store, monkeypatch, caplog):
-    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    monkeypatch.setattr(loop, "_STORE_PAUSE_S", 0.1)
     unwritable(store, sound(store))
     with caplog.at_level(logging.INFO):
         tools = serve(store, Counting)
     assert 2 <= tools.asked <= 5
-    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
+    assert len([record for record in caplog.records if record.name == loop.__name__]) == 1
 
 
 def test_a_store_that_cannot_be_read_for_long_is_logged_once(store, monkeypatch, caplog):
-    monkeypatch.setattr(engine, "_STORE_PAUSE_S", 0.1)
+    monkeypatch.setattr(loop, "_STORE_PAUSE_S", 0.1)
     raw(store, "ALTER TABLE inbox RENAME TO gone")
     with caplog.at_level(logging.INFO):
         serve(store)
-    assert len([record for record in caplog.records if record.name == engine.__name__]) == 1
+    assert len([record for record in caplog.records if record.name == loop.__name__]) == 1
 
 
 def test_a_decision_that_cannot_be_carried_out_is_refused(store):
@@ -344,7 +345,7 @@ def test_the_judges_of_a_session_at_work_stay_however_many_ask(store):
 
 
 def test_an_engine_leaves_when_a_newer_version_has_migrated_the_store(store, monkeypatch, caplog):
-    monkeypatch.setattr(engine, "_client_age_s", lambda: 0.0)
+    monkeypatch.setattr(single, "client_age_s", lambda: 0.0)
     with serving(store, monkeypatch):  # for as long as there is a client, but for what comes now
         raw(store, "PRAGMA user_version = 1000")
     assert "a newer workbench has migrated the store" in caplog.text
@@ -364,10 +365,10 @@ def failing(error):
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE])
 def test_the_keeper_of_the_engine_outlives_an_error_of_the_disk(store, monkeypatch, caplog, error):
     started = []
-    monkeypatch.setattr(engine.subprocess, "Popen", lambda *_, **__: started.append(1))
+    monkeypatch.setattr(single.subprocess, "Popen", lambda *_, **__: started.append(1))
     stop = threading.Event()
     with monkeypatch.context() as broken:
-        broken.setattr(engine.os, "open", failing(error))
+        broken.setattr(single.os, "open", failing(error))
         keeper = threading.Thread(target=engine.keep_running, args=(stop, 0.02))
         keeper.start()
         wait_until(lambda: caplog.records)
@@ -381,7 +382,7 @@ def test_the_keeper_of_the_engine_outlives_an_error_of_the_disk(store, monkeypat
 
 
 def test_a_store_that_was_deleted_is_said_and_the_engine_leaves(store, monkeypatch, caplog):
-    monkeypatch.setattr(engine, "_client_age_s", lambda: 0.0)
+    monkeypatch.setattr(single, "client_age_s", lambda: 0.0)
     with serving(store, monkeypatch):
         store.path.unlink()
     assert "was deleted or replaced while the workbench ran" in caplog.text
