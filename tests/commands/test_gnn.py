@@ -20,7 +20,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_jobs import lives
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.places import ROOT
 
 TINY = (
@@ -143,12 +143,14 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(home: Path) -> None:
         wait_until((home / "kept" / "epoch").exists)
         children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
         process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=20)
+        out, told = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "goes on where it was" in json.loads(out)["error"]
     assert "Traceback" not in told
     assert children
     assert not any(lives(pid) for pid in children)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True, env=os.environ)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True, env=os.environ
+    )
     assert "epoch 1:" not in done.stderr
     assert "epoch 3:" in done.stderr

@@ -25,7 +25,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_engine import Cold, raw, sound, status
-from tests.patience import SOON_S, wait_until
+from tests.patience import PATIENCE_S, SOON_S, wait_until
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_sessions_go_on_beside_a_job_and_the_engine_stays_for_it(store: Store, m
     try:
         wait_until(lambda: status(store, session) == "EXHAUSTED")
         assert not jobs.get(store, job).is_over
-        served.join(30)
+        served.join(PATIENCE_S)
         assert jobs.get(store, job).state is JobState.DONE, "1.5 s, five times as long as it stays for nothing"
     finally:
         tools.close()
