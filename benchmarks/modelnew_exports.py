@@ -25,10 +25,10 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for problem in library.catalogue():
         with tempfile.TemporaryDirectory() as scratch, Reference(problem, Path(scratch)) as reference:
-            workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
-            signature = reference.signature(workload)
-            source = playbook.propose(reference.graph(workload), signature, problem.name)[-1].source
-        made = bundle.build(problem, source, "sm_90a", content_key(source), "playbook", signature=signature)
+            timed = problem.with_role(WorkloadRole.BENCHMARK)
+            signatures = {workload.name: reference.signature(workload) for workload in timed}
+            source = playbook.propose(reference.graph(timed[0]), signatures[timed[0].name], problem.name)[-1].source
+        made = bundle.build(problem, source, "sm_90a", content_key(source), "playbook", signatures=signatures)
         (folder / f"{problem.name}.py").write_text(modelnew_file(made), encoding="utf-8")
         print(problem.name, made.kernel.idea, flush=True)
 

@@ -8,8 +8,8 @@
 1. Mutants of the playbook's kernels for every built-in problem and of `tests/data/kernels`, in a fixed order that takes
    kinds and kernels in turns, until enough of them are proved different (`cutegen_core.evaluate.mutation`).
 2. Each result is a line of `results/mutation.jsonl` before the next one begins; the last line of a mutant counts.
-3. `results/mutation.json` has the score by kind, and every survivor with how it differs and why it survived
-   (`mutation_reasons.json`, by hand).
+3. `results/mutation.json` has the score by kind, and every survivor with how it differs and why it survived; of those
+   not proved different, the ones that were looked at (`mutation_reasons.json`, by hand).
 """
 
 from __future__ import annotations
@@ -214,11 +214,22 @@ def summary(rows: Sequence[Row], left_out: Mapping[str, str]) -> Mapping[str, An
         "kernels": len({r["kernel"] for r in rows}),
         "left_out": left_out,
         "survivors": [
-            {name: r[name] for name in ("kernel", "name", "before", "after", "proof")}
-            | {"reason": reasons.get(f"{r['kernel']}:{r['name']}", "")}
+            _edit_of(r) | {"proof": r["proof"], "reason": reasons.get(_name_of(r), "")}
             for r in rows if r["outcome"] == MutantOutcome.SURVIVED
         ],
+        "not_proved": [
+            _edit_of(r) | {"reason": reasons[_name_of(r)]}
+            for r in rows if r["outcome"] == MutantOutcome.NOT_PROVED and _name_of(r) in reasons
+        ],
     }  # fmt: skip
+
+
+def _name_of(row: Row) -> str:
+    return f"{row['kernel']}:{row['name']}"
+
+
+def _edit_of(row: Row) -> Row:
+    return {name: row[name] for name in ("kernel", "name", "before", "after")}
 
 
 def _counts(rows: Iterable[Row]) -> Mapping[str, int]:

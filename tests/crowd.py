@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def crowded(others: int = 7) -> Iterator[None]:
-    """Give this process a small part of one processor inside the block."""
-    before = os.sched_getaffinity(0)
+def crowded(others: int = 7, pid: int = 0) -> Iterator[None]:
+    """Give a process, by default this one, a small part of one processor inside the block."""
+    before, here = os.sched_getaffinity(pid), os.sched_getaffinity(0)
+    os.sched_setaffinity(pid, {min(before)})
     os.sched_setaffinity(0, {min(before)})
     # a session each: the scheduler divides the processor among sessions first
     command = [sys.executable, "-S", "-c", "while True: pass"]
@@ -23,4 +24,5 @@ def crowded(others: int = 7) -> Iterator[None]:
         for process in spinning:
             process.kill()
             process.wait()
-        os.sched_setaffinity(0, before)
+        os.sched_setaffinity(pid, before)
+        os.sched_setaffinity(0, here)

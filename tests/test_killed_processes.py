@@ -77,10 +77,11 @@ def check_nothing_lost(home: Path, events: list[Recorded], session: str) -> None
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("side", "at"), [("after", 12), ("before", 2), ("after", 1)])
+@pytest.mark.parametrize(("side", "at"), [("after", 12), ("before", 13), ("after", 17)])
 def test_a_run_whose_engine_is_killed_again_and_again(
     home: Path, monkeypatch: pytest.MonkeyPatch, side: str, at: int
 ) -> None:
+    """A trial takes 12 commits here and begins anew after a kill: a shorter life would never end one."""
     monkeypatch.setenv("CUTEGEN_KILLED", f"engine {side} {at}")
     ran = subprocess.run(command("run", "--problem", "tanh", "--auto"), capture_output=True, text=True, timeout=800)
     assert json.loads(ran.stdout)["state"] == "ACCEPTED", ran.stderr
@@ -89,7 +90,7 @@ def test_a_run_whose_engine_is_killed_again_and_again(
     events = store.events(session)
     check_nothing_lost(home, events, session)
     lives = len(deaths(home))
-    assert lives >= (len(events) // 3 if at < 3 else 2), "each life but the last ended in a kill"
+    assert lives >= max(2, len(events) // at - 1), "each life but the last ended in a kill"
 
 
 def play(request: Request) -> Answer:

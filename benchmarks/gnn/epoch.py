@@ -28,11 +28,11 @@ from cutegen_core.records.gnn import (
     KERNEL_PREFIX,
     TORCH_AGGREGATES,
     AggregateTimes,
+    ComputeType,
     EpochReport,
     GraphSettings,
-    Mode,
+    PipelineMode,
     Place,
-    Precision,
     RunResult,
     RunSettings,
     Task,
@@ -54,7 +54,7 @@ def measure(settings: RunSettings) -> RunResult:
     return as_json.load(RunResult, json.dumps(value))
 
 
-def epochs(result: RunResult, aggregate: str, mode: Mode) -> list[EpochReport]:
+def epochs(result: RunResult, aggregate: str, mode: PipelineMode) -> list[EpochReport]:
     return [one for one in result.epochs if (one.aggregate, one.mode) == (aggregate, mode)]
 
 
@@ -65,7 +65,7 @@ def rows(result: RunResult) -> Iterator[dict[str, Any]]:
     torch_s = min(one.epoch_s for one in result.aggregates if one.aggregate in TORCH_AGGREGATES)
     for one in result.aggregates:
         reports = epochs(result, one.aggregate, settings.mode)
-        serial = [report.seconds for report in epochs(result, one.aggregate, Mode.SERIAL)]
+        serial = [report.seconds for report in epochs(result, one.aggregate, PipelineMode.SERIAL)]
         yield {
             "features": settings.features,
             "precision": settings.precision,
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kernel", default=TORCH_AGGREGATES[0], help="kernel:SESSION.STEP")
-    parser.add_argument("--precisions", nargs="+", type=Precision, default=list(Precision))
+    parser.add_argument("--precisions", nargs="+", type=ComputeType, default=list(ComputeType))
     parser.add_argument("--ranks", nargs="+", type=int, default=[])
     parser.add_argument("--name", default="gnn_epoch", help="of the result file")
     given = parser.parse_args()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 
 from cutegen_core.kernel.expressions import Number, suggest_name
 from cutegen_core.kernel.plan_read import read_plan
@@ -140,7 +140,7 @@ class KernelFile:
         """Yield every choice of parameter values that `where` allows on `device`, the default first."""
         default = self.defaults()
         choices = (dict(zip(default, values, strict=True)) for values in product(*(p.values for p in self.params)))
-        for chosen in (default, *(c for c in choices if c != default)):
+        for chosen in chain((default,), (c for c in choices if c != default)):
             try:
                 check_where(self.where, chosen, device)
             except KernelFileError:

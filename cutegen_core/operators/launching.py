@@ -32,8 +32,6 @@ _FLOATS = {4: "f", 8: "d"}
 _SLOT_BYTES = 8
 _FUNCTION = "STT_FUNC"
 
-_thread = threading.local()
-
 
 def find_functions(cubin: bytes) -> Mapping[str, str]:
     """Return the functions of a cubin: demangled name -> name."""
@@ -204,11 +202,11 @@ def device_numbers(arch: str, ordinal: int) -> GpuNumbers:
 
 def enter_context(ordinal: int) -> None:
     """Make torch's context of the device current in this thread: those that autograd starts may have none yet."""
-    if getattr(_thread, "ordinal", None) == ordinal and int(call(cuda.cuCtxGetCurrent)):
+    code, current = cuda.cuCtxGetDevice()
+    if code == cuda.CUresult.CUDA_SUCCESS and int(current) == ordinal:
         return
     call(cuda.cuInit, 0)
     call(cuda.cuCtxSetCurrent, call(cuda.cuDevicePrimaryCtxRetain, call(cuda.cuDeviceGet, ordinal)))
-    _thread.ordinal = ordinal
 
 
 def _check_architecture(source: Source, ordinal: int) -> None:

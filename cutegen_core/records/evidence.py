@@ -97,8 +97,11 @@ class Section:
         return min(len(self.columns), self.numbers_from) - 1
 
     def clipped(self, rows: int, notes: int = 0) -> Section:
-        """Keep the first `rows` rows, with `notes` notes each, and say how many more rows there are."""
-        dropped = self.rows[rows:]
+        """Keep the first `rows` rows, with `notes` notes each, and say how many more rows there are.
+
+        A row of each shape stays, however many there are: the last ones count as much as the first.
+        """
+        dropped = () if self.topic is Topic.SHAPES else self.rows[rows:]
         kept = (remark for remark in self.remarks if remark not in dropped)
         short = tuple(replace(remark, notes=remark.notes[:notes]) for remark in kept)
         more = (Remark(f"... and {len(dropped)} more", Tone.ASIDE),) if dropped else ()

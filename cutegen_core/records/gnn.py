@@ -33,14 +33,14 @@ class ModelName(StrEnum):
     SAGE_RESIDUAL = "sage-residual"
 
 
-class Precision(StrEnum):
+class ComputeType(StrEnum):
     """The dtype in which a model computes; parameters are float32 in both."""
 
     FP32 = "fp32"
     BF16 = "bf16"
 
 
-class Mode(StrEnum):
+class PipelineMode(StrEnum):
     """Whether the stages of a batch run one after another or overlap those of other batches."""
 
     SERIAL = "serial"
@@ -62,7 +62,7 @@ class Schedule(StrEnum):
     STEP = "step"
 
 
-class Stage(StrEnum):
+class BatchStage(StrEnum):
     """A stage of a batch; PREPARE is sampling and slicing by the loader's threads."""
 
     PREPARE = "prepare"
@@ -117,9 +117,9 @@ class RunSettings:
     learning_rate: float = 0.003
     schedule: Schedule = Schedule.CONSTANT
     dropout: float = 0.5
-    precision: Precision = Precision.FP32
+    precision: ComputeType = ComputeType.FP32
     aggregate: str = "embedding_bag"
-    mode: Mode = Mode.PIPELINED
+    mode: PipelineMode = PipelineMode.PIPELINED
     features: Place = Place.HOST
     threads: int = 0
     slots: int = 4
@@ -139,7 +139,7 @@ class Span:
         start_s, end_s: seconds since the epoch began.
     """
 
-    stage: Stage
+    stage: BatchStage
     lane: str
     batch: int
     start_s: float
@@ -189,7 +189,7 @@ class EpochReport:
     times: StageTimes
     timeline: tuple[Span, ...] = ()
     aggregate: str = ""
-    mode: Mode | None = None
+    mode: PipelineMode | None = None
 
     @property
     def over_longest_stage(self) -> float:

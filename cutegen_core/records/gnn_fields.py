@@ -15,10 +15,10 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import (
     KERNEL_PREFIX,
     TORCH_AGGREGATES,
-    Mode,
+    ComputeType,
     ModelName,
+    PipelineMode,
     Place,
-    Precision,
     RunSettings,
     Schedule,
     Task,
@@ -190,11 +190,11 @@ FIELDS = (
     SettingField("dropout", "Dropout", "Share of a layer's numbers that is left out while training.",
                  _real(0, 1, open_above=True)),
     SettingField("precision", "Precision", "What the model computes in; its parameters are float32 in both.",
-                 *_word(Precision)),
+                 *_word(ComputeType)),
     SettingField("aggregate", "Aggregation", "What computes the mean over neighbours: one of PyTorch's three, or an "
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
-                 "prepared and copied while this one is computed.", *_word(Mode)),
+                 "prepared and copied while this one is computed.", *_word(PipelineMode)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0 takes one per processor.", _whole(0, 1024)),

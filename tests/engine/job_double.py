@@ -16,13 +16,13 @@ from typing import Any
 
 from cutegen_core.records import as_json
 from cutegen_core.records.gnn import (
+    BatchStage,
     EpochReport,
     GraphFacts,
     RunProgress,
     RunResult,
     RunSettings,
     Span,
-    Stage,
     StageTimes,
 )
 
@@ -39,8 +39,8 @@ def report(epoch: int, seconds: float) -> EpochReport:
         span
         for batch in range(BATCHES)
         for span in (
-            Span(Stage.PREPARE, f"prepare {batch % 2 + 1}", batch, batch * part, (batch + 1) * part),
-            Span(Stage.COMPUTE, "compute", batch, (batch + 1) * part, (batch + 1.8) * part),
+            Span(BatchStage.PREPARE, f"prepare {batch % 2 + 1}", batch, batch * part, (batch + 1) * part),
+            Span(BatchStage.COMPUTE, "compute", batch, (batch + 1) * part, (batch + 1.8) * part),
         )
     )
     times = StageTimes(seconds, 0.0, 0.8 * seconds, part, 0.0, threads=2)

@@ -111,4 +111,28 @@ def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_siz
     slow = RELU.replace("if (i < n)", "for (volatile long k = 0; n > 4000 && k < (1l << 40); ++k) {}\n  if (i < n)")
     found = replace(evaluator, run_timeout_s=1.0).evaluate(Candidate(slow, Author.PERSON, None), seed=1)
     assert found.passed, found.message
-    assert found.correctness.sizes == ("the sizes of own, or any near them, were not run here",)
+    assert found.correctness.sizes == ("judged up to size = 5 of 5000; the sizes of own together were not run here",)
+
+
+MANY_THREADS = """/* cutegen
+[let]
+n = "x.numel"
+[[launch]]
+kernel = "relu"
+grid = ["n"]
+block = [128]
+args = ["x", "out", "n"]
+*/
+__global__ void relu(float const* x, float* out, long n) {
+  __shared__ float value;
+  if (threadIdx.x == 0) value = x[blockIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 1) out[blockIdx.x] = value > 0 || value != value ? value : 0.0f;
+}
+"""
+
+
+def test_a_size_that_fits_is_smaller_for_a_kernel_with_more_threads_than_the_emulator_affords(evaluator):
+    found = evaluator.evaluate(Candidate(MANY_THREADS, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    assert found.correctness.sizes == ("judged up to size = 1250 of 5000; the sizes of own together were not run here",)

@@ -217,6 +217,17 @@ def test_a_new_line_of_evidence_reaches_every_writer(
     assert slide.evidence.title == words
 
 
+@pytest.mark.parametrize("where", ["terminal", "report"])
+def test_a_writer_shows_every_shape(store: Store, capsys: pytest.CaptureFixture[str], where: str) -> None:
+    """As the mode with roles speaks of them: the geometric mean over all of them is the last row."""
+    timing = Timing("candidate", 30.0, 29.0, 31.0, 0.004, 50)
+    shapes = [WorkloadPerformance(f"shape {n}", (timing,), (), (), 0.01, CONDITIONS) for n in range(24)]
+    trial = timed(store, "a" * 64, Performance(tuple(shapes)))
+    text = in_terminal(trial, capsys) if where == "terminal" else in_report(store, trial)[0]
+    assert all(f"shape {n}: " in text or f">shape {n}<" in text for n in range(24))
+    assert "geometric mean" in text
+
+
 # ---- the record
 
 
@@ -226,4 +237,6 @@ def test_a_clipped_section_says_what_it_leaves_out() -> None:
     short = section.clipped(2, 1)
     assert [remark.text for remark in short.remarks] == ["first", "row 0", "row 1", "... and 3 more"]
     assert short.rows[0].notes == ("one",)
+    shapes = replace(section, topic=Topic.SHAPES)
+    assert shapes.clipped(2, 1).rows == tuple(replace(row, notes=("one",)) for row in rows)
     assert [remark.text for remark in section.clipped(5).remarks] == ["first", *(f"row {n}" for n in range(5))]

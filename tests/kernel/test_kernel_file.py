@@ -2,7 +2,10 @@
 
 import contextlib
 import re
+import time
+import tracemalloc
 from dataclasses import dataclass
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -142,6 +145,32 @@ def test_changes_go_back_into_the_text() -> None:
         kernel.with_launch(8, "smem", "1")
     assert parse(kernel.with_idea('a "better" one')).idea == "a 'better' one"
     assert len(set(changed.split("\n")) - set(RELU.split("\n"))) == 1
+
+
+def with_many_parameters(count: int) -> str:
+    values = "{ default = 0, values = [0, 1, 2, 3] }"
+    return RELU.replace("ITEMS = 4\n", "ITEMS = 4\n" + "".join(f"P{k} = {values}\n" for k in range(count)))
+
+
+def test_combinations_of_parameters_are_counted_before_they_are_listed() -> None:
+    """Twenty parameters of four values are a line each, and more combinations than any memory holds."""
+    begun = time.process_time()
+    with pytest.raises(
+        KernelFileError, match=r"the values make 3,298,534,883,328 combinations; at most 65,536 are possible"
+    ):
+        parse(with_many_parameters(20))
+    kernel = parse(with_many_parameters(7))
+    assert sum(1 for _ in kernel.combinations(DEVICE)) == 3 * 4**7
+    assert time.process_time() - begun < 4, "linear in their number"
+
+
+def test_combinations_are_made_one_at_a_time() -> None:
+    kernel = parse(with_many_parameters(7))
+    tracemalloc.start()
+    assert len(list(islice(kernel.combinations(DEVICE), 9))) == 9
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 def test_where_prunes_the_sweep() -> None:

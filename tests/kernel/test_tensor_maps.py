@@ -192,7 +192,7 @@ def bundle() -> Bundle:
     types = parse_parameters("k(cute::TmaDescriptor, cute::TmaDescriptor, void*)")
     problem = library.load("relu")
     return Bundle(
-        "k", problem, kernel, kernel.defaults(), problem.workloads[0], signature(), {"k": types}, "sm_90a", "c" * 64,
+        "k", problem, kernel, kernel.defaults(), {"one": signature()}, {"k": types}, "sm_90a", "c" * 64,
         "a test",
     )  # fmt: skip
 

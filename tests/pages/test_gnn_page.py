@@ -10,7 +10,7 @@ import pytest
 
 from cutegen_core.engine import job_slot
 from cutegen_core.records import as_json
-from cutegen_core.records.gnn import RunSettings, Span, Stage
+from cutegen_core.records.gnn import BatchStage, RunSettings, Span
 from cutegen_core.records.gnn_fields import BY_NAME
 from cutegen_core.records.job import JobKind
 from cutegen_core.share.exports.run_file import recorded, write_run
@@ -31,9 +31,9 @@ listing = Later("pages.components.gnn.listing")
 SPANS = tuple(
     span for batch in range(4)
     for span in (
-        Span(Stage.PREPARE, f"prepare {batch % 2}", batch, 0.1 * batch, 0.1 * batch + 0.15),
-        Span(Stage.TRANSFER, "copy", batch, 0.1 * batch + 0.15, 0.1 * batch + 0.17),
-        Span(Stage.COMPUTE, "compute", batch, 0.1 * batch + 0.17, 0.1 * batch + 0.26),
+        Span(BatchStage.PREPARE, f"prepare {batch % 2}", batch, 0.1 * batch, 0.1 * batch + 0.15),
+        Span(BatchStage.TRANSFER, "copy", batch, 0.1 * batch + 0.15, 0.1 * batch + 0.17),
+        Span(BatchStage.COMPUTE, "compute", batch, 0.1 * batch + 0.17, 0.1 * batch + 0.26),
     )
 )  # fmt: skip
 

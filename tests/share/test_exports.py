@@ -83,8 +83,7 @@ def case(request, shared):
     resources = tuple(KernelResources(n, s, 32, 0, 0, 0, 0) for n, s in zip(names, TYPES[request.param], strict=True))
     reference = shared.reference(problem)
     signatures = {w.name: reference.signature(w) for w in problem.workloads}
-    benchmark = signatures["benchmark"]
-    made = bundle.build(problem, text, "sm_90a", "c" * 64, "a test", kernels=resources, signature=benchmark)
+    made = bundle.build(problem, text, "sm_90a", "c" * 64, "a test", kernels=resources, signatures=signatures)
     return made, signatures
 
 

@@ -43,10 +43,10 @@ def made(shared):
     """The facts of an export of a plain file's kernel, for the problem that begins with it."""
     kept = {}
 
-    def bundle_of(problem, text, signature):
+    def bundle_of(problem, text, signatures):
         compiled = shared.compiler().compile(kernel_file.parse(text))
         return bundles.build(
-            problem, text, "sm_90a", "c" * 64, "a test", kernels=compiled.kernels, signature=signature
+            problem, text, "sm_90a", "c" * 64, "a test", kernels=compiled.kernels, signatures=signatures
         )  # fmt: skip
 
     def take(file):
@@ -55,10 +55,9 @@ def made(shared):
             reference = shared.reference(problem)
             signatures = {w.name: reference.signature(w) for w in problem.workloads}
             text = import_kernel(plain(file), file, problem, signatures).text
-            signature = signatures[problem.with_role(WorkloadRole.BENCHMARK)[0].name]
             problem = replace(problem, existing=text)
             better = text.replace('idea = "', 'idea = "better than ', 1)
-            kept[file] = collect(bundle_of(problem, better, signature), Original(file, plain(file)))
+            kept[file] = collect(bundle_of(problem, better, signatures), Original(file, plain(file)))
         return kept[file]
 
     take.bundle_of = bundle_of
@@ -69,8 +68,9 @@ def made(shared):
 def relu(made, shared):
     """The facts of ReLU, whose kernel came from nowhere."""
     problem = problems.load("relu")
-    signature = shared.reference(problem).signature(problem.workloads[-1])
-    return collect(made.bundle_of(problem, (DATA / "relu.cu").read_text(), signature))
+    reference = shared.reference(problem)
+    signatures = {w.name: reference.signature(w) for w in problem.with_role(WorkloadRole.BENCHMARK)}
+    return collect(made.bundle_of(problem, (DATA / "relu.cu").read_text(), signatures))
 
 
 # -- the drop-in -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import CutegenError, UsageError
-from cutegen_core.records.gnn import RunSettings, Span, Stage
+from cutegen_core.records.gnn import BatchStage, RunSettings, Span
 from cutegen_core.records.job import JobState
 from cutegen_core.share.exports.run_file import recorded, run_text, write_run
 from cutegen_core.share.imports import reading, run_file
@@ -35,7 +35,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def written(store: Store, folder: Path, name: str = "a.gnn.json") -> Path:
-    spans = (Span(Stage.COMPUTE, "compute", 0, 0.0, 0.5),)
+    spans = (Span(BatchStage.COMPUTE, "compute", 0, 0.0, 0.5),)
     settings = RunSettings(checkpoint="/home/someone/secret")
     view = run(store, [epoch(1, timeline=spans), epoch(2, timeline=spans)], settings, sampled_accuracy=0.9,
                machine={"device": "NVIDIA H200"})  # fmt: skip

@@ -14,7 +14,7 @@ from cutegen_core.records.gnn import (
     EpochReport,
     GraphFacts,
     GraphSettings,
-    Mode,
+    PipelineMode,
     RunProgress,
     RunResult,
     RunSettings,
@@ -123,9 +123,11 @@ def test_a_bench_compares_in_turns_and_both_modes(store: Store) -> None:
         epoch(number, seconds, aggregate=name, mode=mode)
         for number in (1, 2)
         for name, mode, seconds in (
-            ("embedding_bag", Mode.PIPELINED, 4.0), ("spmm", Mode.PIPELINED, 5.0), ("embedding_bag", Mode.SERIAL, 6.0)
+            ("embedding_bag", PipelineMode.PIPELINED, 4.0),
+            ("spmm", PipelineMode.PIPELINED, 5.0),
+            ("embedding_bag", PipelineMode.SERIAL, 6.0),
         )
-    ]  # fmt: skip
+    ]
     times = (AggregateTimes("embedding_bag", 4.0, 3.2, 0.5), AggregateTimes("spmm", 5.0, 4.1, 0.6))
     view = run(store, epochs, replace(RunSettings(), task=Task.BENCH), aggregates=times, compute_only_s=3.2)
     assert [one.epoch for one in view.epochs] == [1, 2]
@@ -143,7 +145,7 @@ def test_ranks_are_scaled_by_their_fastest_runs(store: Store) -> None:
     shown = run(store, [epoch(seconds=4.0)])
     run(store, [epoch(seconds=9.0)], replace(RunSettings(), ranks=2))
     run(store, [epoch(seconds=2.1)], replace(RunSettings(), ranks=2, seed=3))
-    run(store, [epoch(seconds=1.0)], replace(RunSettings(), ranks=4, mode=Mode.SERIAL))
+    run(store, [epoch(seconds=1.0)], replace(RunSettings(), ranks=4, mode=PipelineMode.SERIAL))
     assert [(point.ranks, point.epoch_s) for point in gnn.scaling(store, shown)] == [(1, 4.0), (2, 2.1)]
 
 

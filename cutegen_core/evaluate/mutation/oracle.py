@@ -1,18 +1,20 @@
 """Decide whether a mutant that passed computes something else than the original.
 
 The oracle is a wider examination of its own: another seed, many kinds of values (`wide_values.txt`), and each size at
-the problem's own value while the others stay small, up to a limit of memory. Only a workload that the original passes
-counts, so a mutant that fails there is different where the reference defines a result.
+the problem's own value while the others stay small, up to a limit of memory; it is halved where the original has more
+threads there than the emulator runs in some seconds. Only a workload that the original passes counts, so a mutant that
+fails there is different where the reference defines a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.full_sizes import MOST_WAITING_THREADS, count_threads
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel.kernel_file import parse
@@ -49,6 +51,7 @@ _VALUES = (
 """In the order of `wide_values.txt`; integers and bools take turns among reversed, all equal and sorted."""
 _LARGEST_BYTES = 8 << 20
 _SIZES_EACH = 2
+_MOST_THREADS = 8 * MOST_WAITING_THREADS
 RAN_WRONG = frozenset(
     {
         Status.LAUNCH_ERROR, Status.RUNTIME_ERROR, Status.TIMEOUT, Status.MEMORY_ERROR, Status.INPUT_MODIFIED,
@@ -81,7 +84,8 @@ class Oracle:
         self._evaluator = replace(evaluator, reference=reference)
         self._original = original
         self._seed = seed
-        self._workloads = tuple(w for w in _find_workloads(evaluator.problem, reference) if self._is_planned(w))
+        found = _find_workloads(evaluator.problem, reference, self._count_threads)
+        self._workloads = tuple(w for w in found if self._count_threads(w) is not None)
         self._passed_by_original: set[str] = set()
 
     def find_difference(self, source: str) -> Proof | None:
@@ -107,14 +111,13 @@ class Oracle:
             self._passed_by_original.add(name)
         return name in self._passed_by_original
 
-    def _is_planned(self, workload: Workload) -> bool:
-        """Tell whether the original's plan fits the workload."""
+    def _count_threads(self, workload: Workload) -> int | None:
+        """Return how many threads the original has at the workload; None if its plan does not fit."""
         signature, device = self._evaluator.reference.signature(workload), self._evaluator.device
         try:
-            parse(self._original).plan(signature, device, workload=workload.name)
+            return count_threads(parse(self._original).plan(signature, device, workload=workload.name))
         except KernelFileError:
-            return False
-        return True
+            return None
 
     def _find_failure(self, source: str, workloads: tuple[Workload, ...]) -> Proof | None:
         problem = replace(self._evaluator.reference.problem, workloads=workloads)
@@ -131,7 +134,9 @@ def widen(problem: Problem) -> Problem:
     return replace(problem, source=f"{problem.source}\n\n{_WIDE_VALUES}", workloads=())
 
 
-def _find_workloads(problem: Problem, reference: Reference) -> Iterator[Workload]:
+def _find_workloads(
+    problem: Problem, reference: Reference, threads: Callable[[Workload], int | None]
+) -> Iterator[Workload]:
     """Yield what the reference can bear: every kind of values at a small size, and every size at its own value."""
     small = problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
     given = [w for w in small if w.values is Values.GIVEN] or list(small)
@@ -144,7 +149,18 @@ def _find_workloads(problem: Problem, reference: Reference) -> Iterator[Workload
         sizes = ((base.name, {**base.sizes, name: value}) for base in given)
         wide = [Workload(f"{base}, {name} = {value}", WorkloadRole.CORRECTNESS, found) for base, found in sizes]
         bearable = [w for w in wide if 0 < _nbytes(reference, w) <= _LARGEST_BYTES]
-        yield from sorted(bearable, key=lambda w: _nbytes(reference, w))[-_SIZES_EACH:]
+        largest = sorted(bearable, key=lambda w: _nbytes(reference, w))[-_SIZES_EACH:]
+        yield from (_halve(workload, name, threads) for workload in largest)
+
+
+def _halve(workload: Workload, name: str, threads: Callable[[Workload], int | None]) -> Workload:
+    """Return the workload with this size halved until the emulator affords its threads."""
+    value = workload.sizes[name]
+    while isinstance(value, int) and value > 1 and (threads(workload) or 0) > _MOST_THREADS:
+        value //= 2
+        told = f"{workload.name.rpartition(' = ')[0]} = {value}"
+        workload = replace(workload, name=told, sizes={**workload.sizes, name: value})
+    return workload
 
 
 def _nbytes(reference: Reference, workload: Workload) -> int:

@@ -50,7 +50,7 @@ def plan_runs(
     wanted = _branches(planned.plans[benchmark.name])
     made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
     most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
-    affordable = tuple(chosen for chosen in made if _count_threads(chosen.plan) <= most) or made[-1:]
+    affordable = tuple(chosen for chosen in made if count_threads(chosen.plan) <= most) or made[-1:]
     return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
 
 
@@ -84,7 +84,8 @@ def _describe_size(name: str, full: SizeValue, ran: Sequence[SizeValue]) -> str:
     return f"{name} = {max(ran, key=lambda value: value if isinstance(value, tuple) else (value,))} of {full}"
 
 
-def _count_threads(plan: LaunchPlan) -> int:
+def count_threads(plan: LaunchPlan) -> int:
+    """Return the threads of all launches of a plan."""
     return sum(prod(launch.grid) * prod(launch.block) for launch in plan.launches)
 
 

@@ -1,7 +1,6 @@
-"""Draw other values than the file's own for its inputs, and find on which of them a kernel can be judged.
+"""Find on which values other than the file's own a kernel can be judged, and by what.
 
-1. `draw_derived` gives every input other values of one kind, within the structure of the file's own
-   (`input_structure`).
+1. `draw_derived` gives every input other values of one kind (`derived_inputs`).
 2. `find_basis` decides whether a kernel can be judged on them: the reference is defined there, and accurate enough at
    the declared precision. Its yardstick is the larger of the reference's own error and of what rounding the inputs
    changes: an honest kernel may add up in another order, so that luck of the reference's order does not count.
@@ -20,16 +19,10 @@ import torch
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import Array, Precision
 from cutegen_core.judge.reference_process import tracing
-from cutegen_core.judge.reference_process.drawing import (
-    choose,
-    choose_special,
-    draw_adversarial,
-    draw_whole,
-    put_special,
-    widen,
-)
+from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived, replace_special, structure_of
+from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
-from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
+from cutegen_core.judge.reference_process.input_structure import InputStructure
 from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
@@ -37,7 +30,6 @@ from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRol
 _TRIED_SEED = 1 << 21
 _COARSE = 64.0
 _MOSTLY = 0.5
-_STAND_INS = 3
 _FEW_ELEMENTS, _ROUNDINGS = 64, 12  # one element says little about how far rounding moves an output
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
@@ -72,25 +64,13 @@ class Basis:
     others: tuple[Array, ...] = ()
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A reference with derived inputs.
-
-    Attributes:
-        stand_ins: the same inputs with finite numbers in place of what is special; empty if nothing is.
-    """
-
-    live: Live
-    stand_ins: tuple[Mapping[str, torch.Tensor], ...]
-
-
 def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Values, str]]:
     """Yield each kind of values that suits the file's inputs, with the reason why no kernel can be judged on it, or "".
 
     Args:
         finite: the problem has no NaN and no infinities.
     """
-    structure = _structure(source, origin)
+    structure = structure_of(source, origin)
     for values in _kinds(instantiate(source, origin), structure):
         if finite and values in SPECIAL_VALUES:
             continue
@@ -101,32 +81,6 @@ def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Va
             yield values, str(error)
         else:
             yield values, found if isinstance(found, str) else ""
-
-
-def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
-    """Return the reference with inputs of this kind; equal seeds give equal values.
-
-    Raises:
-        ProblemError: the file's code raised.
-    """
-    live, structure = instantiate(source, origin, seed), _structure(source, origin)
-    generator = torch.Generator().manual_seed(seed + 3)
-    tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
-    for name, one in structure.items():
-        given = live.tensors[name]
-        if one.repeats:
-            for made in (tensors, *stand_ins):
-                made[name] = made[one.repeats]
-        elif one.kept or given.is_floating_point() is (values in WHOLE_VALUES):
-            continue
-        elif values in SPECIAL_VALUES:
-            for made, tensor in zip((tensors, *stand_ins), _draw_special(given, one, values, generator), strict=True):
-                made[name] = tensor
-        elif given.is_floating_point():
-            tensors[name] = _keep_zeros(draw_adversarial(given, values, generator), given, one)
-        else:
-            tensors[name] = _draw_whole(given, one, values, generator)
-    return Drawn(replace(live, tensors=tensors), stand_ins if values in SPECIAL_VALUES else ())
 
 
 def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) -> tuple[Basis, ...] | str:
@@ -140,6 +94,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             for seed in range(1, 1 + (_ROUNDINGS if small else 1))
         )
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
+        excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
     if [t.shape for t in rounded] != [t.shape for t in expected.exact]:
@@ -157,16 +112,12 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
                 precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
             finite = tuple(outputs[k] for outputs in stand_ins)
             others = _list_others(declared, exact, finite, values) if finite else ()
-            doubt, basis = _doubt(declared, exact, precision, values), Basis(precision, others)
+            doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
+            doubt, basis = doubt or _doubt_error(exact, precision), Basis(precision, others)
         if doubt:
             return doubt
         bases.append(basis)
     return tuple(bases)
-
-
-@functools.lru_cache(maxsize=32)
-def _structure(source: str, origin: str) -> Mapping[str, InputStructure]:
-    return find_structure(source, origin)
 
 
 @functools.lru_cache(maxsize=32)
@@ -186,43 +137,6 @@ def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Valu
         yield from (v for v in _FLOATING if v not in left_out)
     if len(free) > len(floats):
         yield from WHOLE_VALUES
-
-
-def _keep_zeros(tensor: torch.Tensor, given: torch.Tensor, structure: InputStructure) -> torch.Tensor:
-    return choose(widen(given) == 0, given, tensor) if structure.zeros else tensor
-
-
-def _draw_special(
-    given: torch.Tensor, structure: InputStructure, values: Values, generator: torch.Generator
-) -> tuple[torch.Tensor, ...]:
-    """Return the input with special elements, and stand-ins with finite numbers in their place.
-
-    In place of infinity stands a large number of the same sign; in place of NaN stand the given number and two large
-    ones, so that an output which depends on the element changes.
-    """
-    places, signs = choose_special(given, generator, values)
-    if structure.zeros:
-        places = places & (widen(given) != 0)
-    wide = widen(given)
-    large = torch.full_like(wide, float(torch.finfo(given.dtype).max) ** 0.75)
-    finite = (wide, large, -large / 3) if values is Values.NAN else (large * signs.to(large),) * _STAND_INS
-    return put_special(given, places, signs, values), *(choose(places, n.to(given), given) for n in finite)
-
-
-def _draw_whole(
-    given: torch.Tensor, structure: InputStructure, values: Values, generator: torch.Generator
-) -> torch.Tensor:
-    """Return other whole numbers that are ordered, bounded or distinct like the given ones."""
-    flat = given.reshape(-1)
-    if structure.distinct:
-        ordered = flat.sort(descending=values is Values.HIGHEST and not structure.ordered)[0]
-        return ordered.reshape(given.shape) if values in (Values.LOWEST, Values.HIGHEST) else given
-    made = draw_whole(flat, values, generator, (structure.low, structure.high))
-    if structure.ordered:
-        made = made.sort()[0]
-    if structure.bounded:
-        made[0], made[-1] = flat[0], flat[-1]
-    return made.reshape(given.shape)
 
 
 def _round_inputs(live: Live, values: Values, seed: int) -> dict[str, torch.Tensor]:
@@ -260,12 +174,29 @@ def _sum_error(live: Live) -> float:
     return float(longest**0.5 * _SUM_EPS)
 
 
-def _doubt(declared: torch.Tensor, exact: torch.Tensor, precision: Precision, values: Values) -> str:
-    """Return why an output of floats says nothing on these values, or "" if it does."""
-    if values not in SPECIAL_VALUES and exact.numel():
-        lost = 1 - float(torch.isfinite(widen(declared)).double().mean())
-        if lost > _MOSTLY or not bool(torch.isfinite(exact).all()):
-            return f"{lost:.0%} of an output is NaN or Inf, or overflows"
+def _is_excused(live: Live, exact: Iterable[torch.Tensor]) -> bool:
+    """Return whether infinities and NaN in the outputs come only from those that the file itself gives its inputs."""
+    if _are_finite(exact):
+        return False
+    finite = {name: replace_special(t) if t.is_floating_point() else t for name, t in live.tensors.items()}
+    return _are_finite(run_exact(live, finite))
+
+
+def _are_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    return all(bool(torch.isfinite(widen(tensor)).all()) for tensor in tensors)
+
+
+def _doubt_finite(declared: torch.Tensor, exact: torch.Tensor, excused: bool) -> str:
+    """Return why an output that should be finite says nothing, or "" if it does."""
+    overflows = ~torch.isfinite(widen(declared))
+    if excused:
+        overflows = overflows & torch.isfinite(exact)
+    lost = float(overflows.double().mean()) if exact.numel() else 0.0
+    doubtful = lost > _MOSTLY or not (excused or _are_finite([exact]))
+    return f"{lost:.0%} of an output is NaN or Inf, or overflows" if doubtful else ""
+
+
+def _doubt_error(exact: torch.Tensor, precision: Precision) -> str:
     scale = correctness.measure(to_array(exact), to_array(exact)).scale
     if precision.own * _COARSE > max(scale, precision.scale):
         return f"the reference's own error there is {precision.own:.1e} of {scale:.1e}"

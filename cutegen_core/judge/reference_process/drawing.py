@@ -120,8 +120,9 @@ def choose_special(
     rows, columns = lines.shape
     if lines.numel():
         chosen = torch.randperm(rows, generator=generator, device=generator.device)[: max(3, -(-rows // 3))]
-        lines[chosen, _cycle_places(draw, columns, len(chosen))] = 1
-        signs[chosen[1::2]] = -signs[chosen[0]].sign()[:1]
+        at = _cycle_places(draw, columns, len(chosen))
+        lines[chosen, at] = 1
+        signs[chosen[1::2]] = -signs[chosen[0], at[0]]
         if values is Values.INFINITE and len(chosen) > 2:
             lines[chosen[-1]], signs[chosen[-1]] = 1, -1.0
     places = lines.reshape(tensor.shape).bool()

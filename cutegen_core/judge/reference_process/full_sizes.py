@@ -9,8 +9,8 @@
 4. If no size can stay, all of them divided.
 
 Division by two keeps divisibility and most ratios.
-Each answer is followed by smaller ones, of the same kind first, for kernels that take longer than usual. This module
-needs no torch: the caller provides the probe.
+Each answer is followed by smaller ones, of the same kind first, for kernels that take longer than usual or have more
+threads than the emulator affords. This module needs no torch: the caller provides the probe.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _FullSizePlace:
 def find_full_sizes(
     source: str, origin: str, benchmark: Sizes, probe: SourceProbe, varied: Container[str]
 ) -> tuple[tuple[SizedRun, ...], ...]:
-    """Return ladders of runs, each from the largest to the smallest; one ladder of one run if the benchmark fits.
+    """Return ladders of runs, each from the largest to the smallest; one ladder if the benchmark fits.
 
     Args:
         varied: names of the sizes that may change. One that is equal in all workloads may be a kernel's width.
@@ -83,7 +83,9 @@ class _FullSizeSearch:
     def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
         whole = self._run(self._benchmark)
         if whole and whole.cost.within(BUDGET):
-            return ((whole,),)
+            numbers = {place: place.value for place in self._places}
+            smaller = self._descend(numbers, _SMALLEST, _RUNGS + _MORE_RUNGS)
+            return ((whole, *(run for run in smaller if run.changed)),)
         alone = [(place, ladder) for place in self._places if (ladder := self._climb((place,), smallest=1))][:2]
         shrunk = {place for place, _ in alone}
         left = [place for place in self._places if not alone or shrunk == {place}]
@@ -130,7 +132,7 @@ class _FullSizeSearch:
     def _halved(self, numbers: Mapping[_FullSizePlace, int], halvings: int, smallest: int) -> Sizes:
         """Halve the largest of these numbers first, one at a time."""
         now = dict(numbers)
-        for _ in range(halvings):
+        for _ in range(halvings if now else 0):
             largest = max(now, key=lambda place: now[place])
             if now[largest] <= smallest:
                 break

@@ -29,7 +29,7 @@ class InputStructure:
     Attributes:
         kept: it must stay as given.
         repeats: name of an earlier input that it always equals, or "".
-        zeros: its zeros stay zeros.
+        zeros: its zeros stay zeros; its infinities and NaN always stay.
         low, high: range of whole numbers.
         ordered: whole numbers that never fall.
         bounded: the first and the last of the ordered numbers never change (offsets).
@@ -73,10 +73,10 @@ def _widen_all(live: Live) -> Live:
 
 
 def _of_floats(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
-    finite = bool(torch.isfinite(first).all() and torch.isfinite(second).all())
-    if not finite or _is_fixed(first, second) or _is_symmetric(first):
-        return InputStructure(kept=True)
-    if first.numel() > _MANY and _count_distinct(first) <= _FEW:
+    numbers = first[torch.isfinite(first)]
+    several = first.numel() > _MANY or numbers.numel() < first.numel()
+    few = several and _count_distinct(numbers) <= _FEW
+    if few or _is_fixed(first, second) or _is_symmetric(first):
         return InputStructure(kept=True)
     return InputStructure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
 
@@ -134,4 +134,5 @@ def _is_symmetric(tensor: torch.Tensor) -> bool:
 
 
 def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return left.dtype == right.dtype and bool(torch.equal(left, right))
+    same = left.dtype == right.dtype and left.shape == right.shape
+    return same and bool(torch.isclose(left, right, rtol=0.0, atol=0.0, equal_nan=True).all())

@@ -26,7 +26,8 @@ from cutegen_core.judge.reference_process import (
     tracing,
     values,
 )
-from cutegen_core.judge.reference_process.derived_values import Basis, Drawn
+from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
+from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
@@ -209,7 +210,7 @@ def _is_usable(source: str, origin: str, drawn: Values) -> bool:
 
 def _draw(request: Message, seed: int) -> Drawn:
     if request["derived"]:
-        return derived_values.draw_derived(request["source"], request["origin"], Values(request["values"]), seed)
+        return draw_derived(request["source"], request["origin"], Values(request["values"]), seed)
     return Drawn(values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed), ())
 
 

@@ -2,7 +2,7 @@
 
 1. The session's best candidate is read (or the one that is named), with its trial.
 2. Its kernels' C++ types come from the trial, where the compiler left them; an untried candidate is compiled.
-3. The contract (names, dtypes, scalars) is asked of the reference, on fake tensors.
+3. The contract (names, dtypes, scalars) is asked of the reference for every benchmark workload, on fake tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cutegen_core.share.exports.rendering import one_line
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import session_view
 
-_SIGNATURES_KEPT = 16
+_SIGNATURES_KEPT = 64
 _signatures: dict[tuple[str, str], Signature] = {}
 """Key of a problem's file, and sizes -> what the reference said of them."""
 
@@ -38,7 +38,7 @@ class Bundle:
 
     Attributes:
         name: the problem's name as an identifier.
-        workload: the benchmark workload, whose contract `signature` is.
+        shapes: the contract at every benchmark workload, by its name; names and dtypes are the same in all.
         types: name expression of a kernel -> its parameters' C++ types.
         candidate: key of the kernel file.
         origin: one line that says where it comes from, for comments.
@@ -51,8 +51,7 @@ class Bundle:
     problem: Problem
     kernel: KernelFile
     params: Mapping[str, Number]
-    workload: Workload
-    signature: Signature
+    shapes: Mapping[str, Signature]
     types: Mapping[str, tuple[ParameterType, ...]]
     arch: str
     candidate: str
@@ -60,6 +59,11 @@ class Bundle:
     in_place: Mapping[str, str] = field(default_factory=dict)
     open_numbers: bool = False
     original: tuple[str, str] | None = None
+
+    @property
+    def signature(self) -> Signature:
+        """Return the contract; its extents and numbers are those of the first benchmark workload."""
+        return next(iter(self.shapes.values()))
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -90,8 +94,25 @@ class Bundle:
 
     def scalars(self) -> dict[str, Number]:
         """Return the plain numbers of the contract that the plan uses; bools as 0 and 1."""
+        return self.scalars_at(self.signature)
+
+    def scalars_at(self, signature: Signature) -> dict[str, Number]:
+        """Return them as they are at one workload."""
         used = self.names_used()
-        return {n: v if isinstance(v, float) else int(v) for n, v in self.signature.scalars.items() if n in used}
+        return {n: v if isinstance(v, float) else int(v) for n, v in signature.scalars.items() if n in used}
+
+    def differing_numbers(self) -> tuple[str, ...]:
+        """Return the names of those that are not the same at every benchmark workload."""
+        every = [self.scalars_at(signature) for signature in self.shapes.values()]
+        return tuple(name for name in self.scalars() if len({numbers[name] for numbers in every}) > 1)
+
+    def require_constant_numbers(self, what: str) -> None:
+        """Raise UsageError if this export, which writes the numbers as constants, would be wrong at a workload."""
+        if names := self.differing_numbers():
+            raise UsageError(
+                f"{what} holds {', '.join(names)} as constants, but the benchmark workloads differ in them: "
+                "export `modelnew`, `cu` or `library` instead"
+            )
 
 
 def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
@@ -128,24 +149,29 @@ def build(
     origin: str,
     *,
     kernels: tuple[KernelResources, ...] | None = None,
-    signature: Signature | None = None,
+    signatures: Mapping[str, Signature] | None = None,
     params: Mapping[str, Number] | None = None,
 ) -> Bundle:
-    """Build a bundle from its parts; compile for `kernels` and ask the reference for `signature` if they are not given.
+    """Build a bundle from its parts; compile for `kernels`, ask the reference for `signatures`, if they are not given.
 
     Raises:
         KernelFileError: the source is no kernel file.
-        UsageError: it does not compile.
+        UsageError: it does not compile, or the benchmark workloads have different contracts.
     """
     kernel = kernel_file.parse(source)
-    workload = (problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads)[0]
+    timed = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[:1]
+    known = signatures or _ask_signatures(problem, timed)
+    shapes = {workload.name: known[workload.name] for workload in timed}
+    if len({tuple((t.name, t.dtype) for t in signature.tensors) for signature in shapes.values()}) > 1:
+        raise UsageError(
+            "the benchmark workloads differ in the names or dtypes of their tensors: none of them is exported"
+        )
     return Bundle(
         name=identifier(problem.name),
         problem=problem,
         kernel=kernel,
         params={**kernel.defaults(), **(params or {})},
-        workload=workload,
-        signature=signature or _signature(problem, workload),
+        shapes=shapes,
         types={k.kernel: parse_parameters(k.signature) for k in kernels or _compiled(kernel, arch)},
         arch=arch,
         candidate=candidate,
@@ -159,20 +185,18 @@ def identifier(name: str) -> str:
     return f"k_{cleaned}" if cleaned[0].isdigit() else cleaned
 
 
-def _signature(problem: Problem, workload: Workload) -> Signature:
+def _ask_signatures(problem: Problem, workloads: tuple[Workload, ...]) -> Mapping[str, Signature]:
     """Ask a reference worker, which takes seconds to start; the latest answers are kept for further formats."""
-    asked = (file_key(problem), repr(sorted(workload.sizes.items())))
-    if known := _signatures.get(asked):
-        return known
-    with (
-        tempfile.TemporaryDirectory(prefix="cutegen-export-") as scratch,
-        Reference(problem, Path(scratch)) as reference,
-    ):
-        signature = reference.signature(workload)
-    if len(_signatures) >= _SIGNATURES_KEPT:
-        _signatures.clear()
-    _signatures[asked] = signature
-    return signature
+    keys = {w.name: (file_key(problem), repr(sorted(w.sizes.items()))) for w in workloads}
+    if not set(keys.values()) <= _signatures.keys():
+        if len(_signatures) + len(keys) > _SIGNATURES_KEPT:
+            _signatures.clear()
+        with (
+            tempfile.TemporaryDirectory(prefix="cutegen-export-") as scratch,
+            Reference(problem, Path(scratch)) as reference,
+        ):
+            _signatures.update({keys[w.name]: reference.signature(w) for w in workloads})
+    return {name: _signatures[key] for name, key in keys.items()}
 
 
 def _compiled(kernel: KernelFile, arch: str) -> tuple[KernelResources, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from cutegen_core.records.problem import TensorRole, TensorSpec
+import json
+from dataclasses import replace
+
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.host_cpp import C_TYPES, LAUNCH, device_code, header, host_launcher, nvcc_flags
 from cutegen_core.share.exports.rendering import one_line, render
@@ -10,7 +13,7 @@ from cutegen_core.share.exports.rendering import one_line, render
 
 def cu_file(bundle: Bundle) -> str:
     """Return the file's text; its first line is the command that builds it."""
-    name = bundle.name
+    name, bundle = bundle.name, replace(bundle, open_numbers=bool(bundle.differing_numbers()))
     return render(
         "standalone.cu.jinja",
         command=f'nvcc {" ".join(nvcc_flags(bundle.arch))} -I"$CUTLASS_PATH/include" -o {name} {name}.cu',
@@ -21,9 +24,17 @@ def cu_file(bundle: Bundle) -> str:
         launch=LAUNCH,
         host_launcher=host_launcher(bundle),
         name=name,
-        workload=one_line(bundle.workload.name),
-        tensors=[_tensor(t) for t in bundle.signature.tensors],
+        shapes=[_shape(bundle, workload, signature) for workload, signature in bundle.shapes.items()],
     )
+
+
+def _shape(bundle: Bundle, workload: str, signature: Signature) -> dict[str, object]:
+    numbers = bundle.scalars_at(signature).values() if bundle.open_numbers else ()
+    return {
+        "name": json.dumps(one_line(workload)),
+        "tensors": [_tensor(t) for t in signature.tensors],
+        "arguments": ", ".join((*(t.name for t in signature.tensors), *map(repr, numbers))),
+    }
 
 
 def _tensor(spec: TensorSpec) -> dict[str, object]:

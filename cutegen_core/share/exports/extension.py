@@ -17,6 +17,7 @@ from cutegen_core.share.exports.torch_binding import binding, kernel_header, ker
 
 def project(bundle: Bundle) -> Mapping[str, str]:
     """Path inside the project -> text."""
+    bundle.require_constant_numbers("an extension")
     name, package = bundle.name, f"cutegen_{bundle.name}"
     flags = [f for f in nvcc_flags(bundle.arch) if not f.startswith("-arch")]
     code = bundle.arch.removeprefix("sm_")

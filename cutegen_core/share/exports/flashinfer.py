@@ -20,6 +20,7 @@ _HARDWARE = {
 
 def solution(bundle: Bundle) -> str:
     """Return the Solution; its `definition` is the problem's name."""
+    bundle.require_constant_numbers("a Solution")
     idea = one_line(bundle.kernel.idea)
     needs = (
         "Needs CUTLASS's include folder on CPATH and, for instructions of one architecture, TORCH_CUDA_ARCH_LIST. "

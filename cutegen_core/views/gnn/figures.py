@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from cutegen_core.records.gnn import EpochReport, Mode, RunSettings, Stage
+from cutegen_core.records.gnn import BatchStage, EpochReport, PipelineMode, RunSettings
 from cutegen_core.records.wording import ratio
 from cutegen_core.views.gnn.runs import RunView
 
-_WORDS = {Stage.PREPARE: "preparing batches", Stage.TRANSFER: "copying", Stage.COMPUTE: "computing"}
+_WORDS = {BatchStage.PREPARE: "preparing batches", BatchStage.TRANSFER: "copying", BatchStage.COMPUTE: "computing"}
 _ADVICE = {
-    Stage.PREPARE: "more threads, smaller fanouts or features on the device help; a faster kernel does not",
-    Stage.TRANSFER: "features on the device help; a faster kernel does not",
-    Stage.COMPUTE: "a faster kernel or bf16 helps",
+    BatchStage.PREPARE: "more threads, smaller fanouts or features on the device help; a faster kernel does not",
+    BatchStage.TRANSFER: "features on the device help; a faster kernel does not",
+    BatchStage.COMPUTE: "a faster kernel or bf16 helps",
 }
 
 
@@ -41,7 +41,7 @@ class Figures(NamedTuple):
     prepare: float
     transfer: float
     compute: float
-    longest: Stage
+    longest: BatchStage
     p: float
     c: float | None
     over_serial: float | None
@@ -58,7 +58,7 @@ class KernelBound(NamedTuple):
 
     gain: float
     share: float
-    other: Stage | None
+    other: BatchStage | None
 
 
 def figures(view: RunView) -> Figures | None:
@@ -71,7 +71,7 @@ def figures(view: RunView) -> Figures | None:
     only = view.result.compute_only_s if view.result else None
     edges = epoch.edges / epoch.times.prepare if epoch.times.prepare else None
     return Figures(
-        epoch, stages[Stage.PREPARE], stages[Stage.TRANSFER], stages[Stage.COMPUTE], longest,
+        epoch, stages[BatchStage.PREPARE], stages[BatchStage.TRANSFER], stages[BatchStage.COMPUTE], longest,
         epoch.seconds / stages[longest] if stages[longest] else 1.0,
         epoch.seconds / only if only else None, _over_serial(view, epoch), edges,
     )  # fmt: skip
@@ -89,12 +89,12 @@ def typical_s(epochs: Sequence[EpochReport]) -> float | None:
     return median(epoch.seconds for epoch in counted) if counted else None
 
 
-def _stages(epoch: EpochReport) -> dict[Stage, float]:
+def _stages(epoch: EpochReport) -> dict[BatchStage, float]:
     times = epoch.times
     return {
-        Stage.PREPARE: times.prepare / max(1, times.threads),
-        Stage.TRANSFER: times.transfer,
-        Stage.COMPUTE: times.compute,
+        BatchStage.PREPARE: times.prepare / max(1, times.threads),
+        BatchStage.TRANSFER: times.transfer,
+        BatchStage.COMPUTE: times.compute,
     }
 
 
@@ -103,7 +103,7 @@ def _over_serial(view: RunView, epoch: EpochReport) -> float | None:
     other = typical([o for o in view.others if o.aggregate == aggregate and o.mode not in (None, view.settings.mode)])
     if other is None:
         return None
-    serial, pipelined = (other, epoch) if other.mode is Mode.SERIAL else (epoch, other)
+    serial, pipelined = (other, epoch) if other.mode is PipelineMode.SERIAL else (epoch, other)
     return serial.seconds / pipelined.seconds
 
 
@@ -118,8 +118,8 @@ def bound(epoch: EpochReport, share: float | None, compute_only_s: float | None)
     if share is None:
         return None
     stages = _stages(epoch)
-    left = epoch.seconds - share * (compute_only_s or stages[Stage.COMPUTE])
-    other = max((Stage.PREPARE, Stage.TRANSFER), key=lambda stage: stages[stage])
+    left = epoch.seconds - share * (compute_only_s or stages[BatchStage.COMPUTE])
+    other = max((BatchStage.PREPARE, BatchStage.TRANSFER), key=lambda stage: stages[stage])
     shortest = min(max(left, stages[other]), epoch.seconds)
     if shortest <= 0:
         return None
@@ -144,8 +144,8 @@ def waits(epoch: EpochReport) -> tuple[ExposedWait, ...]:
 def limit_words(found: Figures, settings: RunSettings) -> str:
     """Say what bounds the epoch, and so what would make it shorter."""
     said = f"The longest stage is {_WORDS[found.longest]}"
-    if found.longest is Stage.COMPUTE and settings.device.startswith("sleep:"):
+    if found.longest is BatchStage.COMPUTE and settings.device.startswith("sleep:"):
         return "The longest stage is the declared sleep; what is hidden behind it costs nothing."
-    if settings.mode is Mode.SERIAL:
+    if settings.mode is PipelineMode.SERIAL:
         return f"{said}; nothing overlaps in serial mode."
     return f"{said}: {_ADVICE[found.longest]}."

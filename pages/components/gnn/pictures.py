@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
-from cutegen_core.records.gnn import EpochReport, Span, Stage
+from cutegen_core.records.gnn import BatchStage, EpochReport, Span
 from cutegen_core.views.gnn import RankPoint
 from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, SERIES, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 
-COLOURS = {Stage.PREPARE: BLUE, Stage.TRANSFER: AMBER, Stage.COMPUTE: GREEN}
-STAGE_WORDS = {Stage.PREPARE: "prepare (sample and slice)", Stage.TRANSFER: "copy", Stage.COMPUTE: "compute"}
-_EDGES = {Stage.PREPARE: BLUE, Stage.TRANSFER: AMBER, Stage.COMPUTE: "rgba(0,0,0,0.35)"}
+COLOURS = {BatchStage.PREPARE: BLUE, BatchStage.TRANSFER: AMBER, BatchStage.COMPUTE: GREEN}
+STAGE_WORDS = {
+    BatchStage.PREPARE: "prepare (sample and slice)",
+    BatchStage.TRANSFER: "copy",
+    BatchStage.COMPUTE: "compute",
+}
+_EDGES = {BatchStage.PREPARE: BLUE, BatchStage.TRANSFER: AMBER, BatchStage.COMPUTE: "rgba(0,0,0,0.35)"}
 """Computing follows computing, so an edge parts it; what is short needs its colour to be seen."""
 _LANE_PX, _LEAST_PX, _MOST_LANES = 30, 150, 24
 _NARROWEST_LABEL = 0.02
@@ -22,7 +26,7 @@ _NARROWEST_LABEL = 0.02
 
 def lanes(spans: Sequence[Span]) -> list[str]:
     """Return the lanes in the order of the stages, each once."""
-    order = list(Stage)
+    order = list(BatchStage)
     first = sorted(spans, key=lambda span: (order.index(span.stage), len(span.lane), span.lane))
     return list(dict.fromkeys(span.lane for span in first))[:_MOST_LANES]
 
@@ -32,7 +36,7 @@ def timeline(spans: tuple[Span, ...]) -> Figure:
     names = lanes(spans)
     end = max(span.end_s for span in spans)
     figure = go.Figure()
-    for stage in Stage:
+    for stage in BatchStage:
         mine = [span for span in spans if span.stage is stage and span.lane in names]
         if mine:
             figure.add_trace(_bars(stage, mine, end))
@@ -45,7 +49,7 @@ def timeline(spans: tuple[Span, ...]) -> Figure:
     return figure.update_xaxes(title_text="ms since the epoch began", tickformat="~g", dtick=None)
 
 
-def _bars(stage: Stage, spans: Sequence[Span], end: float) -> go.Bar:
+def _bars(stage: BatchStage, spans: Sequence[Span], end: float) -> go.Bar:
     return go.Bar(
         y=[in_chart(span.lane) for span in spans], base=[1000 * span.start_s for span in spans],
         x=[1000 * (span.end_s - span.start_s) for span in spans], orientation="h", name=STAGE_WORDS[stage],

@@ -9,6 +9,7 @@ from cutegen_core.evaluate.mutation.oracle import Oracle, widen
 from cutegen_core.evaluate.mutation.study import MutantOutcome, study
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.machine.device import choose_device
+from cutegen_core.problems import library
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
@@ -69,6 +70,18 @@ def test_the_score_is_the_share_of_the_different_ones(studied):
     caught, survived = table.count(MutantOutcome.CAUGHT), table.count(MutantOutcome.SURVIVED)
     assert survived >= 1
     assert table.score == caught / (caught + survived)
+
+
+def test_the_oracle_takes_sizes_whose_threads_the_emulator_affords(shared):
+    """Top-k has 65,536 tokens of 128 threads that wait for one another: half a minute a run."""
+    problem = library.load("topk_softmax")
+    device = choose_device("sm_90a")
+    evaluator = Evaluator(
+        problem, shared.reference(problem), shared.executor, shared.compiler(), device, content_key
+    )  # fmt: skip
+    oracle = Oracle(evaluator, shared.reference(widen(problem)), problem.existing, seed=2)
+    sizes = {workload.name: workload.sizes["tokens"] for workload in oracle._workloads}
+    assert sizes["few, tokens = 16384"] == max(sizes.values()) == 16384
 
 
 def test_an_original_that_fails_says_so(studied):

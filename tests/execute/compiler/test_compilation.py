@@ -12,6 +12,7 @@ from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.records.trial import Status
+from tests.crowd import crowded
 from tests.places import ROOT
 
 RELU = """/* cutegen
@@ -214,11 +215,23 @@ def hurried(workspace, compiler, monkeypatch):
 
 
 def test_a_template_bomb_is_stopped_at_the_time_limit(hurried):
-    result = hurried(seconds=1).compile(parse(with_line(TEMPLATE_BOMB)))
+    compiler = hurried(seconds=1)
+    compiler.warm()
+    result = compiler.compile(parse(with_line(TEMPLATE_BOMB)))
     assert result.status is Status.COMPILE_LIMIT
     assert "stopped at its limit of 1 s" in result.message
     assert result.seconds > 2  # it got another try
     assert not hurried(seconds=0.25).compile(parse(with_line(TEMPLATE_BOMB))).cached
+
+
+def test_a_busy_machine_is_not_blamed_on_the_kernel(hurried):
+    """The limit counts processor time: what takes long because others use the processor is compiled."""
+    compiler = hurried(seconds=1.5)
+    compiler.warm()
+    with crowded(3, compiler._server._process.pid):
+        result = compiler.compile(parse(RELU.replace("> 0 ?", "> 0.5f ?")))
+    assert result.status is Status.PASSED, result.message
+    assert result.seconds > 1.5
 
 
 def test_memory_is_limited(hurried):

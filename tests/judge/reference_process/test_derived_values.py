@@ -62,6 +62,43 @@ def test_the_structure_of_an_input_is_kept(inputs, holds, values):
         assert holds(tensor)
 
 
+MASKED = "torch.randn(9, 40).masked_fill(torch.rand(9, 40) < 0.2, -torch.inf)"
+
+
+@pytest.mark.parametrize("values", [v for v in Values if v not in (Values.GIVEN, *WHOLE_VALUES)])
+def test_the_infinities_of_an_input_stay_and_its_other_numbers_change(values):
+    text = source("torch.softmax(x, 1)", MASKED)
+    given = drawn(text, values).live.tensors["x"]
+    before = derived.instantiate(text, "here", 5).tensors["x"]
+    finite = before.isfinite()
+    assert torch.equal(given[~finite], before[~finite])
+    assert (given[finite] != before[finite]).any()
+    if values is Values.INFINITE:
+        assert given[finite].isinf().any()
+        assert not (given == torch.inf).any(), "a sign that the file does not draw"
+    else:
+        assert not given[finite].isinf().any()
+
+
+@pytest.mark.parametrize(
+    ("forward", "values", "wrong"),
+    [
+        ("torch.softmax(x, 1)", Values.ALL_NEGATIVE, lambda x: x.exp() / x.exp().sum(1, keepdim=True)),
+        ("torch.logsumexp(x, 1)", Values.HUGE, lambda x: x.clamp(max=6e4).logsumexp(1)),
+        ("torch.logsumexp(x[:, :1], 1)", Values.HUGE, lambda x: x[:, 0].exp().log()),
+    ],
+    ids=["softmax", "logsumexp", "minus infinity"],
+)
+def test_what_is_wrong_only_beside_infinities_is_found(forward, values, wrong):
+    text = source(forward, MASKED)
+    assert judge(text, values, lambda x: eval(forward, {"torch": torch, "x": x})) == 0
+    assert judge(text, values, wrong) > 0
+
+
+def test_infinities_of_an_input_excuse_no_others():
+    assert "NaN or Inf" in doubts(source("torch.log(x.abs() - 1e3)", MASKED))[Values.NEAR_CONSTANT]
+
+
 @pytest.mark.parametrize("values", WHOLE_VALUES)
 def test_whole_numbers_keep_their_order_their_ends_and_that_they_differ(values):
     offsets = (

@@ -7,6 +7,7 @@ from tests.later import Later
 
 torch = Later("torch")
 values = Later("cutegen_core.judge.reference_process.values")
+drawing = Later("cutegen_core.judge.reference_process.drawing")
 live = Later("cutegen_core.judge.reference_process.live")
 
 SOURCE = """
@@ -55,3 +56,12 @@ def test_seeding_gives_the_numbers_of_torchs_own_and_keeps_no_record_of_it():
     live.seed_torch(5)
     assert torch.equal(torch.rand(3), wanted)
     assert len(torch.cuda._queued_calls) == recorded
+
+
+@pytest.mark.parametrize("rows", [2, 3, 9])
+def test_infinities_of_both_signs_are_drawn_whatever_the_seed(rows):
+    """Were they all negative, as masks are, what becomes of a positive one would not be tried."""
+    for seed in range(30):
+        drawn = drawing.draw_special(torch.randn(rows, 64), Values.INFINITE, torch.Generator().manual_seed(seed))
+        assert (drawn == torch.inf).any()
+        assert (drawn == -torch.inf).any()

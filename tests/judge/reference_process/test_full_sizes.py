@@ -39,8 +39,16 @@ def found(text, probe=None, benchmark=None, fixed=()):
 
 
 def test_what_fits_is_run_as_it_is():
-    ((run,),) = found("A = 64\nB = 1024\n")
+    ((run, *smaller),) = found("A = 64\nB = 1024\n")
     assert (run.sizes, run.changed) == ({"A": 64, "B": 1024}, ())
+    assert [(one.sizes["A"], one.sizes["B"]) for one in smaller[:5]] == [
+        (64, 512), (64, 256), (64, 128), (64, 64), (64, 32),
+    ]  # fmt: skip
+
+
+def test_nothing_is_smaller_than_what_may_not_change():
+    ((run,),) = found("A = 64\nB = 1024\n", fixed=("A", "B"))
+    assert run.changed == ()
 
 
 def test_each_of_two_sizes_is_the_benchmarks_in_one_run():

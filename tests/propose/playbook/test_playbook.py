@@ -82,6 +82,9 @@ CASES = {
         "(F.rms_norm(x + y, (C,)), x + y)", ROWS, {"R": 5, "C": 44}, **DRAW, y="torch.randn(R, C)"),
     "softmax and its logarithm of the sum": problem(
         "(torch.softmax(x, -1), torch.logsumexp(x, -1))", ROWS, {"R": 7, "C": 36}, **DRAW),
+    "logarithms of sums with infinities": problem(
+        "torch.logsumexp(x, -1)", ROWS, {"R": 7, "C": 36},
+        x="torch.cat([torch.randn(R - 1, C).fill_diagonal_(torch.inf), torch.full((1, C), -torch.inf)])"),
     "weights of a row, and their logarithm": problem(
         "(x * torch.exp(s).unsqueeze(-1) + y, torch.log1p(torch.exp(s)))", CUBE, {"R": 3, "C": 7, "D": 24},
         x="torch.randn(R, C, D)", s="torch.randn(R, C)", y="torch.randn(R, C, D)"),

@@ -26,6 +26,9 @@ WORKLOADS = {
     "many tokens": {
         "role": "correctness", "tokens": 1031, "heads": 3, "kv_heads": 1, "pairs": 16, "max_position": 64,
     },
+    "128 heads": {
+        "role": "correctness", "tokens": 3, "heads": 128, "kv_heads": 128, "pairs": 64, "max_position": 97,
+    },
     "benchmark": {"role": "benchmark"},
     "decode": {"role": "benchmark", "tokens": 64},
     "batch": {"role": "benchmark", "tokens": 1024},

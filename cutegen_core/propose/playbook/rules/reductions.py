@@ -41,7 +41,8 @@ def _extreme(kind: str) -> Rule:
 
 def _logsumexp(call: OperationCall) -> Value:
     x, axes, keepdim = call.floating(0), call.integers(1, "dim"), call.flag(2, "keepdim")
-    largest = reduce("max", x, axes, True)
+    # An infinite maximum is not subtracted: inf - inf is no number, and the sum is 0 or infinite without that.
+    largest = compute("(isinf({0}) ? 0 : {0})", reduce("max", x, axes, True), dtype=x.dtype)
     total = reduce("sum", apply("exp", sub(x, largest)), axes, True)
     result = add(apply("log", total), largest)
     return result if keepdim else squeeze(result, [a % len(x.dims) for a in axes])

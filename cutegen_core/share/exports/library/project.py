@@ -62,7 +62,7 @@ def _existing(facts: LibraryFacts) -> str:
     try:
         built = bundles.build(
             problem, problem.existing, facts.bundle.arch, "existing", f"the existing kernel of {problem.name}",
-            signature=facts.bundle.signature,
+            signatures=facts.bundle.shapes,
         )  # fmt: skip
     except UsageError as error:
         raise UsageError(f"the existing kernel cannot be exported beside the new one: {error}") from error

@@ -17,7 +17,7 @@ from types import TracebackType
 import torch
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import Span, Stage
+from cutegen_core.records.gnn import BatchStage, Span
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.sampling.batch import Sampled
 from cutegen_core.workloads.gnn.sampling.sampler import Sampler
@@ -155,5 +155,8 @@ class BatchLoader:
         features = slot.slice_rows(self._graph.features, sampled.nodes) if self._slice_features else None
         labels = slot.slice_labels(self._graph.labels, sampled.nodes[: len(seeds)])
         end = time.perf_counter()
-        spans = Span(Stage.PREPARE, lane, number, start, middle), Span(Stage.PREPARE, lane, number, middle, end)
+        spans = (
+            Span(BatchStage.PREPARE, lane, number, start, middle),
+            Span(BatchStage.PREPARE, lane, number, middle, end),
+        )
         return Batch(number, sampled, features, labels, spans, self, slot)

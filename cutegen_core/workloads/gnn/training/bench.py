@@ -22,10 +22,10 @@ from torch import Tensor
 from cutegen_core.records.gnn import (
     TORCH_AGGREGATES,
     AggregateTimes,
+    ComputeType,
     EpochReport,
-    Mode,
     ModelName,
-    Precision,
+    PipelineMode,
     RunProgress,
     RunResult,
 )
@@ -53,7 +53,7 @@ class Contestant:
     """
 
     aggregate: ChosenAggregate
-    mode: Mode
+    mode: PipelineMode
     trainee: Trainee
     probe: Trainee
     steps_s: list[float] = field(default_factory=list)
@@ -96,7 +96,7 @@ def _contestants(run: GnnRun) -> list[Contestant]:
         others = []
     chosen = [run.aggregate, *map(choose_aggregate, others)]
     entries = [(one, run.settings.mode) for one in chosen]
-    entries += [(run.aggregate, mode) for mode in Mode if mode is not run.settings.mode]
+    entries += [(run.aggregate, mode) for mode in PipelineMode if mode is not run.settings.mode]
     return [
         Contestant(aggregate, mode, _trainee(run, aggregate), _trainee(run, aggregate)) for aggregate, mode in entries
     ]
@@ -199,7 +199,7 @@ def _record(trainee: Trainee, work: Callable[[], None]) -> list[AggregateCall]:
 
 
 def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -> None:
-    half = run.settings.precision is Precision.BF16
+    half = run.settings.precision is ComputeType.BF16
     for call in calls:
         table = call.table.detach().requires_grad_(call.needs_gradient)
         with torch.autocast(run.device.where.type, torch.bfloat16, enabled=half):

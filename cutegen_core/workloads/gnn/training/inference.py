@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cutegen_core.records.gnn import Precision, RunProgress
+from cutegen_core.records.gnn import ComputeType, RunProgress
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
@@ -93,7 +93,7 @@ def _layer(run: GnnRun, model: SampledModel, number: int, state: Tensor, piece: 
     """Return a layer's output for the nodes of a piece."""
     (start, end), graph = piece, run.graph
     low, high = int(graph.indptr[start]), int(graph.indptr[end])
-    half = run.settings.precision is Precision.BF16
+    half = run.settings.precision is ComputeType.BF16
     idx = torch.from_numpy(graph.indices[low:high].astype(np.int64)).to(state.device)
     indptr = torch.from_numpy(graph.indptr[start : end + 1] - low).to(state.device)
     table = state.to(torch.bfloat16 if half else torch.float32)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cutegen_core.records.gnn import Mode, Span, StageTimes
+from cutegen_core.records.gnn import PipelineMode, Span, StageTimes
 from cutegen_core.workloads.gnn.sampling.loader import Batch, BatchLoader
 from cutegen_core.workloads.gnn.training.devices import ComputeDevice, InFlight, Interval, Step
 from cutegen_core.workloads.gnn.training.times import Passage, account, draw_timeline
@@ -33,7 +33,7 @@ class PassTimes(NamedTuple):
 
 
 def run_batches(
-    loader: BatchLoader, threads: int, device: ComputeDevice, step: Step, mode: Mode, after: AfterBatch
+    loader: BatchLoader, threads: int, device: ComputeDevice, step: Step, mode: PipelineMode, after: AfterBatch
 ) -> PassTimes:
     """Run the step on every batch of a loader that has not begun.
 
@@ -41,7 +41,7 @@ def run_batches(
         after: called with the batch's number when it was computed, or queued on a GPU; may raise to end the pass.
     """
     began = time.perf_counter()
-    go = _pipelined if mode is Mode.PIPELINED else _serial
+    go = _pipelined if mode is PipelineMode.PIPELINED else _serial
     passed = []
     with loader:
         for went in go(iter(loader), device, step):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from cutegen_core.records.gnn import Mode, Place, Precision, RunProgress, RunSettings
+from cutegen_core.records.gnn import ComputeType, PipelineMode, Place, RunProgress, RunSettings
 from cutegen_core.workloads.gnn.aggregate import ChosenAggregate
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.models.registry import make_model
@@ -66,7 +66,7 @@ class GnnRun:
 
     def forward(self, model: SampledModel, inputs: Inputs) -> Tensor:
         """Return the logits of a batch in float32, computed in the run's precision."""
-        half = self.settings.precision is Precision.BF16
+        half = self.settings.precision is ComputeType.BF16
         features = inputs.features.to(torch.bfloat16 if half else torch.float32)
         with torch.autocast(self.device.where.type, torch.bfloat16, enabled=half):
             logits: Tensor = model(features, inputs.hops)
@@ -80,7 +80,7 @@ class GnnRun:
         after: AfterBatch,
         *,
         first: int = 0,
-        mode: Mode | None = None,
+        mode: PipelineMode | None = None,
     ) -> PassTimes:
         """Run the step on batches of seeds, through the run's pipeline.
 
@@ -89,7 +89,7 @@ class GnnRun:
             mode: other than the settings' one.
         """
         mode = mode or self.settings.mode
-        slots = self.settings.slots if mode is Mode.PIPELINED else 1
+        slots = self.settings.slots if mode is PipelineMode.PIPELINED else 1
         loader = self.loader(batches, sampling, first=first, slots=slots)
         return run_batches(loader, threads_of(self.settings), self.device, step, mode, after)
 

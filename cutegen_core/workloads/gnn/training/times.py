@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from cutegen_core.records.gnn import Span, Stage, StageTimes
+from cutegen_core.records.gnn import BatchStage, Span, StageTimes
 from cutegen_core.workloads.gnn.training.devices import Interval
 
 TIMELINE_BATCHES = 24
@@ -47,6 +47,6 @@ def draw_timeline(passages: Sequence[Passage], began: float) -> tuple[Span, ...]
     spans: list[Span] = []
     for passage in passages[:TIMELINE_BATCHES]:
         spans += passage.prepared
-        spans.append(Span(Stage.TRANSFER, "copy", passage.number, *passage.copied))
-        spans.append(Span(Stage.COMPUTE, "compute", passage.number, *passage.computed))
+        spans.append(Span(BatchStage.TRANSFER, "copy", passage.number, *passage.copied))
+        spans.append(Span(BatchStage.COMPUTE, "compute", passage.number, *passage.computed))
     return tuple(replace(span, start_s=span.start_s - began, end_s=span.end_s - began) for span in spans)

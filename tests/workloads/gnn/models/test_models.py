@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_core.records.gnn import ModelName, Precision
+from cutegen_core.records.gnn import ComputeType, ModelName
 from tests.later import Later
 from tests.workloads.gnn.runs import losses, open_small, train_small
 
@@ -65,7 +65,7 @@ def test_each_layer_reads_its_own_hop(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "precision"), [*((name, Precision.FP32) for name in ModelName), (ModelName.SAGE, Precision.BF16)]
+    ("name", "precision"), [*((name, ComputeType.FP32) for name in ModelName), (ModelName.SAGE, ComputeType.BF16)]
 )
 def test_each_model_learns(name, precision):
     result = train_small(model=name, precision=precision, epochs=8, hidden=32, dropout=0.2)

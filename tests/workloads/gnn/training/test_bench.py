@@ -4,7 +4,7 @@ import pytest
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import Autonomy
-from cutegen_core.records.gnn import TORCH_AGGREGATES, GraphSettings, Mode, ModelName, Task
+from cutegen_core.records.gnn import TORCH_AGGREGATES, GraphSettings, ModelName, PipelineMode, Task
 from tests.few_runs import few_runs
 from tests.later import Later
 from tests.session.real_sessions import loop
@@ -20,8 +20,8 @@ def measured():
 
 def test_every_aggregate_and_the_other_mode_have_epochs(measured):
     ran = {(report.epoch, report.aggregate, report.mode) for report in measured.epochs}
-    pipelined = {(epoch, name, Mode.PIPELINED) for epoch in (1, 2) for name in TORCH_AGGREGATES}
-    assert ran == pipelined | {(epoch, "spmm", Mode.SERIAL) for epoch in (1, 2)}
+    pipelined = {(epoch, name, PipelineMode.PIPELINED) for epoch in (1, 2) for name in TORCH_AGGREGATES}
+    assert ran == pipelined | {(epoch, "spmm", PipelineMode.SERIAL) for epoch in (1, 2)}
     assert len(measured.epochs) == len(ran)
 
 

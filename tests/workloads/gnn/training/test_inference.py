@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import GraphSettings, ModelName, Precision, Task
+from cutegen_core.records.gnn import ComputeType, GraphSettings, ModelName, Task
 from tests.later import Later
 from tests.workloads.gnn.runs import SMALL, open_small, train_small
 
@@ -52,7 +52,7 @@ def test_all_neighbours_drawn_are_all_neighbours_layer_by_layer(name, monkeypatc
 
 def test_inference_reads_the_weights_of_its_folder(tmp_path):
     trained = train_small(checkpoint=str(tmp_path), epochs=4)
-    inferred = infer.infer(open_small(checkpoint=str(tmp_path), epochs=4, precision=Precision.FP32, task=Task.INFER))
+    inferred = infer.infer(open_small(checkpoint=str(tmp_path), epochs=4, precision=ComputeType.FP32, task=Task.INFER))
     assert inferred.sampled_accuracy == trained.sampled_accuracy
     assert inferred.epochs[0].accuracy == trained.sampled_accuracy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_core.records.gnn import GraphSettings, Mode, Place, Span, Stage
+from cutegen_core.records.gnn import BatchStage, GraphSettings, PipelineMode, Place, Span
 from tests.later import Later
 from tests.workloads.gnn.runs import losses, train_small
 
@@ -14,7 +14,7 @@ WIDE = GraphSettings(nodes=20_000, degree=16, width=64)
 
 def test_preparation_hides_behind_the_emulated_device():
     """P; the best of five epochs, since other programs use the processors, too."""
-    result = train_small(**_emulated(Mode.PIPELINED) | {"epochs": 5})
+    result = train_small(**_emulated(PipelineMode.PIPELINED) | {"epochs": 5})
     assert min(report.over_longest_stage for report in result.epochs) <= 1.15
     assert "nothing is computed" in result.machine["device"]
     assert result.accuracies == ()
@@ -30,7 +30,7 @@ def _emulated(mode):
 
 def test_stages_in_series_are_exposed():
     """The same work in series takes its stages' sum, and says what the trainer waited for."""
-    result = train_small(**_emulated(Mode.SERIAL))
+    result = train_small(**_emulated(PipelineMode.SERIAL))
     for report in result.epochs:
         spent = report.times
         assert report.seconds >= spent.prepare + spent.transfer + spent.compute
@@ -40,7 +40,7 @@ def test_stages_in_series_are_exposed():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"mode": Mode.SERIAL}, {"features": Place.DEVICE}, {"threads": 3, "slots": 2}, {"slots": 7, "threads": 2}],
+    [{"mode": PipelineMode.SERIAL}, {"features": Place.DEVICE}, {"threads": 3, "slots": 2}, {"slots": 7, "threads": 2}],
     ids=str,
 )
 def test_how_batches_travel_changes_no_loss(changes):
@@ -54,7 +54,7 @@ def test_layered_sampling_trains():
 
 
 def passage(number, prepared, copied, computed):
-    spans = (Span(Stage.PREPARE, "prepare 0", number, *prepared),)
+    spans = (Span(BatchStage.PREPARE, "prepare 0", number, *prepared),)
     return times.Passage(number, spans, devices.Interval(*copied), devices.Interval(*computed))
 
 
@@ -75,10 +75,15 @@ def test_waits_are_attributed():
 
 def test_the_timeline_shows_every_stage_of_the_first_batches():
     spans = train_small(epochs=1).epochs[0].timeline
-    assert {span.stage for span in spans} == set(Stage)
+    assert {span.stage for span in spans} == set(BatchStage)
     by_batch = {number: [span for span in spans if span.batch == number] for number in {span.batch for span in spans}}
     assert set(by_batch) == set(range(5))  # 600 nodes in batches of 128
     for one in by_batch.values():
         ordered = sorted(one, key=lambda span: span.start_s)
-        assert [span.stage for span in ordered] == [Stage.PREPARE, Stage.PREPARE, Stage.TRANSFER, Stage.COMPUTE]
+        assert [span.stage for span in ordered] == [
+            BatchStage.PREPARE,
+            BatchStage.PREPARE,
+            BatchStage.TRANSFER,
+            BatchStage.COMPUTE,
+        ]
         assert all(0 <= span.start_s <= span.end_s for span in one)
