@@ -26,13 +26,15 @@ from pages.components.access.access_middleware import OriginMiddleware
 from pages.components.shared import quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-NEEDED_SOON = ("plotly.graph_objects", "pandas", "cutegen_core.share.exports")
-"""Imported early: on a cold disk the first session page would wait seconds for them. (Streamlit imports pandas in a
-component.)"""
+NEEDED_SOON = ("pandas", "pages.components.shared.charts", "cutegen_core.share.exports")
+"""Imported before the first page is served, by one thread: modules of pandas and Plotly import one another in circles,
+and two pages that import them at once can find half a module. (Streamlit imports pandas in a component.)"""
 
 
 @asynccontextmanager
 async def _with_engine(_app: Any) -> AsyncIterator[None]:  # noqa: ANN401 - Streamlit's application object
+    for module in NEEDED_SOON:
+        importlib.import_module(module)
     stop = threading.Event()
     keeper = threading.Thread(target=_keep_engine, args=(stop,), name="engine keeper", daemon=True)
     keeper.start()
@@ -47,8 +49,6 @@ def _keep_engine(stop: threading.Event) -> None:
 
     with contextlib.suppress(OSError, CutegenError):  # the keeper tries again, and logs it
         engine.ensure_running()
-    for module in NEEDED_SOON:
-        importlib.import_module(module)
     engine.keep_running(stop)
 
 
