@@ -31,6 +31,7 @@ KERNELS = (
     "prints without end", "divergent barrier", "misaligned vector", "keeps its result",
 )  # fmt: skip
 RUN_TIMEOUT_S = 0.25
+ENGINE = "-m cutegen_core.engine"
 SETTLE_S = 30.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -154,14 +155,27 @@ def _resident(pid: int) -> int:
 
 
 def _of_this_workspace() -> Iterator[int]:
-    """Processes whose command line names the workspace: the emulator's runners, compilers."""
-    home = str(workspace.home()).encode()
+    """Processes whose command line names the workspace: the emulator's runners, compilers.
+
+    Those of an engine, which another test has started and which stays for a minute, are the engine's.
+    """
+    home = f"{workspace.home()}/"
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if home in (entry / "cmdline").read_bytes():
-                yield int(entry.name)
-        except OSError:
-            continue
+        if home in _command(pid := int(entry.name)) and not any(ENGINE in _command(one) for one in _ancestors(pid)):
+            yield pid
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while (state := _stat(pid)) and (pid := int(state[1])) > 1:
+        yield pid
+
+
+def _command(pid: int) -> str:
+    """The command line; "" when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _files(ours: Collection[int]) -> Iterator[Path]:
