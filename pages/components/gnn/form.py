@@ -29,7 +29,7 @@ _GROUPS: Mapping[str, Sequence[str]] = {
 LAPTOP = replace(
     RunSettings(), hidden=64, fanouts=(10, 5), inference_fanouts=(10, 5), batch_size=512, epochs=5
 )  # fmt: skip
-"""What the form begins with: half a minute on two processors."""
+"""What the form begins with: for a laptop without a GPU."""
 _PAPER = {"hidden": "256", "fanouts": "15,10,5", "inference_fanouts": "20,20,20", "batch_size": "1024", "epochs": "10"}
 _MORE = tuple(field.name for field in FIELDS if all(field.name not in names for names in _GROUPS.values()))
 _COLUMNS = 3
