@@ -56,7 +56,7 @@ _LONGEST = 200
 _DIFFERENT = (MutantOutcome.CAUGHT, MutantOutcome.SURVIVED)
 
 
-class Planned(NamedTuple):
+class PlannedMutant(NamedTuple):
     """A mutant to try, and the kernel it comes from."""
 
     case: Case
@@ -154,16 +154,16 @@ class MutantRows(Rows):
         return sum(row["outcome"] in outcomes for row in self.by_key.values())
 
 
-def plan(kernels: Iterable[Kernel]) -> Iterator[Planned]:
+def plan(kernels: Iterable[Kernel]) -> Iterator[PlannedMutant]:
     """Yield all mutants: one of each kind in turn, and within a kind one of each kernel in turn."""
-    by_kind: dict[str, list[tuple[int, str, Planned]]] = defaultdict(list)
+    by_kind: dict[str, list[tuple[int, str, PlannedMutant]]] = defaultdict(list)
     for kernel in kernels:
         rank: Counter[str] = Counter()
         mixed = sorted(find_mutants(kernel.source), key=lambda m: content_key(m.text))
         for mutant in mixed:
             rank[mutant.kind] += 1
             key = content_key(kernel.case.name + mutant.text)
-            by_kind[mutant.kind].append((rank[mutant.kind], key, Planned(kernel.case, mutant)))
+            by_kind[mutant.kind].append((rank[mutant.kind], key, PlannedMutant(kernel.case, mutant)))
     turns = [sorted(found, key=lambda one: one[:2]) for _, found in sorted(by_kind.items())]
     for number in range(max(map(len, turns), default=0)):
         for turn in turns:
@@ -171,8 +171,10 @@ def plan(kernels: Iterable[Kernel]) -> Iterator[Planned]:
                 yield turn[number][2]
 
 
-def try_all(planned: Iterable[Planned], kernels: Mapping[str, Kernel], rows: MutantRows, proofs: Mapping[str, str],
-            asked: argparse.Namespace) -> None:  # fmt: skip
+def try_all(
+    planned: Iterable[PlannedMutant], kernels: Mapping[str, Kernel], rows: MutantRows, proofs: Mapping[str, str],
+    asked: argparse.Namespace,
+) -> None:  # fmt: skip
     """Try mutants until enough are proved different, or the time is over."""
     deadline = time.monotonic() + asked.seconds
     for one in planned:

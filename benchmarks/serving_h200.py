@@ -67,7 +67,7 @@ of device time from a profiler trace, cold L2."""
 
 
 @dataclass(frozen=True)
-class Job:
+class ServingTrial:
     """One trial: a kernel of a problem, and what is timed beside it."""
 
     problem: str
@@ -100,12 +100,12 @@ class Bench:
             self._evaluators[name] = self._tools.evaluator(session, created.settings)
         return self._evaluators[name]
 
-    def jobs(self, phases: Sequence[str]) -> Iterator[Job]:
+    def jobs(self, phases: Sequence[str]) -> Iterator[ServingTrial]:
         """Yield what is to be tried: a phase after the other, and in it one problem after the other."""
         for phase in phases:
             for name in self.problems:
                 for kernel, source in self._kernels(name, phase):
-                    yield Job(name, phase, kernel, Candidate(source, Author.PLAYBOOK))
+                    yield ServingTrial(name, phase, kernel, Candidate(source, Author.PLAYBOOK))
 
     def _kernels(self, name: str, phase: str) -> Iterator[tuple[str, str]]:
         variants = self._variants(name)
@@ -132,7 +132,7 @@ class Bench:
             print(f"{name}: {reason}", flush=True)
             return ()
 
-    def run(self, job: Job) -> Row:
+    def run(self, job: ServingTrial) -> Row:
         """Take one kernel through the stages; a sweep judges only the smallest sizes besides those it times."""
         evaluator, problem = self.evaluator(job.problem), self.problems[job.problem]
         existing = Candidate(problem.existing, Author.IMPORT) if job.phase == "tuned" else None

@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--budget-s", type=float, default=540.0, help="no workload begins after this")
     given = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bench, started = Bench(device, given.samples, given.levels), time.monotonic()
+    bench, started = GatherBench(device, given.samples, given.levels), time.monotonic()
     rows: list[dict[str, Any]] = []
     try:
         for row in (row for name in given.only for row in bench.problem(name)):
@@ -70,7 +70,7 @@ def main() -> None:
         write("gnn_kernels", {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows})
 
 
-class Bench:
+class GatherBench:
     """Compiles, plugs in, compares and times."""
 
     def __init__(self, device: torch.device, samples: int, levels: Sequence[str] | None) -> None:

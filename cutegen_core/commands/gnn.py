@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.machine import parent
 from cutegen_core.printing import print_json
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import MachineError, StoppedError, StoreError, UsageError
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 def convert(arguments: argparse.Namespace) -> int:
     """Convert a graph in a process of its own, which dies with this one."""
     paths = [str(arguments.path.expanduser()), str(arguments.output.expanduser())]
-    command = [*_with_parent(CONVERTER), *paths, *(["--undirected"] if arguments.undirected else [])]
+    command = parent.command(CONVERTER, *paths, *(["--undirected"] if arguments.undirected else []))
     done = subprocess.run(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
     try:
         said = json.loads(done.stdout)
@@ -151,17 +152,8 @@ def _said(line: bytes) -> object:
 @contextlib.contextmanager
 def _process(settings: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start the process, which dies with this one; on Ctrl-C ask it to stop, and on a second one kill it."""
-    command = [
-        sys.executable,
-        "-m",
-        "cutegen_core.machine.parent",
-        str(os.getpid()),
-        MODULE,
-        "--settings",
-        str(settings),
-    ]
     process = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stdin=subprocess.DEVNULL,
+        parent.command(MODULE, "--settings", str(settings)), env=_environment(), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
@@ -180,11 +172,6 @@ def _process(settings: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-
-
-def _with_parent(module: str) -> list[str]:
-    """Return the command that runs a module in a process that dies with this one."""
-    return [sys.executable, "-m", "cutegen_core.machine.parent", str(os.getpid()), module]
 
 
 def _environment() -> dict[str, str]:

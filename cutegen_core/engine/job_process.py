@@ -11,14 +11,13 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from cutegen_core.machine import workspace
+from cutegen_core.machine import parent, workspace
 from cutegen_core.machine.worker import child_environment
 
 LONGEST_LINE = 64 << 20
@@ -81,10 +80,9 @@ class JobProcess:
         self._home = tempfile.TemporaryDirectory(prefix="cutegen-job-", ignore_cleanup_errors=True)
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_THROUGH)}
         environment = child_environment(Path(self._home.name)) | passed | {"CUTEGEN_HOME": str(workspace.home())}
-        command = [sys.executable, "-m", "cutegen_core.machine.parent", str(os.getpid()), module, *arguments]
         self._process = subprocess.Popen(
-            command, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            parent.command(module, *arguments), env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self._pipes = selectors.DefaultSelector()
         for pipe in (self._process.stdout, self._process.stderr):

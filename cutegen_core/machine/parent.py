@@ -37,6 +37,11 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module in a process which dies with this one."""
+    return [sys.executable, "-m", "cutegen_core.machine.parent", str(os.getpid()), module, *arguments]
+
+
 if __name__ == "__main__":
     die_with(int(sys.argv[1]))
     module, sys.argv = sys.argv[2], sys.argv[2:]

@@ -20,7 +20,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda.driver import DriverError, call
-from cutegen_core.execute.cuda.launching import read_parameter_sizes
+from cutegen_core.execute.cuda.launching import make_attributes, read_parameter_sizes
 from cutegen_core.kernel.check_arguments import parse_parameters
 from cutegen_core.operators.plan_closure import LaunchNumbers, PlanClosure, Planned
 from cutegen_core.operators.source import Source
@@ -80,22 +80,8 @@ class _LoadedLaunch:
         config.blockDimX, config.blockDimY, config.blockDimZ = planned.block
         config.sharedMemBytes, config.hStream = planned.smem, cuda.CUstream(stream)
         if planned.cluster != self._cluster:
-            config.attrs = self._attributes(planned.cluster)
+            config.attrs = make_attributes(planned.cluster, cooperative=self._cooperative)
             config.numAttrs, self._cluster = len(config.attrs), planned.cluster
-
-    def _attributes(self, extents: tuple[int, int, int]) -> list[Any]:
-        made = []
-        if extents != (1, 1, 1):
-            cluster = cuda.CUlaunchAttribute()
-            cluster.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = extents
-            made.append(cluster)
-        if self._cooperative:
-            cooperative = cuda.CUlaunchAttribute()
-            cooperative.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-            cooperative.value.cooperative = 1
-            made.append(cooperative)
-        return made
 
 
 def _code(base: str, size: int, *, pointer: bool) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.kernel import kernel_file
-from cutegen_core.machine import toolchain
 from cutegen_core.problems import library as problems
 from cutegen_core.problems import read
 from cutegen_core.records.errors import UsageError
@@ -22,6 +21,7 @@ from cutegen_core.share.exports.library.project import library
 from cutegen_core.share.imports.plain_cu import import_kernel
 from tests.later import Later
 from tests.places import DATA
+from tests.share.host_side import check_compiles, launch_nothing
 from tests.share.plain_problems import PROBLEMS
 
 torch = Later("torch")
@@ -144,19 +144,10 @@ MORE_FILES = (GELU, "silu_dispatch.cu", "softmax_chain.cu")
 def test_the_host_side_of_a_drop_in_compiles(made, file, tmp_path):
     """Without a GPU's compiler only its host side is compiled, against the names of torch that it uses."""
     facts = made(file)
-    launcher = re.sub(r"cutegen::launch\(::[\w:]+(?:<[^(]*?>)?, cutegen", "cutegen::launch(nullptr, cutegen",
-                      host_launcher(facts.bundle))  # fmt: skip
+    launcher = launch_nothing(host_launcher(facts.bundle))
     head = "#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
     own = f"#include <cuda_fp16.h>\n{head}{header(facts.bundle)}{STUB}{TORCH}{dropin.VIEW}{launcher}"
-    (tmp_path / "dropin.cpp").write_text(f"{own}\n{dropin.scoped(facts, dropin.function(facts))}")
-    include = [f"-I{folder}" for folder in toolchain.find_include_dirs()]
-    own = shutil.which("c++")  # zig builds its C++ library first, which takes minutes
-    compiler = [own] if own else [*toolchain.find_zig(), "c++"]
-    done = subprocess.run(
-        [*compiler, "-std=c++17", "-w", "-fsyntax-only", *include, "dropin.cpp"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[:3000]
+    check_compiles(f"{own}\n{dropin.scoped(facts, dropin.function(facts))}", tmp_path)
 
 
 def test_what_the_original_does_not_say_is_refused_by_name(made):

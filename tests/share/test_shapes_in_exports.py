@@ -1,13 +1,10 @@
 """An export is right at every benchmark workload, and speaks of each."""
 
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import pytest
 
-from cutegen_core.machine import toolchain
 from cutegen_core.problems import library
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Workload, WorkloadRole
@@ -19,6 +16,7 @@ from cutegen_core.share.exports.flashinfer import solution
 from cutegen_core.share.exports.host_cpp import LAUNCH
 from cutegen_core.share.exports.modelnew import modelnew_file
 from tests.places import DATA
+from tests.share.host_side import check_compiles, launch_nothing
 
 SIGNATURES = {
     "sum_squares<BLOCK>": "void sum_squares<128>(float const*, float*, int)",
@@ -104,13 +102,4 @@ def test_the_host_side_of_the_standalone_file_compiles(shapes, request, tmp_path
     kernel = made.kernel.body.strip("\n")
     host = cu_file(made).replace(kernel, "").replace("#include <cute/tensor.hpp>", "")
     host = host.replace(LAUNCH, STUB).replace("<<<1024, 256>>>", "")
-    host = re.sub(r"cutegen::launch\(::[\w:]+(?:<[^(]*?>)?, cutegen", "cutegen::launch(nullptr, cutegen", host)
-    (tmp_path / "host.cpp").write_text(f"#include <cuda_runtime.h>\n{host}")
-    include = [f"-I{folder}" for folder in toolchain.find_include_dirs()]
-    own = shutil.which("c++")  # zig builds its C++ library first, which takes minutes
-    compiler = [own] if own else [*toolchain.find_zig(), "c++"]
-    done = subprocess.run(
-        [*compiler, "-std=c++17", "-w", "-fsyntax-only", *include, "host.cpp"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[:3000]
+    check_compiles(f"#include <cuda_runtime.h>\n{launch_nothing(host)}", tmp_path)

@@ -19,7 +19,7 @@ from cuda.bindings import driver as cuda
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, call
 from cutegen_core.execute.cuda.program import Descriptor, PassedArgument, Program, ProgramStep
-from cutegen_core.records.launch import TENSOR_MAP_BYTES
+from cutegen_core.records.launch import TENSOR_MAP_BYTES, Dim3
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 _FLOATS = {4: "f", 8: "d"}
@@ -210,19 +210,25 @@ def _make_config(step: ProgramStep) -> Any:  # noqa: ANN401 - CUlaunchConfig
     config.gridDimX, config.gridDimY, config.gridDimZ = step.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = step.block
     config.sharedMemBytes = step.smem_bytes
-    attributes = []
-    if step.cluster != (1, 1, 1):
-        cluster = cuda.CUlaunchAttribute()
-        cluster.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = step.cluster
-        attributes.append(cluster)
-    if step.cooperative:
-        cooperative = cuda.CUlaunchAttribute()
-        cooperative.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        cooperative.value.cooperative = 1
-        attributes.append(cooperative)
-    config.attrs, config.numAttrs = attributes, len(attributes)
+    config.attrs = make_attributes(step.cluster, cooperative=step.cooperative)
+    config.numAttrs = len(config.attrs)
     return config
+
+
+def make_attributes(cluster: Dim3, *, cooperative: bool) -> list[Any]:
+    """Return a launch's CUlaunchAttributes: its cluster, where that is more than one block, and cooperation."""
+    made = []
+    if cluster != (1, 1, 1):
+        extents = cuda.CUlaunchAttribute()
+        extents.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        extents.value.clusterDim.x, extents.value.clusterDim.y, extents.value.clusterDim.z = cluster
+        made.append(extents)
+    if cooperative:
+        together = cuda.CUlaunchAttribute()
+        together.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        together.value.cooperative = 1
+        made.append(together)
+    return made
 
 
 def _volume(extents: Sequence[int]) -> int:

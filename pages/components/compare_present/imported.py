@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +12,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records import older
-from cutegen_core.records.errors import CutegenError, UsageError
+from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
@@ -23,8 +22,8 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
 from pages.components import ASSETS
 from pages.components.access import access
-from pages.components.problems.listing import place_of
 from pages.components.shared import places, ui_state
+from pages.components.shared.file_choice import render_file_choice
 from pages.components.shared.texts import note, plain_label, quiet
 
 if TYPE_CHECKING:
@@ -52,26 +51,12 @@ def render_import(store: Store) -> None:
     """Draw the fields for a path and for an uploaded file."""
     if access.looks_on():
         return
-    with st.form("import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        path = st.text_input(
-            "Path of a recording or results", key="import-path", label_visibility="collapsed",
-            placeholder="/path/to/run.jsonl.gz, node.json or a folder of results",
-        )  # fmt: skip
-        by_path = st.form_submit_button("Import", key="import-open") and path.strip()
-    upload = st.file_uploader(
-        "Or upload a file", UPLOADS, key="import-upload", label_visibility="collapsed", max_upload_size=200
-    )
-    quiet("Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing runs.")
-    try:
-        if by_path:
-            _open(store, place_of(path.strip()))
-        elif upload is not None and ui_state.first_time("import-taken", upload.file_id):
-            with tempfile.TemporaryDirectory(prefix="cutegen-upload-") as folder:
-                file = Path(folder) / (Path(upload.name).name or "upload")
-                file.write_bytes(upload.getvalue())
-                _open(store, file)
-    except CutegenError as error:
-        note("error", str(error))
+    render_file_choice(
+        "import", store, _open, label="Path of a recording or results",
+        example="/path/to/run.jsonl.gz, node.json or a folder of results", button="Import", endings=UPLOADS,
+        most_mb=200,
+        hint="Recordings (.jsonl, .jsonl.gz), published CuTeGen nodes (.json), KernelBench run folders. Nothing runs.",
+    )  # fmt: skip
 
 
 def _imported(store: Store, path: Path) -> Imported:

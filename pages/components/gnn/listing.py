@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import streamlit as st
 
-from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.job import JobState
 from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 from pages.components import ASSETS
 from pages.components.access import access
-from pages.components.problems.listing import place_of
-from pages.components.shared import places, ui_state
-from pages.components.shared.texts import heading, note, plain_label, quiet, when
+from pages.components.shared import places
+from pages.components.shared.file_choice import render_file_choice
+from pages.components.shared.texts import heading, plain_label, quiet, when
 
 if TYPE_CHECKING:
     from cutegen_core.share.imports.run_file import RunImport
@@ -56,26 +54,11 @@ def render_import(store: Store) -> None:
             _open_shipped(store, path)
     if access.role() is not access.AccessRole.OWNER:
         return
-    with st.form("gnn-import", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        path = st.text_input(
-            "Path of a recorded run", key="gnn-import-path", label_visibility="collapsed",
-            placeholder="/path/to/run.gnn.json",
-        )  # fmt: skip
-        by_path = st.form_submit_button("Open", key="gnn-import-open") and path.strip()
-    upload = st.file_uploader(
-        "Or upload a file", ("json", "gz"), key="gnn-upload", label_visibility="collapsed", max_upload_size=64
-    )
-    quiet("A finished run from another machine, with a GPU or without. Nothing in it is run here.")
-    try:
-        if by_path:
-            _open(store, place_of(path.strip()))
-        elif upload is not None and ui_state.first_time("gnn-upload-taken", upload.file_id):
-            with tempfile.TemporaryDirectory(prefix="cutegen-upload-") as folder:
-                file = Path(folder) / (Path(upload.name).name or "upload")
-                file.write_bytes(upload.getvalue())
-                _open(store, file)
-    except CutegenError as error:
-        note("error", str(error))
+    render_file_choice(
+        "gnn-import", store, _open, label="Path of a recorded run", example="/path/to/run.gnn.json", button="Open",
+        endings=("json", "gz"), most_mb=64,
+        hint="A finished run from another machine, with a GPU or without. Nothing in it is run here.",
+    )  # fmt: skip
 
 
 def _open_shipped(store: Store, path: Path) -> None:

@@ -9,10 +9,11 @@ import streamlit as st
 
 from cutegen_core.problems import library, saved
 from cutegen_core.problems.library import FolderListing, ProblemEntry
-from cutegen_core.records.errors import ProblemError, UsageError
+from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.wording import counted
 from pages.components.access import access
 from pages.components.shared import ui_state
+from pages.components.shared.file_choice import place_of
 
 _AGREED = "paths-agreed"
 
@@ -62,22 +63,6 @@ def _state(place: Path) -> tuple[tuple[bytes, int], ...]:
     """List every file with the time it was changed: the key that a listing is kept under."""
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     return tuple((os.fsencode(f), f.stat().st_mtime_ns) for f in files if f.is_file())
-
-
-def place_of(path: str) -> Path:
-    """Find a file or folder.
-
-    Raises:
-        UsageError: there is neither.
-    """
-    try:
-        place = Path(path).expanduser()
-        found = place.exists()
-    except (OSError, RuntimeError):  # a name too long for a file, the home of an unknown user
-        found = False
-    if not found:
-        raise UsageError(f"{path} is neither a file nor a folder on this machine.")
-    return place
 
 
 @st.cache_data(show_spinner=False, max_entries=16)
