@@ -132,7 +132,6 @@ def test_every_shipped_recording_opens_and_ends_accepted(tmp_path, name):
     view = views.session_view(store, import_path(store, RECORDINGS / name).session)
     assert view.state.status is (SessionState.STOPPED if name in UP_TO_A_PROMOTION else SessionState.ACCEPTED)
     assert view.state.best
-    assert view.state.steps[-1].passed
     store.close()
 
 
