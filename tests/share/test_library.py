@@ -18,6 +18,8 @@ from cutegen_core.share.exports.library import dropin, operator
 from cutegen_core.share.exports.library.facts import LibraryFacts, Original, collect, count_lines, read_host
 from cutegen_core.share.exports.library.patch import patch
 from cutegen_core.share.exports.library.project import library
+from cutegen_core.share.exports.own_names import in_namespace
+from cutegen_core.share.exports.torch_binding import own_scope
 from cutegen_core.share.imports.plain_cu import import_kernel
 from tests.later import Later
 from tests.places import DATA
@@ -93,7 +95,7 @@ def test_numbers_come_from_the_caller_and_outputs_lie_over_inputs(made):
     assert "static_cast<double>(eps)" in norm
     assert "at::Tensor out = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));" in norm
     assert "return out;" in norm
-    assert 'cutegen_out1 = cutegen::view(residual, at::kFloat, "residual")' in in_place
+    assert re.search(r'cutegen_out1 = ::\w+::cutegen::view\(residual, at::kFloat, "residual"\)', in_place)
     assert "return" not in in_place
     assert "#define __restrict__\n" in dropin.dropin_file(made(IN_PLACE))
     assert "#define __restrict__\n" not in dropin.dropin_file(made(NORM))
@@ -146,8 +148,9 @@ def test_the_host_side_of_a_drop_in_compiles(made, file, tmp_path):
     facts = made(file)
     launcher = launch_nothing(host_launcher(facts.bundle))
     head = "#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
-    own = f"#include <cuda_fp16.h>\n{head}{header(facts.bundle)}{STUB}{TORCH}{dropin.VIEW}{launcher}"
-    check_compiles(f"{own}\n{dropin.scoped(facts, dropin.function(facts))}", tmp_path)
+    own = in_namespace(f"{header(facts.bundle)}{STUB}{dropin.VIEW}{launcher}", own_scope(facts.bundle))
+    function = dropin.scoped(facts, dropin.function(facts))
+    check_compiles(f"#include <cuda_fp16.h>\n#include <vector>\n{head}{TORCH}{own}\n{function}", tmp_path)
 
 
 def test_what_the_original_does_not_say_is_refused_by_name(made):
