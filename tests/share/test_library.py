@@ -13,10 +13,10 @@ from cutegen_core.problems import read
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.share.exports import bundle as bundles
-from cutegen_core.share.exports.host_cpp import header, host_launcher
+from cutegen_core.share.exports.host_cpp import LAUNCH, header, host_launcher
 from cutegen_core.share.exports.library import dropin, operator
 from cutegen_core.share.exports.library.facts import LibraryFacts, Original, collect, count_lines, read_host
-from cutegen_core.share.exports.library.patch import patch
+from cutegen_core.share.exports.library.patch import patch, patched
 from cutegen_core.share.exports.library.project import library
 from cutegen_core.share.exports.own_names import in_namespace
 from cutegen_core.share.exports.torch_binding import own_scope
@@ -236,6 +236,34 @@ def test_the_patch_applies_and_keeps_everything_but_the_kernel(made, file, tmp_p
     for kept in ("PYBIND11_MODULE", "TORCH_LIBRARY_FRAGMENT"):
         assert (kept in text) == (kept in plain(file))
     assert text.count("{") == text.count("}")
+
+
+DEVICE = """
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <device_launch_parameters.h>
+#include <cmath>
+#include <initializer_list>
+#include <tuple>
+#include <vector>
+#undef __noinline__
+inline void __syncthreads() {}
+namespace at { struct OptionalCUDAGuard {}; }
+"""
+
+
+def test_a_patched_original_compiles_beside_the_helpers_that_it_keeps(made, tmp_path):
+    """For the host, where kernels are plain functions: no name of the kernel is the file's a second time."""
+    facts = made(SOFTMAX)
+    text = patched(facts, facts.host, facts.original)
+    text = re.sub(
+        r"#include <(?:cute|torch|ATen|c10)/[^\n]*|PYBIND11_MODULE.*?^}", "", text, flags=re.DOTALL | re.MULTILINE
+    )
+    assert text.count("float reduce(float value") == 2
+    stub = STUB.replace(
+        "template <class... A> cudaError_t launch(void*", "template <class K, class... A> cudaError_t launch(K"
+    )
+    check_compiles(DEVICE + TORCH + text.replace(LAUNCH, stub), tmp_path)
 
 
 def test_without_the_original_the_patch_is_for_the_existing_kernel_file(made):

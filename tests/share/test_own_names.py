@@ -120,15 +120,18 @@ def loaded(text):
     return context
 
 
-@pytest.mark.parametrize("export", [modelnew_file, lambda bundle: operator_module(collect(bundle), "a_name")])
+@pytest.mark.parametrize("export", ["modelnew", "operator"])
 def test_the_name_of_what_torch_builds_follows_from_all_that_is_built(hostile, export):
+    def made(bundle):
+        return (
+            modelnew_file(bundle) if export == "modelnew" else operator_module(replace(hostile, bundle=bundle), "built")
+        )
+
     bundle = hostile.bundle
     other = replace(bundle, kernel=kernel_file.parse(KERNEL.replace("0.0f)", "0.5f)")))
-    torch.ops.cutegen.__dict__.pop("cutegen_loaded", None)
-    one, again = loaded(export(bundle)), loaded(export(replace(bundle, origin="another session")))
-    torch.ops.cutegen.__dict__.pop("cutegen_loaded", None)
-    two = loaded(export(other))
-    torch.ops.cutegen.__dict__.pop("cutegen_loaded", None)
+    one, again = loaded(made(bundle)), loaded(made(replace(bundle, origin="another session")))
+    vars(torch.ops.cutegen)["cutegen_loaded"] = {}  # as in a process of its own
+    two = loaded(made(other))
     name = [context["cutegen_build_of"]("90a", "/cutlass/include")["name"] for context in (one, again, two)]
     assert name[0] == name[1] != name[2]
     assert one["cutegen_build_of"]("80", "/cutlass/include")["name"] != name[0]

@@ -28,16 +28,15 @@ _DECLARES = frozenset(("(", "=", ";", "{", "[", ":", ","))
 _LIBRARIES = frozenset(("cute", "cutlass", "cuda", "std", "cub", "thrust", "cooperative_groups", "nvcuda", "nv"))
 """Namespaces of headers: what a kernel adds to them must stay theirs."""
 
-OVERLOADED = frozenset(
-    """
+_OVERLOADED = """
     abs acos asin atan atan2 ceil cos cosh erf exp exp2 fabs floor fma fmax fmin fmod isfinite isinf isnan log log10
     log1p log2 max min pow round rsqrt sin sinh sqrt tan tanh trunc
     atomicAdd atomicSub atomicExch atomicMin atomicMax atomicInc atomicDec atomicCAS atomicAnd atomicOr atomicXor
     __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ldg __ldcg __ldca __ldcs __stcg __stcs
     __hadd __hsub __hmul __hfma __hmax __hmin __hadd2 __hmul2 __hfma2 __hmax2 __hmin2
     __half2float __float2half __float2bfloat16 __bfloat162float
-    """.split()
-)
+"""
+OVERLOADED = frozenset(_OVERLOADED.split())
 """Functions of CUDA that kernels overload: an overload in a namespace would hide them."""
 
 

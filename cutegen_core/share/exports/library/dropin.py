@@ -132,7 +132,8 @@ def _torch_body(facts: LibraryFacts) -> Iterator[str]:
         options = f"{first}.options().dtype({SCALAR_TYPES[spec.dtype]})"
         yield f"  at::Tensor {spec.name} = at::empty({{{extents}}}, {options});\n"
     for spec, place in _places(facts, names):
-        yield f'  auto const cutegen_{spec.name} = ::{scope}::cutegen::view({place}, {SCALAR_TYPES[spec.dtype]}, "{place}");\n'
+        checked = f'{place}, {SCALAR_TYPES[spec.dtype]}, "{place}"'
+        yield f"  auto const cutegen_{spec.name} = ::{scope}::cutegen::view({checked});\n"
     listed = ", ".join((*(f"cutegen_{t.name}" for t in bundle.signature.tensors), *_numbers(facts)))
     yield f"""\
   std::size_t const cutegen_bytes = ::{scope}::{bundle.name}_workspace_bytes({listed});
@@ -184,8 +185,8 @@ def _raw_body(facts: LibraryFacts) -> Iterator[str]:
             raise UsageError(f"the original {host.function} of {host.file} does not take {spec.name}")
         extents = ", ".join(_extents(facts, host, spec))
         yield (
-            f"  ::{scope}::cutegen::Tensor const cutegen_{spec.name}{{const_cast<void*>(static_cast<void const*>({place})), "
-            f"{{{extents}}}, sizeof({C_TYPES[spec.dtype]})}};\n"
+            f"  ::{scope}::cutegen::Tensor const cutegen_{spec.name}{{"
+            f"const_cast<void*>(static_cast<void const*>({place})), {{{extents}}}, sizeof({C_TYPES[spec.dtype]})}};\n"
         )
     listed = ", ".join((*(f"cutegen_{t.name}" for t in bundle.signature.tensors), *_numbers(facts)))
     fails = "return cutegen_error;" if host.head.startswith("cudaError_t") else "return;"
