@@ -147,7 +147,9 @@ def test_the_host_side_of_a_drop_in_compiles(made, file, tmp_path):
     """Without a GPU's compiler only its host side is compiled, against the names of torch that it uses."""
     facts = made(file)
     launcher = launch_nothing(host_launcher(facts.bundle))
-    head = "#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
+    head = (
+        "#include <cmath>\n#include <cstdint>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
+    )
     own = in_namespace(f"{header(facts.bundle)}{STUB}{dropin.VIEW}{launcher}", own_scope(facts.bundle))
     function = dropin.scoped(facts, dropin.function(facts))
     check_compiles(f"#include <cuda_fp16.h>\n#include <vector>\n{head}{TORCH}{own}\n{function}", tmp_path)
@@ -243,11 +245,13 @@ DEVICE = """
 #include <cuda_fp16.h>
 #include <device_launch_parameters.h>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <tuple>
 #include <vector>
 #undef __noinline__
 inline void __syncthreads() {}
+using std::isnan;
 namespace at { struct OptionalCUDAGuard {}; }
 """
 

@@ -47,7 +47,8 @@ def hostile(shared):
     signatures = {w.name: shared.reference(problem).signature(w) for w in problem.workloads}
     existing = import_kernel(ORIGINAL, "norm.cu", problem, signatures, "relu").text
     made = bundles.build(
-        replace(problem, existing=existing), KERNEL, "sm_90a", "c" * 64, "a test", kernels=(NORM,), signatures=signatures
+        replace(problem, existing=existing), KERNEL, "sm_90a", "c" * 64, "a test",
+        kernels=(NORM,), signatures=signatures,
     )  # fmt: skip
     return collect(made, Original("norm.cu", ORIGINAL))
 
@@ -102,11 +103,11 @@ def test_macros_end_with_the_text_that_defines_them():
 def test_only_what_the_body_declares_is_asked_of_its_namespace():
     body = (
         "#include <cfloat>\nusing wide = float4;\ntemplate <class T = int> struct Box { T one; };\nint first, second;\n"
-        "__device__ float4 load(float4 v) { ::Box<int> b; ::first = 1; return ::load(::float4(::max(a::second, v))); }\n"
+        "__device__ float4 load(float4 v) { ::Box<int> b; ::first; return ::load(::float4(::max(a::second, v))); }\n"
     )
     includes, inside = enclose(body, "mine")
     assert includes == "#include <cfloat>\n"
-    assert "{ ::mine::Box<int> b; ::mine::first = 1; return ::mine::load(::float4(::max(a::second, v))); }" in inside
+    assert "{ ::mine::Box<int> b; ::mine::first; return ::mine::load(::float4(::max(a::second, v))); }" in inside
     assert "using ::" not in inside
     assert enclose("__device__ float max(float3 v) { return max(v.x, v.y); }", "mine").body.startswith("using ::max;\n")
 
