@@ -1,0 +1,163 @@
+"""Say in a line what a launch plan is, and what another version of it changed: "block 128 → 256, shared 0 → 32 KiB".
+
+Numbers that depend on the file's parameters only are computed with their defaults; other expressions stay as written.
+The idea of a file is its title and no part of these words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
+from cutegen_core.kernel.kernel_file import KernelFile, parse
+from cutegen_core.kernel.plan_records import LaunchSpec, Located
+from cutegen_core.records.errors import KernelFileError
+
+ARROW = "→"
+MOST_CHANGES = 5
+_KIB = 1024
+
+
+class _Fact(NamedTuple):
+    """One statement of a plan; `means` is the parameter that it repeats, "" for none."""
+
+    words: str
+    means: str = ""
+
+
+def plan_lines(source: str) -> int:
+    """Return how many lines the opening comment takes, which holds the launch plan; 0 without one."""
+    end = source.find("*/") if source.lstrip().startswith("/*") else -1
+    return source[:end].count("\n") + 1 if end >= 0 else 0
+
+
+def say_plan(source: str) -> str:
+    """Describe a plan: its launches, and the parameters; of one that cannot be read, the reason."""
+    try:
+        kernel = parse(source)
+    except KernelFileError as error:
+        return f"it cannot be read: {error}"
+    launches = [_in_a_line(launch, kernel.defaults()) for launch in kernel.launches]
+    params = [f"{p.name} {p.default}" for p in kernel.params]
+    many = [f"{len(launches)} launches: {', '.join(launch.function for launch in kernel.launches)}"]
+    return ", ".join([*(launches if len(launches) == 1 else many), *params])
+
+
+def say_plan_change(old: str, new: str) -> str:
+    """Describe what the plan of `new` changes; "" where both say the same, the reason where one cannot be read."""
+    try:
+        before, after = parse(old), parse(new)
+    except KernelFileError as error:
+        return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
+    alone = len(before.launches) == len(after.launches) == 1
+    changes = list(_changes(_facts(before, alone=alone), _facts(after, alone=alone)))
+    more = len(changes) - MOST_CHANGES
+    return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _plan_text(source: str) -> str:
+    return "\n".join(source.split("\n")[: plan_lines(source)])
+
+
+def _in_a_line(launch: LaunchSpec, params: Mapping[str, Number]) -> str:
+    extents = {"grid": launch.grid, "block": launch.block}
+    sizes = [f"{name} {_extents(found, params)}" for name, found in extents.items()]
+    shared = f"shared {_bytes(launch.smem, params)}" if launch.smem else ""
+    return ", ".join(filter(None, (launch.function, *sizes, shared, "cooperative" if launch.cooperative else "")))
+
+
+def _changes(before: Mapping[str, _Fact], after: Mapping[str, _Fact]) -> Iterator[str]:
+    """Yield what differs; a parameter is left out where another change says the same."""
+    differs = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    said = {after[name].means for name in differs if name in after and after[name].means}
+    said &= {before[name].means for name in differs if name in before and before[name].means}
+    for name in differs:
+        if name in said:
+            continue
+        old, new = before.get(name), after.get(name)
+        if old and new:
+            yield f"{name} {old.words} {ARROW} {new.words}"
+        else:
+            yield f"{name} {new.words} added" if new else f"{name} removed"
+
+
+def _facts(kernel: KernelFile, *, alone: bool) -> dict[str, _Fact]:
+    """Return every statement of a plan by its name; `alone` leaves out the name of the only launch."""
+    params = kernel.defaults()
+    found: dict[str, _Fact] = {}
+    seen: Counter[str] = Counter()
+    for launch in kernel.launches:
+        seen[launch.function] += 1
+        again = f" {seen[launch.function]}" if seen[launch.function] > 1 else ""
+        found |= _of_launch(launch, "" if alone else f"{launch.function}{again} ", params)
+    found |= {p.name: _Fact(str(p.default)) for p in kernel.params}
+    found |= {f"values of {p.name}": _Fact(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
+    if kernel.where:
+        found["where"] = _Fact(" and ".join(one.expression.text for one in kernel.where))
+    found |= {let.name: _Fact(let.value.expression.text) for let in kernel.lets}
+    found |= {f"scratch {s.name}": _Fact(f"{s.dtype} [{_texts(s.shape)}]{' zeroed' if s.zero else ''}")
+              for s in kernel.scratch}  # fmt: skip
+    found |= {f"tensor map {m.name}": _Fact(f"of {m.tensor}, box [{_texts(m.box)}], swizzle {m.swizzle}")
+              for m in kernel.tensor_maps}  # fmt: skip
+    return found | _of_numerics(kernel)
+
+
+def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> dict[str, _Fact]:
+    found = {
+        f"{name}block": _Fact(_extents(launch.block, params), _repeats(launch.block, params)),
+        f"{name}grid": _Fact(_extents(launch.grid, params), _repeats(launch.grid, params)),
+        f"{name}shared": _Fact(_bytes(launch.smem, params) if launch.smem else "0"),
+        f"{name}kernel": _Fact(launch.kernel),
+        f"{name}arguments": _Fact(_texts(launch.args)),
+    }
+    if launch.cluster:
+        found[f"{name}cluster"] = _Fact(_extents(launch.cluster, params))
+    if launch.cooperative:
+        found[f"{name}cooperative launch"] = _Fact("")
+    if launch.when:
+        found[f"{name}when"] = _Fact(launch.when.expression.text)
+    return found
+
+
+def _of_numerics(kernel: KernelFile) -> dict[str, _Fact]:
+    numerics = kernel.numerics
+    return {
+        "accumulation": _Fact(numerics.accumulate or "not declared"),
+        "deterministic": _Fact("yes" if numerics.deterministic else "no"),
+        "allowed": _Fact(", ".join(numerics.allow) or "nothing"),
+        "reads": _Fact(", ".join(numerics.reads) or "nothing"),
+    }
+
+
+def _extents(extents: Sequence[Located], params: Mapping[str, Number]) -> str:
+    values = [_value(one, params) for one in extents]
+    while len(values) > 1 and values[-1] == "1":
+        values.pop()
+    return " x ".join(values)
+
+
+def _repeats(extents: Sequence[Located], params: Mapping[str, Number]) -> str:
+    """Return the parameter that is the whole of these extents."""
+    text = extents[0].expression.text.strip()
+    return text if len(extents) == 1 and text in params else ""
+
+
+def _bytes(size: Located, params: Mapping[str, Number]) -> str:
+    words = _value(size, params)
+    if not words.isdecimal():
+        return f"{words} B"
+    count = int(words)
+    return f"{count / _KIB:g} KiB" if count >= _KIB else f"{count} B"
+
+
+def _value(one: Located, params: Mapping[str, Number]) -> str:
+    try:
+        return str(one.expression.evaluate(Scope(numbers=params)))
+    except ExpressionError:
+        return one.expression.text.strip()
+
+
+def _texts(listed: Sequence[Located]) -> str:
+    return ", ".join(one.expression.text.strip() for one in listed)
