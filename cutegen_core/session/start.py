@@ -78,7 +78,9 @@ def default_executor(device: Device) -> ExecutorKind:
 def _named(store: Store, decision: Decision) -> Decision:
     if decision.kind is not DecisionKind.EDIT or decision.text or not decision.source:
         return decision
-    return replace(decision, text=say_edit(store.text(decision.candidate) if decision.candidate else "", decision.source))
+    return replace(
+        decision, text=say_edit(store.text(decision.candidate) if decision.candidate else "", decision.source)
+    )
 
 
 def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:

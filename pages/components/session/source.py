@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import streamlit as st
 
-from cutegen_core import views
 from cutegen_core.evaluate.timing.overall import overall
-from cutegen_core.records.decision import Gate
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import dims, lowered, micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components.session import hunk_view
-from pages.components.session.evidence import profile_pane
-from pages.components.shared import address, code_tables, marks, places, ui_state
-from pages.components.shared.code_tables import Notes
+from pages.components.session import against, hunk_view, line_notes, room
+from pages.components.session.against import Other
+from pages.components.session.no_kernel import render_no_kernel
+from pages.components.shared import address, code_pane, code_tables, marks, places, ui_state
 from pages.components.shared.texts import escape_html, quiet, show_hidden
 
 VIEWS = ("source", "inline", "split")
 
 
-class _Other(NamedTuple):
-    """A candidate to compare with."""
+class _Picture(NamedTuple):
+    """How the kernel is drawn, and against which other one; None where there is none."""
 
-    label: str
-    candidate: str
+    view: str
+    other: Other | None
 
 
-def render_source(store: Store, view: SessionView, shown: StepView) -> None:
-    """Draw title, plan, choice of the view, and the view."""
+def render_source(store: Store, view: SessionView, shown: StepView, *, wide: bool) -> None:
+    """Draw title, plan, choice of the view, and the view; `wide` where the evidence has stepped back."""
     st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
+    if not shown.source:
+        render_no_kernel(store, view, shown)
+        return
     if shown.step.plan:
         st.html(f'<div class="cg-plan">{escape_html(shown.step.plan)}</div>')
-    if not shown.source:
-        quiet(_no_kernel(view, shown))
-        return
-    choices = _choices(view, shown)
-    picture, other = _toolbar(view, shown, choices)
-    if picture == hunk_view.VIEW:
+    picture = _toolbar(view, shown, wide=wide)
+    if picture.view == hunk_view.VIEW:
         hunk_view.render_hunks(store, view, shown)
         return
-    notes = _notes(store, view, shown)
-    with st.container(key="code-pane"):
-        if other is None or picture == "source":
-            st.html(code_tables.plain(shown.source, notes))
-        elif picture == "inline":
-            st.html(code_tables.inline(store.text(other.candidate), shown.source, notes))
-        else:
-            st.html(code_tables.side_by_side(store.text(other.candidate), shown.source, notes))
+    _render_code(store, view, shown, picture)
     if launch := _launch(shown.trial):
         quiet(launch)
     if "cute/" in shown.source:
@@ -58,25 +47,16 @@ def render_source(store: Store, view: SessionView, shown: StepView) -> None:
                      query_params={"id": view.id, "step": str(shown.step.number)})  # fmt: skip
 
 
-def _notes(store: Store, view: SessionView, shown: StepView) -> Notes:
-    """Collect the messages about the lines, and the profiler's time at each."""
-    found = views.profile_view(store, view.state, shown.step).profile
-    return Notes(line_messages(shown.trial), profile_pane.heat(found))
-
-
-def line_messages(trial: Trial | None) -> Mapping[int, tuple[str, ...]]:
-    """Collect the compiler's and the checker's messages by line number."""
-    said: dict[int, list[str]] = {}
-    for diagnostic in trial.diagnostics if trial else ():
-        if diagnostic.line:
-            said.setdefault(diagnostic.line, []).append(
-                f"{diagnostic.severity} ({diagnostic.tool}): {diagnostic.message}"
-            )
-    for verdict in trial.correctness.verdicts if trial and trial.correctness else ():
-        for finding in verdict.findings:
-            if finding.line:
-                said.setdefault(finding.line, []).append(f"{finding.kind} (checker): {finding.message}")
-    return {line: tuple(dict.fromkeys(messages)) for line, messages in said.items()}
+def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Picture) -> None:
+    """Draw the source, or how much changed and the difference."""
+    notes = line_notes.notes(store, view, shown)
+    if picture.other is None or picture.view == "source":
+        code_pane.render_code(code_tables.plain(shown.source, notes))
+        return
+    before = store.text(picture.other.candidate)
+    draw = code_tables.inline if picture.view == "inline" else code_tables.side_by_side
+    st.html(code_pane.change_line(before, shown.source))
+    code_pane.render_code(draw(before, shown.source, notes))
 
 
 def _launch(trial: Trial | None) -> str:
@@ -89,18 +69,6 @@ def _launch(trial: Trial | None) -> str:
         f"{row.workload}: {row.kernel}, grid {dims(row.grid)}, block {dims(row.block)}, {row.smem_bytes} B shared, "
         f"{row.waves:.2f} waves, occupancy {100 * row.occupancy:.0f} % limited by {row.limiter}"
     )
-
-
-def _no_kernel(view: SessionView, shown: StepView) -> str:
-    """Say why there is no kernel, and what to do."""
-    if shown.step.outcome:
-        return "This step ended before a kernel was written."
-    if view.state.gate and view.state.gate.gate is Gate.INSTRUCTION and shown.step is view.state.step:
-        return (
-            "No kernel yet: the proposer needs an instruction. Type below what to try next (or click an idea) and press"
-            " Redirect, write the kernel yourself with Edit & run, or accept the best."
-        )
-    return "No kernel yet: it appears here as soon as it is proposed."
 
 
 def _title(shown: StepView) -> str:
@@ -117,30 +85,12 @@ def _title(shown: StepView) -> str:
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 
-def _choices(view: SessionView, shown: StepView) -> dict[str, _Other]:
-    """List what this source can be compared with, the parent first and itself left out."""
-    own, parent, best = shown.step.candidate, shown.step.parent or shown.step.base, view.state.best
-    found: dict[str, _Other] = {}
-    if parent and parent != own:
-        found["parent"] = _Other(_label(view, "parent", parent), parent)
-    if best and best != own:
-        found["best"] = _Other(_label(view, "best", best), best)
-    for row in reversed(view.steps):
-        if row.candidate and row.candidate != own and row.number != shown.step.number:
-            found[str(row.number)] = _Other(f"step {row.number}: {row.idea[:40]}", row.candidate)
-    return found
-
-
-def _label(view: SessionView, word: str, candidate: str) -> str:
-    step = view.state.step_of(candidate)
-    return f"{word} (step {step.number})" if step else word
-
-
-def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> tuple[str, _Other | None]:
-    left, middle, _ = st.columns([1.7, 1.6, 0.5], vertical_alignment="center")
-    wanted = st.query_params.get("view", "")
+def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
+    choices = against.choices(view, shown)
+    left, middle, right = st.columns([1.7, 1.6, 0.9 if wide else 0.1], vertical_alignment="center")
+    wanted = address.get("view")
     pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
-    usual = "inline" if "parent" in choices else "source"
+    usual = _usual(choices, wide=wide)
     picture = wanted if wanted in pictures else usual
     key, against_key = f"picture-{usual}-{len(pictures)}", f"against-{view.id}-{shown.step.number}"
     ui_state.put(key, picture)
@@ -149,10 +99,13 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
             "View", pictures, key=key, required=True, label_visibility="collapsed",
             on_change=ui_state.noted(address.follow, key, "view", picture), disabled=not choices,
         )  # fmt: skip
+    with right:
+        if wide or room.panes_are_asked_for():
+            room.panes_button(shown)
     if not choices:
-        return "source", None
+        return _Picture("source", None)
     with middle:
-        name = st.query_params.get("against", "")
+        name = address.get("against")
         drawn = name if name in choices else next(iter(choices))
         ui_state.put(against_key, drawn)
         chosen = st.selectbox(
@@ -160,4 +113,11 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
-    return picture, choices[chosen]
+    return _Picture(picture, choices[chosen])
+
+
+def _usual(choices: dict[str, Other], *, wide: bool) -> str:
+    """Return the view that a step opens with: a change side by side where it has the width."""
+    if next(iter(choices), "") not in ("parent", "seed"):
+        return "source"
+    return "split" if wide else "inline"

@@ -32,10 +32,10 @@ AUTHORS: Mapping[Author, tuple[str, str]] = {
 
 
 class StepListActions(NamedTuple):
-    """Callbacks that take the number of a step."""
+    """Callbacks that take the numbers of steps: `compare` takes A, 0 for the best, and B."""
 
     open: Callable[[int], None]
-    compare: Callable[[int], None]
+    compare: Callable[[int, int], None]
 
 
 @lru_cache(maxsize=1)
@@ -55,8 +55,10 @@ def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple
 
     def received() -> None:
         match ui_state.reported(key, "asked"):
-            case {"act": "open" | "compare" as act, "step": int(number)} if number in numbers:
-                (actions.open if act == "open" else actions.compare)(number)
+            case {"act": "open", "step": int(number)} if number in numbers:
+                actions.open(number)
+            case {"act": "compare", "step": int(number), "with": int(other)} if number in numbers:
+                actions.compare(other if other in numbers else 0, number)
 
     _component()(key=key, data=data, on_asked_change=ui_state.noted(received))
 
