@@ -7,7 +7,7 @@ The idea of a file is its title and no part of these words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
@@ -16,7 +16,7 @@ from cutegen_core.kernel.plan_records import LaunchSpec, Located
 from cutegen_core.records.errors import KernelFileError
 
 ARROW = "→"
-MOST_CHANGES = 5
+MOST_CHANGES = 4
 _KIB = 1024
 
 
@@ -51,8 +51,9 @@ def say_plan_change(old: str, new: str) -> str:
         before, after = parse(old), parse(new)
     except KernelFileError as error:
         return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
-    alone = len(before.launches) == len(after.launches) == 1
-    changes = list(_changes(_facts(before, alone=alone), _facts(after, alone=alone)))
+    common = set(_labels(before)) & set(_labels(after))
+    alone = len(common) == len(before.launches) == len(after.launches) == 1
+    changes = list(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
@@ -80,18 +81,34 @@ def _changes(before: Mapping[str, _Fact], after: Mapping[str, _Fact]) -> Iterato
         if old and new:
             yield f"{name} {old.words} {ARROW} {new.words}"
         else:
-            yield f"{name} {new.words} added" if new else f"{name} removed"
+            yield " ".join(filter(None, (name, new.words, "added"))) if new else f"{name} removed"
 
 
-def _facts(kernel: KernelFile, *, alone: bool) -> dict[str, _Fact]:
-    """Return every statement of a plan by its name; `alone` leaves out the name of the only launch."""
-    params = kernel.defaults()
-    found: dict[str, _Fact] = {}
+def _labels(kernel: KernelFile) -> list[str]:
+    """Return a name for every launch: its function, numbered where it is launched again."""
     seen: Counter[str] = Counter()
+    labels = []
     for launch in kernel.launches:
         seen[launch.function] += 1
-        again = f" {seen[launch.function]}" if seen[launch.function] > 1 else ""
-        found |= _of_launch(launch, "" if alone else f"{launch.function}{again} ", params)
+        again = seen[launch.function]
+        labels.append(f"{launch.function} {again}" if again > 1 else launch.function)
+    return labels
+
+
+def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[str, _Fact]:
+    """Return every statement of a plan by its name.
+
+    Args:
+        common: the launches that both plans have; of another one only its name is said.
+        alone: there is one launch, which needs no name.
+    """
+    params = kernel.defaults()
+    found: dict[str, _Fact] = {}
+    for label, launch in zip(_labels(kernel), kernel.launches, strict=True):
+        if label in common:
+            found |= _of_launch(launch, "" if alone else f"{label} ", params)
+        else:
+            found[f"launch of {label}"] = _Fact("")
     found |= {p.name: _Fact(str(p.default)) for p in kernel.params}
     found |= {f"values of {p.name}": _Fact(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
     if kernel.where:

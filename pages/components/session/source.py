@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.trial import Trial
@@ -21,10 +22,11 @@ VIEWS = ("source", "inline", "split")
 
 
 class _Picture(NamedTuple):
-    """How the kernel is drawn, and against which other one; None where there is none."""
+    """How the kernel is drawn, against which other one (None where there is none), and the place to say how much."""
 
     view: str
     other: Other | None
+    place: DeltaGenerator
 
 
 def render_source(store: Store, view: SessionView, shown: StepView, *, wide: bool) -> None:
@@ -55,7 +57,8 @@ def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Pic
         return
     before = store.text(picture.other.candidate)
     draw = code_tables.inline if picture.view == "inline" else code_tables.side_by_side
-    st.html(code_pane.change_line(before, shown.source))
+    with picture.place:
+        st.html(code_pane.change_line(before, shown.source))
     code_pane.render_code(draw(before, shown.source, notes))
 
 
@@ -87,7 +90,10 @@ def _title(shown: StepView) -> str:
 
 def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
     choices = against.choices(view, shown)
-    left, middle, right = st.columns([1.7, 1.6, 0.9 if wide else 0.1], vertical_alignment="center")
+    left, middle, place, right = st.columns(
+        [1.5, 1.5, 1.8, 1] if wide else [1.7, 1.6, 0.05, 0.05], vertical_alignment="center"
+    )
+    place = place if wide else st.container()
     wanted = address.get("view")
     pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
     usual = _usual(choices, wide=wide)
@@ -103,7 +109,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
         if wide or room.panes_are_asked_for():
             room.panes_button(shown)
     if not choices:
-        return _Picture("source", None)
+        return _Picture("source", None, place)
     with middle:
         name = address.get("against")
         drawn = name if name in choices else next(iter(choices))
@@ -113,7 +119,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
-    return _Picture(picture, choices[chosen])
+    return _Picture(picture, choices[chosen], place)
 
 
 def _usual(choices: dict[str, Other], *, wide: bool) -> str:
