@@ -42,6 +42,8 @@ def render_numbers(a: Side, b: Side) -> None:
     st.html(changed_first([row for row in views.compare(one, other) if "SASS" not in row.name], names))
     heading("Instruction mix, largest change first")
     st.html(changed_first(delta_tiles.mix_deltas(one, other), names))
+    if views.instruction_mix(one) == views.instruction_mix(other):
+        return
     mixes = {"B": dict(views.instruction_mix(other)), "A": dict(views.instruction_mix(one))}
     heard(charts.mix_words(mixes))
     st.plotly_chart(charts.mix_bars(mixes), key="compare-mix", config={"displayModeBar": False})

@@ -12,17 +12,18 @@ from cutegen_core.views.wording import no_step
 from pages.components.editor import editor
 from pages.components.roles.answer_gate import render_answer_gate
 from pages.components.roles.cards import render_cards
-from pages.components.session import answers, room
+from pages.components.session import answers
+from pages.components.session.centre import room
+from pages.components.session.centre.no_kernel import render_no_kernel
+from pages.components.session.centre.source import render_source
 from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
-from pages.components.session.no_kernel import render_no_kernel
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
 from pages.components.session.session_list import render_sessions
-from pages.components.session.source import render_source
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
 from pages.components.shared.texts import note

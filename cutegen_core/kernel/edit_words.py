@@ -22,6 +22,7 @@ SAME_TEXT = "same text again"
 _ANEW = 0.5
 """With a larger share of its lines changed, a text is new."""
 _FEW_LINES = 12
+_WHOLE_LINE = ("+ ", "− ")
 _TOKEN = re.compile(r"\w+(?:\.\w+)*|<<=|>>=|<<<|>>>|->|::|\+\+|--|&&|\|\||[-+*/%&|^<>=!]=|<<|>>|\S")
 _IDEA = re.compile(r"""^\s*idea\s*=\s*(["'])(.+)\1\s*$""", re.MULTILINE)
 _LONGEST_LINE = 400
@@ -47,7 +48,8 @@ def say_edit(old: str, new: str) -> str:
     plan = say_plan_change(old, new)
     named = [plan] if plan else []
     end = plan_lines(new)
-    named += _grouped([change for hunk in found for change in _changes(hunk) if change.line > end])
+    changes = [change for hunk in found for change in _changes(hunk) if change.line > end]
+    named += _grouped(sorted(changes, key=lambda change: change.words.startswith(_WHOLE_LINE)))  # what changed leads
     if not named:
         return f"{_first(found)}, line {found[0].new_start}"
     more = len(named) - 1
@@ -91,7 +93,7 @@ def _numbers(at: Sequence[int]) -> str:
 def _line_change(old: str, new: str) -> str:
     """Write the words in which two lines differ; "" where only blanks do."""
     if not old or not new:
-        return f"+ {new}" if new else f"− {old}" if old else ""
+        return f"{_WHOLE_LINE[0]}{new}" if new else f"{_WHOLE_LINE[1]}{old}" if old else ""
     a, b = list(_TOKEN.finditer(old[:_LONGEST_LINE])), list(_TOKEN.finditer(new[:_LONGEST_LINE]))
     first, last = _common([m[0] for m in a], [m[0] for m in b])
     if first == len(a) == len(b):

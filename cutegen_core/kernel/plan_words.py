@@ -7,7 +7,7 @@ The idea of a file is its title and no part of these words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
@@ -18,6 +18,7 @@ from cutegen_core.records.errors import KernelFileError
 ARROW = "→"
 MOST_CHANGES = 4
 _KIB = 1024
+_OF = ": "
 
 
 class _Fact(NamedTuple):
@@ -53,7 +54,7 @@ def say_plan_change(old: str, new: str) -> str:
         return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
     common = set(_labels(before)) & set(_labels(after))
     alone = len(common) == len(before.launches) == len(after.launches) == 1
-    changes = list(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
+    changes = _named_once(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
@@ -84,6 +85,17 @@ def _changes(before: Mapping[str, _Fact], after: Mapping[str, _Fact]) -> Iterato
             yield " ".join(filter(None, (name, new.words, "added"))) if new else f"{name} removed"
 
 
+def _named_once(changes: Iterable[str]) -> list[str]:
+    """Leave out the launch's name where the change before it has the same."""
+    found: list[str] = []
+    last = ""
+    for change in changes:
+        label, colon, rest = change.partition(_OF)
+        found.append(rest if colon and label == last else change)
+        last = label if colon else ""
+    return found
+
+
 def _labels(kernel: KernelFile) -> list[str]:
     """Return a name for every launch: its function, numbered where it is launched again."""
     seen: Counter[str] = Counter()
@@ -106,7 +118,7 @@ def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[
     found: dict[str, _Fact] = {}
     for label, launch in zip(_labels(kernel), kernel.launches, strict=True):
         if label in common:
-            found |= _of_launch(launch, "" if alone else f"{label} ", params)
+            found |= _of_launch(launch, "" if alone else f"{label}{_OF}", params)
         else:
             found[f"launch of {label}"] = _Fact("")
     found |= {p.name: _Fact(str(p.default)) for p in kernel.params}
@@ -126,9 +138,10 @@ def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> d
         f"{name}block": _Fact(_extents(launch.block, params), _repeats(launch.block, params)),
         f"{name}grid": _Fact(_extents(launch.grid, params), _repeats(launch.grid, params)),
         f"{name}shared": _Fact(_bytes(launch.smem, params) if launch.smem else "0"),
-        f"{name}kernel": _Fact(launch.kernel),
         f"{name}arguments": _Fact(_texts(launch.args)),
     }
+    if "<" in launch.kernel:
+        found[f"{name}template arguments"] = _Fact(launch.kernel.partition("<")[2].removesuffix(">"))
     if launch.cluster:
         found[f"{name}cluster"] = _Fact(_extents(launch.cluster, params))
     if launch.cooperative:

@@ -22,8 +22,8 @@ from cutegen_core.views import SessionView, StepView
 from pages.components.editor import code_editor, draft_exchange, plan_form, text_field
 from pages.components.editor.draft_exchange import DraftMessage, Visit
 from pages.components.editor.text_field import TextField
+from pages.components.session.centre.line_notes import line_messages
 from pages.components.session.line_marks import marks_of, moved
-from pages.components.session.line_notes import line_messages
 from pages.components.shared import ui_state
 from pages.components.shared.texts import heading, table
 

@@ -12,8 +12,9 @@ from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import NEEDS_GPU, counted
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
-from pages.components.session import hunk_view, room
+from pages.components.session import hunk_view
 from pages.components.session.branch_marks import mark_branches
+from pages.components.session.centre import room
 from pages.components.session.step_list import AUTHORS, StepListActions, render_step_list
 from pages.components.shared import address, charts, data, places, speed_charts, ui_state
 from pages.components.shared.texts import heading, heard, quiet

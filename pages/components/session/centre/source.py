@@ -12,9 +12,10 @@ from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import dims, lowered, micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from pages.components.session import against, hunk_view, line_notes, room
-from pages.components.session.against import Other
-from pages.components.session.no_kernel import render_no_kernel
+from pages.components.session import hunk_view
+from pages.components.session.centre import against, line_notes, room
+from pages.components.session.centre.against import Other
+from pages.components.session.centre.no_kernel import render_no_kernel
 from pages.components.shared import address, code_pane, code_tables, marks, places, ui_state
 from pages.components.shared.texts import escape_html, quiet, show_hidden
 

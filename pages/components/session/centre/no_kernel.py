@@ -12,7 +12,8 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.skeleton import write_skeleton
 from pages.components.editor.shapes import shapes
-from pages.components.session import exchanges, line_notes, room
+from pages.components.session import exchanges
+from pages.components.session.centre import line_notes, room
 from pages.components.shared import code_pane, code_tables
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, quiet
