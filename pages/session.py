@@ -84,7 +84,7 @@ with middle:
             render_no_kernel(store, view, shown)
 if right:
     with right[0]:
-        if room.reference_is_open():
+        if space.reference:
             room.draw_reference(view)
         if newest:
             render_stream(store, view)

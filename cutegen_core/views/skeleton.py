@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Sequence
 
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.records.problem import Signature, TensorSpec
 
+_ONE_LINE, _WIDTH = 60, 100
 _FILE = """\
 /* cutegen
 idea = "{name}: one thread per element of {out}"
@@ -47,10 +50,19 @@ def write_skeleton(name: str, signature: Signature) -> str:
         name=name.replace("\\", "/").replace('"', "'"),
         kernel=kernel,
         out=signature.outputs[0].name,
-        arguments=", ".join(f'"{one}"' for one in arguments),
+        arguments=_wrapped([f'"{one}"' for one in arguments]),
         tensors="\n".join(f"// {_shape(tensor)}" for tensor in signature.tensors),
-        parameters=", ".join([*inputs, *outputs, *numbers, "long n"]),
+        parameters=_wrapped([*inputs, *outputs, *numbers, "long n"]),
     )
+
+
+def _wrapped(words: Sequence[str]) -> str:
+    """Join with commas, on several lines where one would be too long."""
+    line = ", ".join(words)
+    if len(line) <= _ONE_LINE:
+        return line
+    filled = textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n" + "\n".join(f"    {part}" for part in filled)
 
 
 def _shape(tensor: TensorSpec) -> str:

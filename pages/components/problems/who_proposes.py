@@ -44,7 +44,8 @@ def _answer(problem: Problem) -> None:
     if found.kernels:
         quiet(f"The playbook has {counted(len(found.kernels), 'kernel')} for it: {', '.join(found.kernels)}.")
         return
-    note("warning", f"The playbook does not know this problem: {found.missing}. {_OTHERS}")
+    missing = found.missing.partition(";")[0]  # what is covered instead fills a page
+    note("warning", f"The playbook does not know this problem: {missing}. {_OTHERS}")
     st.page_link(places.setup(), label="Set up a model")
 
 

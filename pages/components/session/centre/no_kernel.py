@@ -10,8 +10,9 @@ from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.wording import micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
-from cutegen_core.views.skeleton import write_skeleton
+from pages.components.editor.first_text import skeleton
 from pages.components.editor.shapes import shapes
+from pages.components.roles import answer_gate
 from pages.components.session import exchanges
 from pages.components.session.centre import line_notes, room
 from pages.components.shared import code_pane, code_tables
@@ -23,6 +24,8 @@ POLL_S = 0.5
 
 def render_no_kernel(store: Store, view: SessionView, shown: StepView | None) -> None:
     """Draw why there is no kernel, and what to look at meanwhile."""
+    if answer_gate.open_gate(view) and (shown is None or shown.step is view.state.step):
+        return  # the answer to review fills the centre
     quiet(_why(view, shown))
     step = view.state.best_step
     if step and step.candidate:
@@ -67,11 +70,10 @@ def _skeleton(view: SessionView) -> None:
         quiet("● Getting the signature from the reference …")
         return
     try:
-        signatures = asked.result()
+        text = skeleton(view.problem)
     except CutegenError as error:
         quiet(f"No skeleton: the reference does not tell its signature: {error}")
         return
-    text = write_skeleton(view.problem.name, signatures[view.problem.workloads[0].name])
     code_pane.render_code(code_tables.plain(text, Notes()))
 
 
@@ -80,9 +82,14 @@ def _why(view: SessionView, shown: StepView | None) -> str:
     if shown is not None and shown.step.outcome:
         return "This step ended before a kernel was written."
     gate = view.state.gate
-    if gate and gate.gate is Gate.INSTRUCTION:
+    if gate is None or gate.gate is not Gate.INSTRUCTION:
+        return "No kernel yet: it appears here as soon as it is proposed."
+    if view.state.best:
         return (
             "No kernel yet: the proposer needs an instruction. Type below what to try next (or click an idea) and press"
             " Redirect, write the kernel yourself with Edit & run, or accept the best."
         )
-    return "No kernel yet: it appears here as soon as it is proposed."
+    return (
+        "No kernel yet, and the proposer has none to offer. Write the first one yourself: Edit & run (E) opens the "
+        "skeleton. Or start a session with a model, or with the proposer person and paste a model's reply."
+    )

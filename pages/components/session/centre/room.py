@@ -2,10 +2,12 @@
 
 1. Before a kernel is tested there is no evidence: the change gets its width, and the timeline is a narrow list.
 2. Evidence that a person asks for by name comes back, and so does the reference (`?reference=1`), beside the kernel.
+3. Who edits before there is evidence has the reference beside the editor.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
@@ -23,20 +25,21 @@ _USUAL, _WIDE, _PAIR = (1.2, 2.45, 1.95), (0.85, 4.75), (0.85, 2.5, 2.25)
 
 
 class Room(NamedTuple):
-    """The columns of the page; `evidence` and `chart` tell whether these are drawn."""
+    """The columns of the page, and which parts are drawn beside the kernel."""
 
     columns: tuple[float, ...]
-    evidence: bool
-    chart: bool
+    evidence: bool = False
+    chart: bool = False
+    reference: bool = False
 
 
 def of(view: SessionView, shown: StepView | None, *, editing: bool) -> Room:
     """Return the page's room for what is shown."""
     if reference_is_open():
-        return Room(_PAIR, evidence=False, chart=False)
-    if editing or _has_evidence(view, shown):
+        return Room(_PAIR, reference=True)
+    if _has_evidence(view, shown):
         return Room(_USUAL, evidence=True, chart=True)
-    return Room(_WIDE, evidence=False, chart=False)
+    return Room(_PAIR, reference=True) if editing else Room(_WIDE)
 
 
 def _has_evidence(view: SessionView, shown: StepView | None) -> bool:
@@ -75,7 +78,7 @@ def reference_button() -> None:
 def draw_reference(view: SessionView) -> None:
     """Draw the reference as its file has it."""
     problem = view.problem
-    render_reference(problem.source, title=f"PyTorch reference · {problem.origin}")
+    render_reference(problem.source, title=f"PyTorch reference · {Path(problem.origin).name}")
 
 
 # ---- what steps back

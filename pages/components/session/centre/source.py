@@ -125,6 +125,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
 
 def _usual(choices: dict[str, Other], *, wide: bool) -> str:
     """Return the view that a step opens with: a change side by side where it has the width."""
-    if next(iter(choices), "") not in ("parent", "seed"):
+    by_sass = address.get("pane") == "sass"  # whose instructions link to the lines of the whole source
+    if by_sass or next(iter(choices), "") not in ("parent", "seed"):
         return "source"
     return "split" if wide else "inline"
