@@ -21,7 +21,7 @@ _KIB = 1024
 _OF = ": "
 
 
-class _Fact(NamedTuple):
+class _Statement(NamedTuple):
     """One statement of a plan; `means` is the parameter that it repeats, "" for none."""
 
     words: str
@@ -70,7 +70,7 @@ def _in_a_line(launch: LaunchSpec, params: Mapping[str, Number]) -> str:
     return ", ".join(filter(None, (launch.function, *sizes, shared, "cooperative" if launch.cooperative else "")))
 
 
-def _changes(before: Mapping[str, _Fact], after: Mapping[str, _Fact]) -> Iterator[str]:
+def _changes(before: Mapping[str, _Statement], after: Mapping[str, _Statement]) -> Iterator[str]:
     """Yield what differs; a parameter is left out where another change says the same."""
     differs = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
     said = {after[name].means for name in differs if name in after and after[name].means}
@@ -107,7 +107,7 @@ def _labels(kernel: KernelFile) -> list[str]:
     return labels
 
 
-def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[str, _Fact]:
+def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[str, _Statement]:
     """Return every statement of a plan by its name.
 
     Args:
@@ -115,49 +115,49 @@ def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[
         alone: there is one launch, which needs no name.
     """
     params = kernel.defaults()
-    found: dict[str, _Fact] = {}
+    found: dict[str, _Statement] = {}
     for label, launch in zip(_labels(kernel), kernel.launches, strict=True):
         if label in common:
             found |= _of_launch(launch, "" if alone else f"{label}{_OF}", params)
         else:
-            found[f"launch of {label}"] = _Fact("")
-    found |= {p.name: _Fact(str(p.default)) for p in kernel.params}
-    found |= {f"values of {p.name}": _Fact(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
+            found[f"launch of {label}"] = _Statement("")
+    found |= {p.name: _Statement(str(p.default)) for p in kernel.params}
+    found |= {f"values of {p.name}": _Statement(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
     if kernel.where:
-        found["where"] = _Fact(" and ".join(one.expression.text for one in kernel.where))
-    found |= {let.name: _Fact(let.value.expression.text) for let in kernel.lets}
-    found |= {f"scratch {s.name}": _Fact(f"{s.dtype} [{_texts(s.shape)}]{' zeroed' if s.zero else ''}")
+        found["where"] = _Statement(" and ".join(one.expression.text for one in kernel.where))
+    found |= {let.name: _Statement(let.value.expression.text) for let in kernel.lets}
+    found |= {f"scratch {s.name}": _Statement(f"{s.dtype} [{_texts(s.shape)}]{' zeroed' if s.zero else ''}")
               for s in kernel.scratch}  # fmt: skip
-    found |= {f"tensor map {m.name}": _Fact(f"of {m.tensor}, box [{_texts(m.box)}], swizzle {m.swizzle}")
+    found |= {f"tensor map {m.name}": _Statement(f"of {m.tensor}, box [{_texts(m.box)}], swizzle {m.swizzle}")
               for m in kernel.tensor_maps}  # fmt: skip
     return found | _of_numerics(kernel)
 
 
-def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> dict[str, _Fact]:
+def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> dict[str, _Statement]:
     found = {
-        f"{name}block": _Fact(_extents(launch.block, params), _repeats(launch.block, params)),
-        f"{name}grid": _Fact(_extents(launch.grid, params), _repeats(launch.grid, params)),
-        f"{name}shared": _Fact(_bytes(launch.smem, params) if launch.smem else "0"),
-        f"{name}arguments": _Fact(_texts(launch.args)),
+        f"{name}block": _Statement(_extents(launch.block, params), _repeats(launch.block, params)),
+        f"{name}grid": _Statement(_extents(launch.grid, params), _repeats(launch.grid, params)),
+        f"{name}shared": _Statement(_bytes(launch.smem, params) if launch.smem else "0"),
+        f"{name}arguments": _Statement(_texts(launch.args)),
     }
     if "<" in launch.kernel:
-        found[f"{name}template arguments"] = _Fact(launch.kernel.partition("<")[2].removesuffix(">"))
+        found[f"{name}template arguments"] = _Statement(launch.kernel.partition("<")[2].removesuffix(">"))
     if launch.cluster:
-        found[f"{name}cluster"] = _Fact(_extents(launch.cluster, params))
+        found[f"{name}cluster"] = _Statement(_extents(launch.cluster, params))
     if launch.cooperative:
-        found[f"{name}cooperative launch"] = _Fact("")
+        found[f"{name}cooperative launch"] = _Statement("")
     if launch.when:
-        found[f"{name}when"] = _Fact(launch.when.expression.text)
+        found[f"{name}when"] = _Statement(launch.when.expression.text)
     return found
 
 
-def _of_numerics(kernel: KernelFile) -> dict[str, _Fact]:
+def _of_numerics(kernel: KernelFile) -> dict[str, _Statement]:
     numerics = kernel.numerics
     return {
-        "accumulation": _Fact(numerics.accumulate or "not declared"),
-        "deterministic": _Fact("yes" if numerics.deterministic else "no"),
-        "allowed": _Fact(", ".join(numerics.allow) or "nothing"),
-        "reads": _Fact(", ".join(numerics.reads) or "nothing"),
+        "accumulation": _Statement(numerics.accumulate or "not declared"),
+        "deterministic": _Statement("yes" if numerics.deterministic else "no"),
+        "allowed": _Statement(", ".join(numerics.allow) or "nothing"),
+        "reads": _Statement(", ".join(numerics.reads) or "nothing"),
     }
 
 

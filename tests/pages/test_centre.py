@@ -9,8 +9,12 @@ from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.event import Decided, Outcome, SessionState, StateChanged, StepStarted
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
+from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed
+from tests.patience import PATIENCE_S, wait_until
+
+testing = Later("streamlit.testing.v1")
 
 
 def seeded(store: Store) -> Story:
@@ -113,3 +117,25 @@ def test_a_hand_edit_is_named_by_what_it_changed(store: Store) -> None:
     start.decide(store, story.session, edit)
     (waiting,) = store.waiting()
     assert waiting.decision.text == "c < cols → c <= cols, line 38"
+
+
+def ask_about_a_scan() -> None:
+    """A page that is about to start a session on a problem of one's own."""
+    from dataclasses import replace
+
+    from cutegen_core.records.event import AnsweredBy
+    from pages.components.problems.who_proposes import render_who_proposes
+    from tests.few_runs import few_runs
+
+    relu = few_runs("relu")
+    source = relu.source.replace("torch.relu(x)", "torch.cumsum(x, dim=0)")
+    render_who_proposes(replace(relu, source=source, origin="/tmp/scan.py"), AnsweredBy.PLAYBOOK)
+
+
+def test_who_could_propose_is_said_before_a_session_begins() -> None:
+    page = testing.AppTest.from_function(ask_about_a_scan, default_timeout=PATIENCE_S).run()
+    wait_until(lambda: "Asking the playbook" not in shown(page.run()), lambda: shown(page))
+    assert not page.exception
+    text = shown(page)
+    assert "The playbook does not know this problem: &#x27;aten.cumsum&#x27; is not in the playbook." in text
+    assert "any model by copy and paste" in text

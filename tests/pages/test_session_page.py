@@ -86,7 +86,7 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     assert "7341" in text
     rows = step_rows(page)
     assert [rows[4][name] for name in ("idea", "shape", "verdict", "mark")] == [
-        "edited by hand", "failed", "compile error", "✎",
+        "higher → higer, line 43", "failed", "compile error", "✎",
     ]  # fmt: skip
     assert (rows[3]["star"], rows[3]["parent"], rows[3]["verdict"]) == ("★", 1, "promoted")
 

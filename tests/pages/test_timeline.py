@@ -31,7 +31,7 @@ def test_older_and_newer_walk_through_the_steps(store: Store, open_page: OpenPag
     assert page.button(key="step-newer").disabled
     page.button(key="step-older").click().run()
     assert page.query_params["step"] in ("4", ["4"])
-    assert "edited by hand" in shown(page)
+    assert "higher → higer, line 43" in shown(page), "recorded as edited by hand"
     page.button(key="step-newer").click().run()
     assert page.query_params["step"] in ("5", ["5"])
     first = open_page("session", id=softmax_story(store).session, step=1)

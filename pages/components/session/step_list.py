@@ -44,12 +44,13 @@ def _component() -> Callable[..., Any]:
     return st.components.v2.component("cutegen-steps", js=js, css=css)
 
 
-def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None,
-                     actions: StepListActions) -> None:  # fmt: skip
-    """Draw all steps, newest first."""
+def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...],
+                     ideas: Mapping[int, str], shown: int | None, actions: StepListActions) -> None:  # fmt: skip
+    """Draw all steps, newest first, each with its idea."""
     key = "steps"
     against = {row.step: row for row in speeds}
-    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(view.steps, tree, strict=True)]
+    named = [row._replace(idea=ideas[row.number]) for row in view.steps]
+    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(named, tree, strict=True)]
     numbers = {row.number for row in view.steps}
     data = {"session": view.id, "shown": shown, "rows": rows[::-1]}
 

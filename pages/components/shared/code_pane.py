@@ -13,10 +13,9 @@ from typing import Any
 
 import streamlit as st
 
-from cutegen_core.kernel import hunks
 from cutegen_core.records.candidate import content_key
+from cutegen_core.records.wording import counted
 from cutegen_core.views.code_text import diff
-from pages.components.shared.texts import escape_html
 
 _HERE = Path(__file__)
 MAP_WIDTH_PX = 14
@@ -40,13 +39,12 @@ def render_code(html: str) -> None:
 
 def change_line(left: str, right: str) -> str:
     """Write "+12 −5 · 3 hunks" as HTML, with buttons to the previous and the next hunk and for all unchanged lines."""
-    found, number = diff.summary(left, right), len(hunks.split(left, right))
+    found, number = diff.summary(left, right), sum(row.hunk > 0 for row in diff.aligned(left, right))
     if not number:
         return '<div class="cg-change"><b>no change</b></div>'
-    words = f"{number:,} hunk{'' if number == 1 else 's'}"
     return (
         f'<div class="cg-change"><b><span class="cg-passed">+{found.added}</span> '
-        f'<span class="cg-failed">−{found.removed}</span></b> <span class="cg-at">· {escape_html(words)}</span>'
+        f'<span class="cg-failed">−{found.removed}</span></b> <span class="cg-at">· {counted(number, "hunk")}</span>'
         f"{_button('next', '↓', NEXT, 'Next hunk')}{_button('previous', '↑', PREVIOUS, 'Previous hunk')}"
         f"{_button('unfold', '⋯ all', UNFOLD, 'Show or fold the unchanged lines')}</div>"
     )

@@ -39,7 +39,7 @@ def render_no_kernel(store: Store, view: SessionView, shown: StepView | None) ->
 def _render_best(store: Store, view: SessionView, best: StepView) -> None:
     took = next((row.latency_ms for row in view.steps if row.number == best.step.number), None)
     measured = f" · {micros(1000 * took)}" if took is not None else ""
-    heading(f"Best so far: step {best.step.number} · {best.step.idea}{measured}")
+    heading(f"Best so far: step {best.step.number} · {views.idea_of(store, best.step)}{measured}")
     code_pane.render_code(code_tables.plain(best.source, line_notes.notes(store, view, best)))
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from cutegen_core import views
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import dims, lowered, micros
@@ -22,7 +23,7 @@ from pages.components.shared.texts import escape_html, quiet, show_hidden
 VIEWS = ("source", "inline", "split")
 
 
-class _Picture(NamedTuple):
+class _Drawing(NamedTuple):
     """How the kernel is drawn, against which other one (None where there is none), and the place to say how much."""
 
     view: str
@@ -32,7 +33,7 @@ class _Picture(NamedTuple):
 
 def render_source(store: Store, view: SessionView, shown: StepView, *, wide: bool) -> None:
     """Draw title, plan, choice of the view, and the view; `wide` where the evidence has stepped back."""
-    st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
+    st.html(f'<div class="cg-step-title">{_title(store, shown)}</div>')
     if not shown.source:
         render_no_kernel(store, view, shown)
         return
@@ -50,7 +51,7 @@ def render_source(store: Store, view: SessionView, shown: StepView, *, wide: boo
                      query_params={"id": view.id, "step": str(shown.step.number)})  # fmt: skip
 
 
-def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Picture) -> None:
+def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Drawing) -> None:
     """Draw the source, or how much changed and the difference."""
     notes = line_notes.notes(store, view, shown)
     if picture.other is None or picture.view == "source":
@@ -75,7 +76,7 @@ def _launch(trial: Trial | None) -> str:
     )
 
 
-def _title(shown: StepView) -> str:
+def _title(store: Store, shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
     verdict = f" · {lowered(step.status)}" if step.status else ""
@@ -85,11 +86,11 @@ def _title(shown: StepView) -> str:
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
     told = escape_html(author + verdict + outcome + asked)
     chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
-    idea = escape_html(step.idea or ("no kernel" if step.outcome else "not written yet"))
+    idea = escape_html(views.idea_of(store, step) or ("no kernel" if step.outcome else "not written yet"))
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 
-def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
+def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
     choices = against.choices(view, shown)
     left, middle, place, right = st.columns(
         [1.5, 1.5, 1.8, 1] if wide else [1.7, 1.6, 0.05, 0.05], vertical_alignment="center"
@@ -110,7 +111,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
         if wide or room.panes_are_asked_for():
             room.panes_button(shown)
     if not choices:
-        return _Picture("source", None, place)
+        return _Drawing("source", None, place)
     with middle:
         name = address.get("against")
         drawn = name if name in choices else next(iter(choices))
@@ -120,7 +121,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Picture:
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
-    return _Picture(picture, choices[chosen], place)
+    return _Drawing(picture, choices[chosen], place)
 
 
 def _usual(choices: dict[str, Other], *, wide: bool) -> str:
