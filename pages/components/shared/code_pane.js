@@ -3,6 +3,7 @@
 
 const PANE = ".st-key-code-pane";
 const KINDS = [["add", "tr.cg-add, td.cg-add"], ["del", "tr.cg-del, td.cg-del"], ["says", "tr.cg-says"]];
+const CHANGED = "tr.cg-add, tr.cg-del, tr:has(> td.cg-add, > td.cg-del)";
 const TYPING = "input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]";
 const LINES_ABOVE = 3;
 const maps = new WeakMap();
@@ -54,9 +55,8 @@ class CodeMap {
     this.at = -1;
     this.pane.scrollTop = 0;
     if (this.target()) return;
-    const all = hunks(this.pane);
-    const first = all.findIndex((one) => !one.closest(".cg-folded"));
-    if (first >= 0 && !this.inView(all[first])) this.show(all, first);
+    const first = [...this.pane.querySelectorAll(CHANGED)].find((one) => !one.closest(".cg-folded"));
+    if (first && !this.inView(first)) this.scrollTo(first);
   }
 
   target() {
@@ -80,12 +80,16 @@ class CodeMap {
     return at.height > 0 && at.top >= pane.top && at.bottom <= pane.bottom - 2 * at.height;
   }
 
+  scrollTo(line) {
+    const [at, pane] = [line.getBoundingClientRect(), this.pane.getBoundingClientRect()];
+    this.pane.scrollTop += at.top - pane.top - LINES_ABOVE * Math.min(at.height, 40);
+  }
+
   show(all, index) {
     const line = all[index];
     this.open(line);
     this.at = index;
-    const [at, pane] = [line.getBoundingClientRect(), this.pane.getBoundingClientRect()];
-    this.pane.scrollTop += at.top - pane.top - LINES_ABOVE * at.height;
+    this.scrollTo(line);
     for (const one of all) one.classList.toggle("cg-here", one === line);
     this.say(`· hunk ${line.dataset.hunk} of ${all.at(-1).dataset.hunk}`);
   }

@@ -92,10 +92,10 @@ def _title(store: Store, shown: StepView) -> str:
 
 def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
     choices = against.choices(view, shown)
-    left, middle, place, right = st.columns(
-        [1.5, 1.5, 1.8, 1] if wide else [1.7, 1.6, 0.05, 0.05], vertical_alignment="center"
-    )
-    place = place if wide else st.container()
+    shares = [1.5, 1.5, 1.8, 1] if wide else [1.7, 1.6]
+    left, middle, *more = st.columns(shares, vertical_alignment="center")
+    below = st.container(horizontal=True, vertical_alignment="center")
+    place, right = more if wide else (below, below)
     wanted = address.get("view")
     pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
     usual = _usual(choices, wide=wide)
@@ -108,7 +108,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
             on_change=ui_state.noted(address.follow, key, "view", picture), disabled=not choices,
         )  # fmt: skip
     with right:
-        if wide or room.panes_are_asked_for():
+        if wide or (shown.trial is None and room.panes_are_asked_for()):
             room.panes_button(shown)
     if not choices:
         return _Drawing("source", None, place)
