@@ -53,6 +53,8 @@ def say_plan_change(old: str, new: str) -> str:
     except KernelFileError as error:
         return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
     common = set(_labels(before)) & set(_labels(after))
+    if not common:
+        return f"all launches are new: {say_plan(new)}"
     alone = len(common) == len(before.launches) == len(after.launches) == 1
     changes = _named_once(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
     more = len(changes) - MOST_CHANGES

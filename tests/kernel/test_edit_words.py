@@ -12,6 +12,13 @@ KERNEL = (DATA / "relu.cu").read_text()
 LOOP = "/* cutegen\n*/\nvoid f(float* x, int n) {\n  for (int j = 0; j < n; ++j)\n    x[j] = 2.0f;\n  sync();\n}\n"
 
 
+def two_launches(source: str) -> str:
+    """With a second kernel and its launch."""
+    plan, _, code = source.partition("*/\n")
+    launch, kernel = plan[plan.index("[[launch]]") :], code[code.index("template") :]
+    return f"{plan}\n{launch.replace('relu<', 'large<')}*/\n{code}{kernel.replace('void relu(', 'void large(')}"
+
+
 def line_of(text: str, part: str) -> int:
     return text[: text.index(part)].count("\n") + 1
 
@@ -64,6 +71,8 @@ def test_a_plan_and_its_change_are_said_in_a_line() -> None:
     assert say_plan_change(KERNEL, shared) == "shared 0 → 32 KiB"
     assert say_plan_change(shared, KERNEL) == "shared 32 KiB → 0"
     assert say_plan_change(KERNEL, KERNEL + "// more code\n") == ""
+    assert say_plan_change(KERNEL, KERNEL.replace("relu", "gelu")).startswith("all launches are new: gelu, grid")
+    assert say_plan_change(KERNEL, two_launches(KERNEL)) == "launch of large added"
     assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("it cannot be read: line")
     assert plan_lines(KERNEL) == line_of(KERNEL, "*/")
     assert (plan_lines("int x;\n/* later */"), plan_lines("")) == (0, 0)

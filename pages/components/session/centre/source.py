@@ -23,7 +23,7 @@ from pages.components.shared.texts import escape_html, quiet, show_hidden
 VIEWS = ("source", "inline", "split")
 
 
-class _Drawing(NamedTuple):
+class _Toolbar(NamedTuple):
     """How the kernel is drawn, against which other one (None where there is none), and the place to say how much."""
 
     view: str
@@ -51,7 +51,7 @@ def render_source(store: Store, view: SessionView, shown: StepView, *, wide: boo
                      query_params={"id": view.id, "step": str(shown.step.number)})  # fmt: skip
 
 
-def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Drawing) -> None:
+def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Toolbar) -> None:
     """Draw the source, or how much changed and the difference."""
     notes = line_notes.notes(store, view, shown)
     if picture.other is None or picture.view == "source":
@@ -90,7 +90,7 @@ def _title(store: Store, shown: StepView) -> str:
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
 
 
-def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
+def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Toolbar:
     choices = against.choices(view, shown)
     shares = [1.5, 1.5, 1.8, 1] if wide else [1.7, 1.6]
     left, middle, *more = st.columns(shares, vertical_alignment="center")
@@ -111,7 +111,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
         if wide or (shown.trial is None and room.panes_are_asked_for()):
             room.panes_button(shown)
     if not choices:
-        return _Drawing("source", None, place)
+        return _Toolbar("source", None, place)
     with middle:
         name = address.get("against")
         drawn = name if name in choices else next(iter(choices))
@@ -121,7 +121,7 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Drawing:
             label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
             disabled=picture in ("source", hunk_view.VIEW),
         )  # fmt: skip
-    return _Drawing(picture, choices[chosen], place)
+    return _Toolbar(picture, choices[chosen], place)
 
 
 def _usual(choices: dict[str, Other], *, wide: bool) -> str:
