@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.views.code_text import diff
 from pages.components.compare_present import delta_tiles, sides
 from pages.components.compare_present.changed_first import changed_first
 from pages.components.compare_present.sides import Side
@@ -19,8 +20,9 @@ from pages.components.shared.texts import heading, heard, note, quiet
 
 def render_source(a: Side, b: Side) -> None:
     """Draw the difference as the session page does."""
-    heading("Source, from A to B")
-    if a.step.source == b.step.source:
+    change = diff.summary(a.step.source, b.step.source)
+    heading(f"Source: {change.added} lines added, {change.removed} removed from A to B")
+    if change == (0, 0):
         quiet("The sources are identical.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
