@@ -55,7 +55,7 @@ class CodeMap {
     this.at = -1;
     this.pane.scrollTop = 0;
     if (this.target()) return;
-    const first = [...this.pane.querySelectorAll(CHANGED)].find((one) => !one.closest(".cg-folded"));
+    const first = [...this.pane.querySelectorAll(CHANGED)].find((one) => !one.closest(".cg-fold-body"));
     if (first && !this.inView(first)) this.scrollTo(first);
   }
 
@@ -68,7 +68,7 @@ class CodeMap {
   }
 
   open(line) {
-    const box = line.closest(".cg-folded")?.previousElementSibling?.querySelector("input");
+    const box = line.closest(".cg-fold-body")?.previousElementSibling?.querySelector("input");
     if (box && !box.checked) {
       box.checked = true;
       this.draw();
@@ -103,7 +103,7 @@ class CodeMap {
     if (!this.pane?.isConnected) return;
     const all = hunks(this.pane);
     if (!all.length) return;
-    const code = Math.max(0, all.findIndex((one) => !one.closest(".cg-folded")));
+    const code = Math.max(0, all.findIndex((one) => !one.closest(".cg-fold-body")));
     const next = this.at < 0 ? (by > 0 ? code : code - 1) : this.at + by;
     this.show(all, (next + all.length) % all.length);
   }

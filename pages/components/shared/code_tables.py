@@ -126,7 +126,7 @@ def _folded(words: str, rows: Iterable[str], columns: int, *, is_open: bool = Fa
     box = f'<input type="checkbox"{" checked" if is_open else ""}>'
     line = f'<label class="cg-unfold">{box}<span>⋯ {escape_html(words)}</span></label>'
     head = f'<tbody class="cg-fold"><tr class="cg-gap"><td colspan="{columns}">{line}</td></tr></tbody>'
-    return f'</tbody>{head}<tbody class="cg-folded">{"".join(rows)}</tbody><tbody>'
+    return f'</tbody>{head}<tbody class="cg-fold-body">{"".join(rows)}</tbody><tbody>'
 
 
 def _unified(rows: Iterable[diff.Row], left: str, right: str, notes: Notes) -> list[str]:
