@@ -24,7 +24,7 @@ _ANEW = 0.5
 _FEW_LINES = 12
 _WHOLE_LINE = ("+ ", "− ")
 _TOKEN = re.compile(r"\w+(?:\.\w+)*|<<=|>>=|<<<|>>>|->|::|\+\+|--|&&|\|\||[-+*/%&|^<>=!]=|<<|>>|\S")
-_IDEA = re.compile(r"""^\s*idea\s*=\s*(["'])(.+)\1\s*$""", re.MULTILINE)
+_IDEA = re.compile(r"""^[ \t]*idea[ \t]*=[ \t]*(["'])(.{1,300})\1[ \t]*$""", re.MULTILINE)
 _LONGEST_LINE = 400
 
 
