@@ -7,6 +7,7 @@ between runs is in `tests/kept.py`.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -28,6 +29,9 @@ if _WORKER:
 else:
     _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
 os.environ["CUTEGEN_HOME"] = str(_home)
+
+IMPORTED = pytest.StashKey[frozenset[str]]()
+"""The modules that collecting the tests has imported."""
 
 LONGEST_FIRST = (
     "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
@@ -80,6 +84,10 @@ def pytest_unconfigure() -> None:
     _run.close()
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[IMPORTED] = frozenset(sys.modules)
+
+
 @pytest.fixture(scope="session")
 def workspace_home() -> Path:
     """The workspace every process of this worker uses."""
@@ -92,6 +100,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
     SHARED.folder = tmp_path_factory.getbasetemp()
     yield SHARED
     SHARED.close()
+
+
+@pytest.fixture(scope="module")
+def one_worker(shared: SharedTools) -> Iterator[None]:
+    """What would start a torch worker of its own uses that of this process."""
+    with shared.instead_of_own_workers():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook

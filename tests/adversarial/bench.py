@@ -106,7 +106,9 @@ class Bench:
         return evaluator.evaluate(candidate, seed=seed, thorough=case.watched, rough=True)
 
     def _run_timeout_s(self, case: Case) -> float:
-        endless = isinstance(self.executor, CpuExecutor) and case.emulator and case.emulator.statuses == (Status.TIMEOUT,)
+        endless = (
+            isinstance(self.executor, CpuExecutor) and case.emulator and case.emulator.statuses == (Status.TIMEOUT,)
+        )
         return SHORT_RUN_TIMEOUT_S if endless else RUN_TIMEOUT_S
 
     def evaluator(

@@ -297,7 +297,9 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
     source, zero = kernel("main_kernel", body), np.zeros(1, np.float32)
     harness.build(source)
     with crowded(1.0):
-        ran = harness.run(source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000), timeout_s=0.8)
+        ran = harness.run(
+            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000), timeout_s=0.8
+        )
     assert ran.status is Status.PASSED, ran.executed.message
     assert ran.executed.seconds > 1.0
 
