@@ -79,7 +79,7 @@ class SharedTools:
             self.folder.mkdir(parents=True, exist_ok=True)
             patches.enter_context(mock.patch.object(tempfile, "tempdir", str(self.folder)))
             for module in STARTING:
-                patches.enter_context(mock.patch(f"{module}.start_worker", lambda *_: kept))
+                patches.enter_context(mock.patch(f"{module}.start_worker", return_value=kept))
             yield
 
 
