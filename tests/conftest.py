@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -119,6 +119,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
     files = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
     items.sort(key=lambda item: rank.get(files[item.path], len(rank)))
+    groups = _groups(list(dict.fromkeys(files.values())))
     for item in items:
         if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(files[item.path]))
+            item.add_marker(pytest.mark.xdist_group(groups.get(files[item.path], files[item.path])))
+
+
+def _groups(files: Sequence[str]) -> dict[str, str]:
+    """Deal browser tests out to two processes: each has a server, an engine, a browser, which cost it seven seconds."""
+    shown = [file for file in files if file.startswith("browser/")]
+    return {file: f"browser {number % 2}" for number, file in enumerate(shown)}
