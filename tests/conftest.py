@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
     files = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
     items.sort(key=lambda item: rank.get(files[item.path], len(rank)))
-    groups = _groups(list(dict.fromkeys(files.values())))
+    groups = _groups(list(dict.fromkeys(files[item.path] for item in items)))
     for item in items:
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(groups.get(files[item.path], files[item.path])))
