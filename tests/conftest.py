@@ -7,8 +7,9 @@ between runs is in `tests/kept.py`.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,6 +29,9 @@ if _WORKER:
 else:
     _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
 os.environ["CUTEGEN_HOME"] = str(_home)
+
+IMPORTED = pytest.StashKey[frozenset[str]]()
+"""The modules that collecting the tests has imported."""
 
 LONGEST_FIRST = (
     "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
@@ -80,6 +84,10 @@ def pytest_unconfigure() -> None:
     _run.close()
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[IMPORTED] = frozenset(sys.modules)
+
+
 @pytest.fixture(scope="session")
 def workspace_home() -> Path:
     """The workspace every process of this worker uses."""
@@ -94,6 +102,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
     SHARED.close()
 
 
+@pytest.fixture(scope="module")
+def one_worker(shared: SharedTools) -> Iterator[None]:
+    """What would start a torch worker of its own uses that of this process."""
+    with shared.instead_of_own_workers():
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is thorough unless that is asked for, keep a file on one worker, and begin with the longest."""
@@ -104,6 +119,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
     files = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
     items.sort(key=lambda item: rank.get(files[item.path], len(rank)))
+    groups = _groups(list(dict.fromkeys(files[item.path] for item in items)))
     for item in items:
         if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(files[item.path]))
+            item.add_marker(pytest.mark.xdist_group(groups.get(files[item.path], files[item.path])))
+
+
+def _groups(files: Sequence[str]) -> dict[str, str]:
+    """Deal browser tests out to two processes: each has a server, an engine, a browser, which cost it seven seconds."""
+    shown = [file for file in files if file.startswith("browser/")]
+    return {file: f"browser {number % 2}" for number, file in enumerate(shown)}

@@ -1,28 +1,50 @@
-"""Make the machine busy: this process and its children share one processor with others that never rest."""
+"""Keep a process waiting, as a busy machine does that gives the processor to others."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import signal
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.patience import PATIENCE_S
 
 
 @contextmanager
-def crowded(others: int = 7, pid: int = 0) -> Iterator[None]:
-    """Give a process, by default this one, a small part of one processor inside the block."""
-    before, here = os.sched_getaffinity(pid), os.sched_getaffinity(0)
-    os.sched_setaffinity(pid, {min(before)})
-    os.sched_setaffinity(0, {min(before)})
-    # a session each: the scheduler divides the processor among sessions first
-    command = [sys.executable, "-S", "-c", "while True: pass"]
-    spinning = [subprocess.Popen(command, start_new_session=True) for _ in range(others)]
-    try:
-        yield
-    finally:
-        for process in spinning:
-            process.kill()
-            process.wait()
-        os.sched_setaffinity(pid, before)
-        os.sched_setaffinity(0, here)
+def crowded(seconds: float, parent: int = 0) -> Iterator[None]:
+    """Stop the next child of a process, by default of this one, for some seconds of the clock, with all it started."""
+    parent = parent or os.getpid()
+    before = _descendants(parent)
+    waited = threading.Thread(target=_keep_waiting, args=(parent, before, seconds))
+    waited.start()
+    yield
+    waited.join()
+
+
+def _keep_waiting(parent: int, before: set[int], seconds: float) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (new := _descendants(parent) - before) and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    _signal(new, signal.SIGSTOP)
+    if started := _descendants(parent) - before - new:  # before it was stopped
+        _signal(started, signal.SIGSTOP)
+    time.sleep(seconds)
+    _signal(new | started, signal.SIGCONT)
+
+
+def _signal(processes: set[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def _descendants(parent: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in map(int, task.read_text().split()):
+                found |= {child} | _descendants(child)
+    return found

@@ -1,14 +1,15 @@
 """The house stays in order: rooms a stranger takes in, names with one meaning, module names in strings that exist."""
 
 import ast
-import os
 import re
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from tests.conftest import IMPORTED
 from tests.places import ROOT
 
 CODE = ("cutegen_core", "pages")
@@ -79,20 +80,9 @@ def test_our_own_processes_on_a_gpu_are_recognised() -> None:
         assert any(module.encode().startswith(holder) for holder in nvml._HOLDERS), module
 
 
-_COLLECT = """
-import sys, pytest
-assert pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"]) == 0
-print("imported:", *(name for name in ("torch", "streamlit", "openai") if name in sys.modules))
-"""
-
-
-def test_collecting_the_tests_imports_nothing_heavy() -> None:
+def test_collecting_the_tests_imports_nothing_heavy(request: pytest.FixtureRequest) -> None:
     """Every process of a run collects all tests, and each of these takes a second; `tests/later.py` imports later."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
-    done = subprocess.run(
-        [sys.executable, "-c", _COLLECT], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "imported:"
+    assert not {"torch", "streamlit", "openai"} & request.config.stash[IMPORTED]
 
 
 HURRIED = (

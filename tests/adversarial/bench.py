@@ -28,7 +28,7 @@ from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
-from cutegen_core.records.trial import Trial
+from cutegen_core.records.trial import Status, Trial
 from tests.adversarial.case import Case
 from tests.adversarial.problems import PROBLEMS
 from tests.shared_tools import SharedTools
@@ -36,6 +36,8 @@ from tests.shared_tools import SharedTools
 SHORT_LIMITS = CompileLimits(seconds=2.5, memory_bytes=1 << 30, log_bytes=100 << 10)
 """For files that exist to run into a limit: the rule is the same, the waiting shorter."""
 RUN_TIMEOUT_S = 3.0
+SHORT_RUN_TIMEOUT_S = 0.5
+"""For kernels that run into it: twice, each time on every processor."""
 ARCH = "sm_90a"
 _LONGEST_LOG = 20_000
 
@@ -100,7 +102,14 @@ class Bench:
         if isinstance(self.executor, CpuExecutor):
             self.executor.build_timeout_s = SHORT_LIMITS.seconds if case.limited else self._limits.seconds
         candidate, seed = Candidate(case.source, Author.PERSON), randbits(31) if seed is None else seed
-        return self.evaluator(case.problem).evaluate(candidate, seed=seed, thorough=case.watched, rough=True)
+        evaluator = self.evaluator(case.problem, run_timeout_s=self._run_timeout_s(case))
+        return evaluator.evaluate(candidate, seed=seed, thorough=case.watched, rough=True)
+
+    def _run_timeout_s(self, case: Case) -> float:
+        endless = (
+            isinstance(self.executor, CpuExecutor) and case.emulator and case.emulator.statuses == (Status.TIMEOUT,)
+        )
+        return SHORT_RUN_TIMEOUT_S if endless else RUN_TIMEOUT_S
 
     def evaluator(
         self,

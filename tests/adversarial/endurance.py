@@ -25,6 +25,7 @@ from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.case import Case
 from tests.adversarial.corpus import named
+from tests.shared_tools import SharedTools
 
 KERNELS = (
     "far past the end", "writes inputs", "endless loop", "waits for the next block", "trap", "walks over its stack",
@@ -71,25 +72,25 @@ class Endured:
         return asdict(self)
 
 
-def endure(rounds: int) -> Endured:
-    """Tries every kernel `rounds` times after a warm-up."""
+def endure(rounds: int, shared: SharedTools | None = None) -> Endured:
+    """Tries every kernel `rounds` times after a warm-up; with the tools of this process's tests, if they are given."""
     cases = [named(name) for name in KERNELS]
     verdicts: dict[str, Counter[str]] = {case.name: Counter() for case in cases}
-    with _own_temporary_folder(), Bench("cpu") as bench:
+    with _own_temporary_folder(), Bench("cpu", shared=shared) as bench:
         for _ in range(2):
             _round(bench, cases, {case.name: Counter() for case in cases})
-        before, begun = remains(), time.monotonic()
+        before, begun = remains(bench.scratch), time.monotonic()
         for _ in range(rounds):
             _round(bench, cases, verdicts)
-        after = _settled(before)
+        after = _settled(before, bench.scratch)
     counts = {name: dict(counter) for name, counter in verdicts.items()}
     return Endured(rounds * len(cases), counts, before, after, round(time.monotonic() - begun, 1))
 
 
-def _settled(before: Remains) -> Remains:
+def _settled(before: Remains, scratch: Path) -> Remains:
     """Counts once what other work of this process has just ended is waited for: that takes it a moment."""
     deadline = time.monotonic() + SETTLE_S
-    while (now := remains()).zombies > before.zombies and time.monotonic() < deadline:
+    while (now := remains(scratch)).zombies > before.zombies and time.monotonic() < deadline:
         time.sleep(0.1)
     return now
 
@@ -112,8 +113,8 @@ def _round(bench: Bench, cases: list[Case], verdicts: dict[str, Counter[str]]) -
         verdicts[case.name][str(trial.status)] += 1
 
 
-def remains() -> Remains:
-    """Counts now."""
+def remains(scratch: Path) -> Remains:
+    """Counts now; `scratch` is the trials' own folder."""
     gc.collect()
     ours = set(_descendants(os.getpid()))
     states = {pid: _stat(pid) for pid in ours}
@@ -121,7 +122,7 @@ def remains() -> Remains:
     resident = sum(_resident(pid) for pid in {os.getpid(), *ours})
     return Remains(
         processes=len(ours), zombies=zombies, orphans=len(set(_of_this_workspace()) - ours - {os.getpid()}),
-        files=sum(1 for _ in _files(ours)), descriptors=len(os.listdir("/proc/self/fd")),
+        files=len(set(_files(ours, scratch))), descriptors=len(os.listdir("/proc/self/fd")),
         memory_mb=round(resident / 1e6, 1),
     )  # fmt: skip
 
@@ -178,12 +179,12 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _files(ours: Collection[int]) -> Iterator[Path]:
+def _files(ours: Collection[int], scratch: Path) -> Iterator[Path]:
     for path in Path("/dev/shm").glob("*"):
         compiler = re.match(r"cutegen-compile-(\d+)-", path.name)
         if compiler is None or int(compiler[1]) in ours or not Path(f"/proc/{compiler[1]}").exists():
             yield path
-    for root in (Path(tempfile.gettempdir()), workspace.home()):
+    for root in (Path(tempfile.gettempdir()), workspace.home(), scratch):
         yield from root.rglob("*")
 
 

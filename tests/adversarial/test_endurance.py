@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.adversarial.endurance import KERNELS, endure, faults
+from tests.shared_tools import SharedTools
 
 
 @pytest.mark.parametrize(
     ("rounds", "allowed_growth_mb"), [(1, 10.0), pytest.param(5, 25.0, marks=pytest.mark.thorough)]
 )
-def test_hostile_trials_leave_nothing_behind(rounds: int, allowed_growth_mb: float) -> None:
-    endured = endure(rounds)
+def test_hostile_trials_leave_nothing_behind(shared: SharedTools, rounds: int, allowed_growth_mb: float) -> None:
+    endured = endure(rounds, shared)
     assert endured.trials == rounds * len(KERNELS)
     assert not faults(endured, allowed_growth_mb), endured

@@ -90,6 +90,17 @@ def engine_held(server: Server) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@contextmanager
+def standing_still(server: Server) -> Iterator[None]:
+    """The server does not get at anything meanwhile."""
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+
+
 def decided(store: Store, session: str) -> list[str]:
     """Kinds of all decisions so far."""
     return [str(e.event.decision.kind) for e in store.events(session) if isinstance(e.event, Decided)]

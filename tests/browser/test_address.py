@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
@@ -14,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, drawn, leave_fields, shortcut, title_of
+from tests.browser.driving import button_of, shortcut, standing_still, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server, served
 
@@ -31,17 +28,6 @@ def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> 
         " return JSON.stringify([...now].sort()) === wanted }",
         arg=str([[name, value] for name, value in sorted(address.items())]).replace("'", '"').replace(" ", ""),
     )
-
-
-@contextmanager
-def standing_still(server: Server) -> Iterator[None]:
-    """The server does not get at anything meanwhile."""
-    assert server.process is not None
-    os.kill(server.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(server.process.pid, signal.SIGCONT)
 
 
 def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Page) -> None:
@@ -83,24 +69,6 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Pag
     # What was on its way back is no wish of a click that comes right after.
     page.get_by_role("radio", name="log").click()
     shows(page, 4, "split", "log", step="4", pane="log", view="split")
-
-
-def test_a_key_pressed_twice_answers_once(server: Server, page: Page) -> None:
-    store = Store(server.home / "store.db")
-    session = softmax_story(store).session
-    known = len(store.events(session))
-    page.goto(f"{server.url}/session?id={session}")
-    expect(button_of(page, "Continue and repair")).to_be_enabled()
-    leave_fields(page)
-    drawn(page)
-    with standing_still(server):  # pressed again before the server has handled the first
-        for _ in range(3):
-            page.keyboard.press("a")
-    expect(title_of(page)).to_contain_text("Step 6")
-    expect(page.get_by_text("Review, then compile")).to_be_visible()
-    kinds = [recorded.event.kind for recorded in store.events(session)[known:]]
-    assert kinds.count("decided") == 1
-    assert not page.locator(".cg-note.cg-warning").count()
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def job_of(page: Page) -> str:
     return found[1]
 
 
-def test_a_run_is_started_watched_and_finished_and_another_is_stopped(server: Server, store: Store, page: Page) -> None:
+def test_a_run_is_started_watched_and_finished(server: Server, store: Store, page: Page) -> None:
     page.goto(f"{server.url}/gnn?{TINY}&batch_size=64&epochs=2")
     expect(field(page, "Epochs")).to_have_value("2")
     shortcut(page, "g")
@@ -59,6 +59,12 @@ def test_a_run_is_started_watched_and_finished_and_another_is_stopped(server: Se
     page.goto(f"{server.url}/gnn?like={first}&epochs=5000")
     expect(field(page, "Epochs")).to_have_value("5000")
     expect(field(page, "Mean degree")).to_have_value("4")
+
+
+@pytest.mark.thorough
+def test_a_run_is_stopped(server: Server, page: Page) -> None:
+    page.goto(f"{server.url}/gnn?{TINY}&batch_size=64&epochs=5000")
+    expect(field(page, "Epochs")).to_have_value("5000")
     press(page, "Start the run")
     chip(page, "running")
     expect(page.locator("[data-testid=stProgress]")).to_contain_text("of 5000", timeout=LONG_MS)

@@ -7,7 +7,18 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from cutegen_core.trajectory.store import Store
 from tests.browser.conftest import NewPage
-from tests.browser.driving import LINE, button_of, decided, press, say, state_of, title_of
+from tests.browser.driving import (
+    LINE,
+    button_of,
+    decided,
+    drawn,
+    leave_fields,
+    press,
+    say,
+    standing_still,
+    state_of,
+    title_of,
+)
 from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.serving import Server
@@ -43,14 +54,21 @@ def at_step_5(server: Server, session: str, *tabs: Page) -> None:
         expect(button_of(tab, "Continue and repair")).to_be_enabled()
 
 
-def test_a_late_answer_is_refused(server: Server, store: Store, session: str, new_page: NewPage, page: Page) -> None:
+def test_a_key_pressed_twice_answers_once_and_a_late_answer_is_refused(
+    server: Server, store: Store, session: str, new_page: NewPage, page: Page
+) -> None:
     known, late = len(decided(store, session)), new_page()
     late.route_web_socket("**/_stcore/stream", no_polls)
     at_step_5(server, session, page, late)
     say(late, "predicate the tail")
-    press(page, "Continue and repair", "a", by="key")
+    leave_fields(page)
+    drawn(page)
+    with standing_still(server):  # pressed again before the server has handled the first: it answers once
+        for _ in range(3):
+            page.keyboard.press("a")
     expect(title_of(page)).to_contain_text("Step 6")
     expect(page.get_by_text("Review, then compile")).to_be_visible()
+    assert not page.locator(".cg-note.cg-warning").count()
 
     # It still shows step 5 and answers that: refused, said, nothing typed is lost; then it shows what there is.
     expect(title_of(late)).to_contain_text("Step 5")

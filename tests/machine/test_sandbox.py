@@ -125,7 +125,7 @@ def test_time_limit_ends_the_whole_group(level, tmp_path):
             os.write(1, str(os.getpid()).encode() + b"\\n")
         time.sleep(60)
     """
-    done = run_python(code, tmp_path, timeout_s=0.3, processes=True)
+    done = run_python(code, tmp_path, timeout_s=0.1, processes=True)
     assert done.limit == "time"
     assert done.seconds < SOON_S
     assert _ends(int(done.output))
@@ -137,7 +137,7 @@ def test_waiting_is_not_counted_as_work(level, tmp_path):
     assert (done.limit, done.output) == ("", "done\n")
 
 
-def test_a_tool_stopped_for_its_time_gets_another_try(level, tmp_path):
+def test_processor_time_is_limited_and_a_tool_stopped_for_it_gets_another_try(level, tmp_path):
     code = """
         import pathlib
         tried = pathlib.Path("tried")
@@ -149,11 +149,11 @@ def test_a_tool_stopped_for_its_time_gets_another_try(level, tmp_path):
     assert run_python(code, tmp_path, cpu_seconds=1).output == "done\n"
 
 
-def test_processor_time_memory_output_and_file_limits(level, tmp_path):
-    assert run_python("while True: pass", tmp_path, cpu_seconds=1).limit == "time"
+def test_memory_output_and_file_limits(level, tmp_path):
     assert run_python("x = bytearray(1 << 30)", tmp_path).returncode == 1
     grow = "import ctypes\nx = [bytearray(1 << 20) for i in range(600)]"
-    assert run_python(grow, tmp_path).limit == "memory" or "MemoryError" in run_python(grow, tmp_path).output
+    grown = run_python(grow, tmp_path)
+    assert grown.limit == "memory" or "MemoryError" in grown.output
     flood = run_python("while True: print('x' * 1000)", tmp_path, output_limit_bytes=5000)
     assert (flood.limit, len(flood.output)) == ("output", 5000)
     assert "File too large" in run_python("open('big', 'wb').write(bytes(2 << 20))", tmp_path).output

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from streamlit.testing.v1.element_tree import Button
 
 testing = Later("streamlit.testing.v1")
+manifest_scanner = Later("streamlit.components.v2.manifest_scanner")
 
 FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "shared" / "frame.py"
 PAGES = Path(__file__).parent.parent.parent / "pages"
@@ -31,6 +33,15 @@ from pages.components.shared import data
 answers.take_up(data.store)
 runpy.run_path({path!r})
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_scanned_once() -> Iterator[None]:
+    """Every `AppTest` looks through all installed packages for components: half a second of a core, the same answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        scan = cache(manifest_scanner.scan_component_manifests)
+        patch.setattr("streamlit.components.v2.manifest_scanner.scan_component_manifests", scan)
+        yield
 
 
 @pytest.fixture

@@ -44,6 +44,8 @@ from tests.patience import PATIENCE_S
 
 imported = Later("pages.components.compare_present.imported")
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 

@@ -23,6 +23,8 @@ from tests.places import DATA
 
 st = Later("streamlit")
 
+pytestmark = pytest.mark.usefixtures("one_worker")
+
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 

@@ -228,10 +228,10 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(hurried):
     """The limit counts processor time: what takes long because others use the processor is compiled."""
     compiler = hurried(seconds=1.5)
     compiler.warm()
-    with crowded(3, compiler._server._process.pid):
+    with crowded(2.0, compiler._server._process.pid):
         result = compiler.compile(parse(RELU.replace("> 0 ?", "> 0.5f ?")))
     assert result.status is Status.PASSED, result.message
-    assert result.seconds > 1.5
+    assert result.seconds > 2.0
 
 
 def test_memory_is_limited(hurried):

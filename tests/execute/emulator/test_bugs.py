@@ -296,13 +296,12 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
     )
     source, zero = kernel("main_kernel", body), np.zeros(1, np.float32)
     harness.build(source)
-    alone = harness.run(source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000))
-    with crowded():
+    with crowded(1.0):
         ran = harness.run(
-            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 400_000_000), timeout_s=1.5
+            source, {}, {"out": zero}, one("main_kernel", 1, 1, "out:float32", 100_000_000), timeout_s=0.8
         )
-    assert (alone.status, ran.status) == (Status.PASSED, Status.PASSED), ran.executed.message
-    assert ran.executed.seconds > 1.5
+    assert ran.status is Status.PASSED, ran.executed.message
+    assert ran.executed.seconds > 1.0
 
 
 def test_blocks_that_wait_for_one_another_are_unsupported(harness: Harness) -> None:

@@ -211,25 +211,30 @@ HUGE = 5 << 20
 MANY_LINES = 1 << 20
 
 
+HUGE_REPLIES = [
+    "x" * HUGE,
+    "```\n" * (MANY_LINES // 4),
+    "~~~a\n```b\n" * (MANY_LINES // 10),
+    "<<<<<<< SEARCH\n" * (HUGE // 15),
+    "<<<<<<< SEARCH\n=======\n" * (MANY_LINES // 23),
+    block("int\n", "long\n") * (HUGE // 50),
+    "/* cutegen\n" * (MANY_LINES // 11),
+    "```diff\n+\n" * (MANY_LINES // 10),
+    '{"a": ' * (HUGE // 6) + "}",
+    "</think>" * (HUGE // 8),
+    "\r" * MANY_LINES,
+    block("  int a = 11;\n" * 100_000, "x\n"),
+    block("  int a = 1;\n" * 100_000 + "y\n", "x\n"),
+    "\u202e" * (HUGE // 3) + KERNEL,
+    KERNEL + "\u202e\n" * (HUGE // 4),
+]
+BY_DEFAULT = (0, 5)
+"""One text, one of many edits; `tests/test_text_costs.py` has shorter ones of every kind."""
+
+
 @pytest.mark.parametrize(
     "reply",
-    [
-        "x" * HUGE,
-        "```\n" * (MANY_LINES // 4),
-        "~~~a\n```b\n" * (MANY_LINES // 10),
-        "<<<<<<< SEARCH\n" * (HUGE // 15),
-        "<<<<<<< SEARCH\n=======\n" * (MANY_LINES // 23),
-        block("int\n", "long\n") * (HUGE // 50),
-        "/* cutegen\n" * (MANY_LINES // 11),
-        "```diff\n+\n" * (MANY_LINES // 10),
-        '{"a": ' * (HUGE // 6) + "}",
-        "</think>" * (HUGE // 8),
-        "\r" * MANY_LINES,
-        block("  int a = 11;\n" * 100_000, "x\n"),
-        block("  int a = 1;\n" * 100_000 + "y\n", "x\n"),
-        "\u202e" * (HUGE // 3) + KERNEL,
-        KERNEL + "\u202e\n" * (HUGE // 4),
-    ],
+    [pytest.param(r, marks=() if n in BY_DEFAULT else pytest.mark.thorough) for n, r in enumerate(HUGE_REPLIES)],
     ids=lambda reply: repr(reply[:12]),
 )
 def test_a_huge_reply_takes_bounded_time(reply):
