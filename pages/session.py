@@ -17,6 +17,7 @@ from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
+from pages.components.session.evidence.outcome import render_outcome
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
@@ -59,6 +60,8 @@ render_header(store, view)
 with st.container():  # always there, so that what is below keeps its place
     if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
         note("warning", view.state.reason)
+    if shown:
+        render_outcome(view, shown)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
 if shown:
     render_cards(store, view, shown)

@@ -6,6 +6,7 @@
 | 0.1 | events `swept`, `profiled`, `ablated` | `studied` |
 | 0.1 | decisions `profile`, `ablate` | `study` |
 | 0.1 | failed trials with marks | failed trials carry none |
+| 0.1 | outcome `rewound` | outcome `went back` |
 
 Recordings and stores keep the old form on disk; only what is read in memory changes.
 """
@@ -74,6 +75,10 @@ def _studied(raw: _Json, study: str, result: str) -> _Json:
     return {"kind": "studied", "study": study, "candidate": candidate, "result": found, "message": message}
 
 
+def _closed(raw: _Json) -> _Json:
+    return {**raw, "outcome": "went back"} if raw.get("outcome") == "rewound" else raw
+
+
 def _decided(raw: _Json) -> _Json:
     if isinstance(raw.get("decision"), dict):
         raw["decision"] = _decision(raw["decision"])
@@ -87,7 +92,8 @@ def _decision(raw: _Json) -> _Json:
 
 _UPGRADES: Mapping[str, Callable[[_Json], _Json]] = {
     "session_created": _created, "swept": _swept, "profiled": _profiled, "ablated": _ablated, "decided": _decided,
+    "step_closed": _closed,
 }  # fmt: skip
 _NO_MARKS, _PASSED = '"marks":[]', '"status":"PASSED","stages"'
-_MARKS = ('"session_created"', '"swept"', '"profiled"', '"ablated"', '"profile"', '"ablate"')
+_MARKS = ('"session_created"', '"swept"', '"profiled"', '"ablated"', '"profile"', '"ablate"', '"rewound"')
 """A payload without any of these is in today's form."""

@@ -29,6 +29,12 @@ def proof(trial: Trial) -> tuple[Section, ...]:
     return (Section(Topic.PROOF, "How it was proven", tuple(_proven(trial.correctness))),)
 
 
+def runs_correct(correctness: Correctness) -> str:
+    """Count the runs of a kernel that passed: "All 21 runs correct"."""
+    runs = len(correctness.verdicts)
+    return f"All {runs} runs correct" if runs > 1 else "The one run correct"
+
+
 def _proven(correctness: Correctness) -> Iterable[Remark]:
     runs, on_gpu = correctness.verdicts, correctness.executor is ExecutorKind.GPU
     compared = [comparison for run in runs for comparison in run.comparisons]
@@ -36,8 +42,7 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
     against = declared if any(c.no_float64 for c in compared) else "a float64 reference"
     where = "on the GPU" if on_gpu else "on the emulator"
     workloads = counted(len({run.workload for run in runs}), "workload")
-    correct = f"All {len(runs)} runs correct" if len(runs) > 1 else "The one run correct"
-    yield Remark(f"{correct} on {workloads} {where}, against {against}", Tone.GOOD)
+    yield Remark(f"{runs_correct(correctness)} on {workloads} {where}, against {against}", Tone.GOOD)
     orders = {run.order for run in runs if run.mode == "plain" and run.order}
     if len(orders) > 1:
         yield Remark(f"The same bits under {counted(len(orders), 'thread order')}")
