@@ -15,9 +15,9 @@ from pages.components.roles.cards import render_cards
 from pages.components.session import answers
 from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
+from pages.components.session.evidence.outcome import render_outcome
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
-from pages.components.session.evidence.outcome import render_outcome
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate

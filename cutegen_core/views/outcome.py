@@ -11,7 +11,7 @@ from cutegen_core.records.decision import Gate
 from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
-from cutegen_core.records.trial import ExecutorKind, Mark, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Mark, Status
 from cutegen_core.records.wording import lowered, micros, pace_against
 from cutegen_core.trajectory.state import Phase, State, Step
 from cutegen_core.views.session import StepView
@@ -75,7 +75,6 @@ def _speed(state: State, shown: StepView) -> Iterator[Remark]:
     ):
         yield Remark(micros(timed.candidate.median_us))
         yield from _comparisons(timed)
-    yield from _reservations(trial)
 
 
 def _comparisons(timed: WorkloadPerformance) -> Iterator[Remark]:
@@ -85,12 +84,6 @@ def _comparisons(timed: WorkloadPerformance) -> Iterator[Remark]:
             yield Remark(pace_against(speedup), TONES[speedup.word])
     if reached := share(timed):
         yield Remark(reached.words)
-
-
-def _reservations(trial: Trial) -> Iterator[Remark]:
-    for mark in (Mark.UNSTABLE, Mark.WIDE_TOLERANCE):
-        if mark in trial.marks:
-            yield Remark(lowered(mark), Tone.DOUBTFUL)
 
 
 # ---- promoted, or why not

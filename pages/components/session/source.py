@@ -8,15 +8,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.trial import Trial
-from cutegen_core.records.wording import dims, lowered, micros
+from cutegen_core.records.wording import dims
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.session import hunk_view
 from pages.components.session.evidence import profile_pane
-from pages.components.shared import address, code_tables, marks, places, ui_state
+from pages.components.shared import address, code_tables, places, ui_state
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import escape_html, quiet, show_hidden
 
@@ -106,15 +105,10 @@ def _no_kernel(view: SessionView, shown: StepView) -> str:
 def _title(shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
-    verdict = f" · {lowered(step.status)}" if step.status else ""
-    timed = overall(shown.trial.performance) if shown.trial else None
-    verdict += f" · {micros(timed.candidate.median_us)}" if timed else ""
-    outcome = f" · {step.outcome}" if step.outcome else ""
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
-    told = escape_html(author + verdict + outcome + asked)
-    chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
+    told = escape_html(author + asked)
     idea = escape_html(step.idea or ("no kernel" if step.outcome else "not written yet"))
-    return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
+    return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span>"
 
 
 def _choices(view: SessionView, shown: StepView) -> dict[str, _Other]:
@@ -140,7 +134,8 @@ def _toolbar(view: SessionView, shown: StepView, choices: dict[str, _Other]) -> 
     left, middle, _ = st.columns([1.7, 1.6, 0.5], vertical_alignment="center")
     wanted = st.query_params.get("view", "")
     pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
-    usual = "inline" if "parent" in choices else "source"
+    by_sass = st.query_params.get("pane") == "sass"  # whose instructions link to the lines of the whole source
+    usual = "inline" if "parent" in choices and not by_sass else "source"
     picture = wanted if wanted in pictures else usual
     key, against_key = f"picture-{usual}-{len(pictures)}", f"against-{view.id}-{shown.step.number}"
     ui_state.put(key, picture)

@@ -8,6 +8,7 @@ from cutegen_core import views
 from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.views import SessionView, StepView
 from pages.components.session.evidence.sections import toned
+from pages.components.shared import marks
 from pages.components.shared.texts import Html, escape_html, tooltip
 
 
@@ -16,7 +17,8 @@ def render_outcome(view: SessionView, shown: StepView) -> None:
     verdict, *rest = views.outcome_line(view.state, shown)
     parts = (f"<b>{_part(verdict)}</b>", *map(_part, rest))
     step = f'<span class="cg-outcome-step">Step {shown.step.number}</span>'
-    st.html(f'<div class="cg-outcome" role="status">{step}{"".join(parts)}</div>')
+    marked = shown.trial.marks if shown.trial and shown.trial.performance else ()
+    st.html(f'<div class="cg-outcome" role="status">{step}{"".join(parts)}{marks.chips(marked)}</div>')
 
 
 def _part(remark: Remark) -> Html:
