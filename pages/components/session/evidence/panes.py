@@ -1,5 +1,6 @@
 """The panes of the evidence, in the order of the switch: the same for every step, what only some have last. To add one:
 its module, and a line in `PANES`.
+"""
 
 from __future__ import annotations
 
