@@ -81,7 +81,7 @@ def _speed(store: Store, view: SessionView) -> str:
     if best.against:
         speedup = best.against
         interval = f"speedup {ratio(speedup.ratio)}, 95 % interval {speedup.low:.4g} to {speedup.high:.4g}"
-        parts.append(_fact(f"vs {speedup.baseline}", pace(speedup), f"{interval}; the strongest baseline"))
+        parts.append(_fact(f"vs {speedup.baseline}", pace(speedup), f"{interval}; the fastest baseline"))
     if rows[0].step != best.step:
         parts.append(_fact(f"vs step {rows[0].step}", factor_words(rows[0].latency_us / best.latency_us),
                            f"step {rows[0].step} took {micros(rows[0].latency_us)}"))  # fmt: skip
