@@ -77,7 +77,7 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     page = open_page("session", id=softmax_story(store).session)
     text = shown(page)
     assert "awaiting review" in text
-    assert "emulator, not timed" in text
+    assert "<i>runs on</i> emulator" in text
     assert "Step 5</b> one pass, 128-bit loads" in text
     assert "✗ TEST</b> <i>failed 0.90 s" in text
     assert "first at [0, 1018]: got nan, want 0.00021" in text
