@@ -22,6 +22,7 @@ from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
 from pages.components.session.session_list import render_sessions
+from pages.components.session.sides import render_sides
 from pages.components.session.source import render_source
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
@@ -65,10 +66,11 @@ with st.container():  # always there, so that what is below keeps its place
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
+render_sides(view, shown)
 left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
-with left:
+with left, st.container(key="side-steps"):
     render_timeline(store, view, shown.step.number if shown else None)
-with middle:
+with middle, st.container(key="side-kernel"):
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
@@ -80,7 +82,7 @@ with middle:
                 render_stream(store, view)
         if shown:
             render_source(store, view, shown)
-with right:
+with right, st.container(key="side-evidence"):
     if shown:
         render_evidence(store, view, shown)
 render_decide(store, view, shown)

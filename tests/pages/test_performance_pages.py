@@ -48,7 +48,7 @@ def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: Op
     for words in (
         "step 5 ★ 131.2 µs ±0.6 %",
         "<i>vs eager</i> 1.12x faster",
-        "<i>vs step 1</i> 1.31x",
+        "<i>vs step 1</i> 1.31x faster",
         "96 % of the memory bound",
     ):
         assert words in text
@@ -138,7 +138,7 @@ def test_roofline_in_words_and_with_both_bounds(store: Store, open_page: OpenPag
     assert "131.2 µs of at least 126.3 µs" in text
     assert "compulsory" in text
     figures = _figures(page)
-    for words in ("memory 4.25 TB/s", "fp32 51.4 TFLOP/s", "torch.compile", "earlier steps", "compulsory bound"):
+    for words in ("memory 4.25 TB/s", "fp32 51.4 TFLOP/s", "torch.compile", "optimization path", "compulsory bound"):
         assert words in figures
 
 
@@ -169,7 +169,8 @@ def test_machine_code_with_source_lines_and_search(store: Store, open_page: Open
     page = open_page("session", id=gpu_story(store).session, step=5, pane="sass")
     text = shown(page)
     assert "649 instructions, 649 with a line of this file" in text
-    assert 'class="cg-from"' in text
+    assert 'class="cg-at-' in text
+    assert "cg-from" not in text, "in the order of the addresses"
     page.text_input(key="sass-search").input("LDG").run()
     assert "39 instructions match “LDG”" in shown(page)
     page.toggle(key="sass-grouped").set_value(True).run()

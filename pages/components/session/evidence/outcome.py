@@ -6,6 +6,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.evidence import Remark, Tone
+from cutegen_core.records.trial import Mark
 from cutegen_core.views import SessionView, StepView
 from pages.components.session.evidence.sections import toned
 from pages.components.shared import marks
@@ -17,7 +18,8 @@ def render_outcome(view: SessionView, shown: StepView) -> None:
     verdict, *rest = views.outcome_line(view.state, shown)
     parts = (f"<b>{_part(verdict)}</b>", *map(_part, rest))
     step = f'<span class="cg-outcome-step">Step {shown.step.number}</span>'
-    marked = shown.trial.marks if shown.trial and shown.trial.performance else ()
+    timed = shown.trial.marks if shown.trial and shown.trial.performance else ()
+    marked = [mark for mark in timed if mark is not Mark.CONFIRM]  # the question says it
     st.html(f'<div class="cg-outcome" role="status">{step}{"".join(parts)}{marks.chips(marked)}</div>')
 
 
