@@ -11,6 +11,7 @@ from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Mark
+from cutegen_core.records.wording import factor_words
 from cutegen_core.trajectory.state import State, Step
 
 
@@ -53,7 +54,7 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
 
 
 def _shape_words(shape: ShapeTime) -> str:
-    return f"{shape.workload} ({shape.ratio:.3g}x)" if shape.ratio else shape.workload
+    return f"{shape.workload} ({factor_words(shape.ratio)})" if shape.ratio else shape.workload
 
 
 def _latency_ms(step: Step | None) -> float | None:

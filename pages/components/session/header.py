@@ -6,7 +6,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
-from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.event import AnsweredBy, SessionSettings, SessionState
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import factor_words, lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.store import Store
@@ -27,7 +27,7 @@ _SHAPES = {
 
 def render_header(store: Store, view: SessionView) -> None:
     """Draw the facts, and to their right the autonomy switch, the list of keys and the export menu."""
-    facts, switch, keys, menu = st.columns([6, 1.1, 0.6, 0.75], vertical_alignment="center")
+    facts, switch, keys, menu = st.columns([6.6, 1.05, 0.6, 0.75], vertical_alignment="center")
     with facts:
         speed = _speed(store, view)
         st.html(f'<div class="cg-header">{_facts(view, speed)}</div>')
@@ -50,13 +50,17 @@ def _facts(view: SessionView, speed: str) -> str:
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
         chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
         speed or _fact("best", _best(view), best.idea if best else ""),
-        _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
-        _fact("runs on", _EXECUTORS.get(settings.executor, settings.executor)),
+        _fact("runs on", _target(settings), settings.device_name),
         _fact("proposer", _proposer(view)),
         _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
         _tokens(view),
     ]
     return "".join(parts)
+
+
+def _target(settings: SessionSettings) -> str:
+    where = _EXECUTORS.get(settings.executor, str(settings.executor))
+    return f"{where}, {settings.arch}" if settings.arch else where
 
 
 def _best(view: SessionView) -> str:
