@@ -34,7 +34,7 @@ _SMALL_TEXTS = """() => {
     const hidden = !one.checkVisibility() || one.closest(".cg-heard, script, style, .pr-page");
     const margin = one.closest(".cg-ln, .cg-heat, .cg-sign");
     if (texts.currentNode.data.trim() && size < 12 && !hidden && !margin)
-      found.push(`${size} px: ${texts.currentNode.data.trim().slice(0, 40)}`);
+      found.push(`${size} px: ${texts.currentNode.data.trim().slice(0, 40)} in ${one.outerHTML.slice(0, 80)}`);
   }
   return found;
 }"""
@@ -83,7 +83,7 @@ def test_a_small_window_has_one_pane_at_a_time_above_the_bar(
     expect(side(page, "kernel")).to_be_hidden()
     never(page, _BEHIND_THE_BAR, "evidence")
     never(page, _BROKEN_WORDS, "timing")
-    page.get_by_text("Kernel", exact=True).click()
+    page.locator(".cg-sides").get_by_text("Kernel", exact=True).click()
     expect(side(page, "kernel")).to_be_visible()
     expect(side(page, "evidence")).to_be_hidden()
     never(page, _BEHIND_THE_BAR, "kernel")
@@ -126,15 +126,18 @@ def test_no_text_is_too_small_and_no_table_breaks_a_word(
     server: Server, store: Store, page: Page, all_of_it: bool
 ) -> None:
     timed, shapes = gpu_story(store).session, shapes_story(store).session
-    addresses = [f"session?id={shapes}&step=2&pane=shapes", f"compare?a={timed}.3&b={timed}.5"]
+    addresses = [f"session?id={shapes}&step=2&pane=shapes", "problems?name=softmax", f"compare?a={timed}.3&b={timed}.5"]
     if all_of_it:
         addresses += [f"session?id={timed}&step=5&pane={pane}" for pane in PANES]
-        addresses += ["", "setup", "problems?name=softmax", "gnn", "layouts", f"session?id={timed}&step=7"]
+        addresses += ["", "setup", "gnn", "layouts", f"session?id={timed}&step=7"]
     for size in (SMALL, {"width": 1440, "height": 900}) if all_of_it else (SMALL,):
         page.set_viewport_size(size)  # type: ignore[arg-type]
         for address in addresses:
             page.goto(f"{server.url}/{address}")
             settled(page)
+            if address.startswith("session") and size is SMALL:
+                page.get_by_text("Kernel and evidence", exact=True).click()
+                expect(side(page, "evidence")).to_be_visible()
             never(page, _SMALL_TEXTS, f"{address} at {size['width']}")
             never(page, _BROKEN_WORDS, f"{address} at {size['width']}")
 

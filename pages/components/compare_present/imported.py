@@ -83,7 +83,7 @@ def render_recordings(store: Store) -> None:
             note("error", recording)
             continue
         label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
-        left, right = st.columns([4.5, 1], gap="xsmall")
+        left, right = st.columns([3.6, 1], gap="xsmall")
         opened = left.button(plain_label(label), key=f"recording-{number}", width="stretch")
         shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=plain_label(label))
         if opened or shown:
