@@ -6,6 +6,7 @@ from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode,
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
+from cutegen_core.views.edits import idea_of
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
@@ -75,6 +76,7 @@ __all__ = [
     "compare_speed",
     "doubt_text",
     "engine_line",
+    "idea_of",
     "implied_peaks",
     "instruction_mix",
     "mix_rows",

@@ -12,10 +12,11 @@ SIDES = {"steps": "Steps", "kernel": "Kernel", "evidence": "Evidence", "both": "
 """The panes that a narrow window can show; a wide one shows all."""
 
 
-def render_sides(view: SessionView, shown: StepView | None) -> None:
+def render_sides(view: SessionView, shown: StepView | None, *, evidence: bool) -> None:
     """Draw the switch. The browser keeps the choice until another pane decides what is asked."""
-    first = _deciding(view, shown)
-    choices = "".join(_choice(key, title, is_chosen=key == first) for key, title in SIDES.items())
+    offered = SIDES if evidence else {key: SIDES[key] for key in ("steps", "kernel")}
+    first = _deciding(view, shown) if evidence else "kernel"
+    choices = "".join(_choice(key, title, is_chosen=key == first) for key, title in offered.items())
     st.html(f'<div class="cg-sides" role="radiogroup" aria-label="Panes">{choices}</div>')
 
 
