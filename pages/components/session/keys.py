@@ -32,7 +32,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ),
     ("J / Shift+J", "show the next or previous hunk"),
     ("U", "show or fold the unchanged lines and the launch plan"),
-    ("Y", "open or close the PyTorch reference beside the kernel"),
+    ("Y", "open or close the PyTorch reference next to the kernel"),
     ("H", "show this list"),
 )
 
