@@ -129,7 +129,7 @@ def _add_kernels(command: _AddCommand) -> None:
     _add_problem(twin)
     twin.set_defaults(auto=True)
     _add_answerers(twin)
-    replay = command("replay", commands.replay, "replay a session: same prompts and replies, all stages run again")
+    replay = command("replay", commands.replay, "replay a session here: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
     _add_executor(replay)
     _add_arch(replay, "the recorded session's")

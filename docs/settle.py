@@ -26,5 +26,5 @@ _QUIET = """
 
 def settle(page: Page) -> None:
     """Wait until the page is drawn and stays as it is."""
-    page.wait_for_selector(".cg-heading, .cg-title, .pr-slide", timeout=PATIENCE_MS)
+    page.wait_for_selector(".cg-header, .cg-heading, .cg-title, .pr-slide", timeout=PATIENCE_MS)
     page.evaluate(_QUIET, [QUIET_MS, PATIENCE_MS])

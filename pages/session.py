@@ -18,12 +18,14 @@ from pages.components.session.centre.no_kernel import render_no_kernel
 from pages.components.session.centre.source import render_source
 from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
+from pages.components.session.evidence.outcome import render_outcome
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
 from pages.components.session.session_list import render_sessions
+from pages.components.session.sides import render_sides
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
 from pages.components.shared.texts import note
@@ -61,15 +63,18 @@ render_header(store, view)
 with st.container():  # always there, so that what is below keeps its place
     if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
         note("warning", view.state.reason)
+    if shown:
+        render_outcome(view, shown)
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
 newest = shown is None or is_last(view, shown)
 space = room.of(view, shown, editing=editor.is_open(store, view))
+render_sides(view, shown, evidence=len(space.columns) > 2)
 left, middle, *right = st.columns(space.columns, gap="small")
-with left:
+with left, st.container(key="side-steps"):
     render_timeline(store, view, shown.step.number if shown else None, chart=space.chart)
-with middle:
+with middle, st.container(key="side-kernel"):
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
@@ -83,7 +88,7 @@ with middle:
         else:
             render_no_kernel(store, view, shown)
 if right:
-    with right[0]:
+    with right[0], st.container(key="side-evidence"):
         if space.reference:
             room.draw_reference(view)
         if newest:

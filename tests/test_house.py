@@ -106,3 +106,40 @@ def test_no_test_fails_because_the_machine_is_busy() -> None:
             if any(re.search(pattern, line) for pattern in HURRIED):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
     assert found == []
+
+
+FORBIDDEN = (
+    r"\bwalk",  # step
+    r"(?<!cutegen )(?<!`)\bdoctor\b(?!/)",  # system check
+    r"\brewound\b",  # went back
+    r"\bbeside\b(?! names)",  # vs, next to, with
+    r"\bnot timed\b",  # not measured
+    r"reference's (own )?error|× reference",  # x reference error, reference error
+    r"\bis allowed \(|times what is allowed|error / allowed",  # tolerance
+    r"\bx the speed\b|the strongest baseline",  # 1.92x faster, fastest baseline
+    r"used of a 32-byte (?!\(load)|is what eager calls",  # bytes used per 32 B sector, same kernel as eager
+    r"\bmend(s|ed)?\b|\bearlier steps\b",  # repair, optimization path
+)
+"""What no page, no printed line and no document says; behind each, the words of the field for it (docs/words.md)."""
+
+
+def visible_texts(path: Path) -> list[tuple[int, str]]:
+    """The strings of a module that are no docstrings and no names: those with a space, each with its line."""
+    nodes = nodes_of(path)
+    bodies = (node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    docs = {id(one.value) for body in bodies for one in body if isinstance(one, ast.Expr)}
+    strings = (node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return [(node.lineno, node.value) for node in strings if " " in node.value.strip() and id(node) not in docs]
+
+
+def test_texts_use_the_words_of_the_field() -> None:
+    texts = [(f"{path.relative_to(ROOT)}:{line}", text) for path in modules() for line, text in visible_texts(path)]
+    read = (*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "cutegen_core/share/slides").rglob("*.jinja"))
+    texts += [
+        (f"{path.relative_to(ROOT)}:{number}", line)
+        for path in read
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+    ]
+    assert len(texts) > 2000, "the texts are found"
+    forbidden = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
+    assert [f"{where}: {text[:80]}" for where, text in texts if forbidden.search(text)] == []

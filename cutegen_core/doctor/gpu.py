@@ -19,7 +19,7 @@ from cutegen_core.execute.nvidia import nvidia_tools, profiling
 from cutegen_core.machine.device import Device
 from cutegen_core.records.wording import counted
 
-CPU_ONLY = "outputs are compared on the CPU: kernels are tested on the GPU, but not timed against the reference"
+CPU_ONLY = "outputs are compared on the CPU: kernels are tested on the GPU, but not measured against the reference"
 _WHEELS = (("13.", "cu130"), ("12.8", "cu128"), ("12.9", "cu128"), ("12.6", "cu126"), ("12.7", "cu126"))
 _DAY_S = 86400.0
 

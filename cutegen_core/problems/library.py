@@ -165,7 +165,7 @@ def _problem_beside(kernel: Path) -> Path:
     if names != kernel.name:
         what = "does not exist" if names is None else f"names {names}" if names else "has no EXISTING"
         raise UsageError(
-            f"{kernel} is a kernel, which needs a problem to be judged by: {path.name} beside it {what}. "
+            f"{kernel} is a kernel, which needs a problem to be judged by: {path.name} next to it {what}. "
             f'Write one with Model, get_inputs and EXISTING = "{kernel.name}" (docs/problems.md).'
         )
     return path

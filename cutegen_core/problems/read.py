@@ -125,7 +125,7 @@ class _Literals:
     def existing(self) -> str:
         name = self.text("EXISTING")
         if name and not _KERNEL_FILE.fullmatch(name):
-            raise self._wrong(f'EXISTING names a kernel file beside this one, such as "norm.cu", not {name!r}')
+            raise self._wrong(f'EXISTING names a kernel file next to this one, such as "norm.cu", not {name!r}')
         return name
 
     def alias(self) -> Mapping[str, str]:

@@ -129,7 +129,7 @@ def check_problem(strategy: str, problem: Problem) -> None:
     if STRATEGIES[strategy].from_existing and not problem.existing:
         raise UsageError(
             f"the strategy {strategy!r} begins with an existing kernel, and the problem {problem.name!r} names none: "
-            'give its file EXISTING = "kernel.cu", a kernel file beside it'
+            'give its file EXISTING = "kernel.cu", a kernel file next to it'
         )
 
 

@@ -35,7 +35,7 @@ class ReplayProposer:
         """Return the recorded step's next exchange, then its kernel."""
         number = sum(1 for attempt in request.attempts if attempt.candidate)
         if number >= len(self._steps):
-            return Finished(f"all {len(self._steps)} recorded steps were walked", self._choice)
+            return Finished(f"all {len(self._steps)} recorded steps were replayed", self._choice)
         step = self._steps[number]
         suite = self._next_suite(step, request)
         if suite is not None:

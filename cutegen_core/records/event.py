@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     REDIRECTED = "redirected"
     EDITED = "edited"
-    REWOUND = "rewound"
+    REWOUND = "went back"
     UNANSWERED = "unanswered"
     KEPT = "passed, not promoted"
     ADVANCED = "passed, tip of its branch"

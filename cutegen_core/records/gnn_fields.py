@@ -204,7 +204,7 @@ FIELDS = (
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
-    SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, beside a GPU two fewer.",
+    SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, with a GPU two fewer.",
                  _whole(0, 1024)),
     SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: two more than threads.",
                  _slots),

@@ -6,6 +6,8 @@
 | 0.1 | events `swept`, `profiled`, `ablated` | `studied` |
 | 0.1 | decisions `profile`, `ablate` | `study` |
 | 0.1 | failed trials with marks | failed trials carry none |
+| 0.1 | metric `used of a 32-byte load` | `bytes used per 32 B sector, loads` |
+| 0.1 | outcome `rewound` | outcome `went back` |
 
 Recordings and stores keep the old form on disk; only what is read in memory changes.
 """
@@ -13,11 +15,14 @@ Recordings and stores keep the old form on disk; only what is read in memory cha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _ANSWERED_BY = {"manual": "person", "replay": "recording"}
 _STUDY_OF_DECISION = {"profile": "profile", "ablate": "ablation"}
+
+_SECTOR = re.compile(r'\{"name":"used of a 32-byte (load|store)","value":([^,}]+),"unit":"byte"\}')
 
 _Json = dict[str, Any]
 
@@ -47,6 +52,11 @@ def trial(payload: str) -> str:
     return json.dumps({**raw, "marks": []}) if isinstance(raw, dict) and raw.get("status") != "PASSED" else payload
 
 
+def metrics(payload: str) -> str:
+    """Return the JSON of a trial or a profile with the names of metrics as this version writes them."""
+    return _SECTOR.sub(r'{"name":"bytes used per 32 B sector, \1s","value":\2,"unit":""}', payload)
+
+
 def _created(raw: _Json) -> _Json:
     settings = raw.get("settings")
     if not isinstance(settings, dict) or "proposer" not in settings:
@@ -74,6 +84,10 @@ def _studied(raw: _Json, study: str, result: str) -> _Json:
     return {"kind": "studied", "study": study, "candidate": candidate, "result": found, "message": message}
 
 
+def _closed(raw: _Json) -> _Json:
+    return {**raw, "outcome": "went back"} if raw.get("outcome") == "rewound" else raw
+
+
 def _decided(raw: _Json) -> _Json:
     if isinstance(raw.get("decision"), dict):
         raw["decision"] = _decision(raw["decision"])
@@ -87,7 +101,8 @@ def _decision(raw: _Json) -> _Json:
 
 _UPGRADES: Mapping[str, Callable[[_Json], _Json]] = {
     "session_created": _created, "swept": _swept, "profiled": _profiled, "ablated": _ablated, "decided": _decided,
+    "step_closed": _closed,
 }  # fmt: skip
 _NO_MARKS, _PASSED = '"marks":[]', '"status":"PASSED","stages"'
-_MARKS = ('"session_created"', '"swept"', '"profiled"', '"ablated"', '"profile"', '"ablate"')
+_MARKS = ('"session_created"', '"swept"', '"profiled"', '"ablated"', '"profile"', '"ablate"', '"rewound"')
 """A payload without any of these is in today's form."""

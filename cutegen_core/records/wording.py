@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Word
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
-_CLOSE = 1.1
+_CLOSE, _NO_DIFFERENCE = 1.1, 0.005
 _CALLED = {CANDIDATE: "this kernel", BEST: "previous best", EXISTING: "existing kernel"}
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -33,6 +33,21 @@ def pace_against(speedup: Speedup) -> str:
     """Write a comparison with its baseline: "1.20x faster than eager", or "1.01x, within noise of eager"."""
     article = "the " if speedup.baseline in (BEST, EXISTING) else ""
     return f"{pace(speedup)} {'of' if speedup.word is Word.SAME else 'than'} {article}{called(speedup.baseline)}"
+
+
+def pace_short(speedup: Speedup) -> str:
+    """Write a comparison for a narrow column: "1.20x faster", "1.92x slower", or "within noise"."""
+    return "within noise" if speedup.word is Word.SAME else pace(speedup)
+
+
+def factor_words(value: float) -> str:
+    """Write a quotient of two times: 1.31 -> "1.31x faster", 0.52 -> "1.92x slower", 1.002 -> "same time".
+
+    For times that were not compared in turns, and so have no interval.
+    """
+    if abs(value - 1) < _NO_DIFFERENCE:
+        return "same time"
+    return f"{_factor(value)} faster" if value > 1 else f"{_factor(1 / value)} slower"
 
 
 def interval(speedup: Speedup) -> str:

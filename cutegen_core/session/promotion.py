@@ -11,6 +11,7 @@ from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Mark
+from cutegen_core.records.wording import factor_words
 from cutegen_core.trajectory.state import State, Step
 
 
@@ -20,9 +21,9 @@ def doubt(step: Step) -> str:
         return ""
     reasons = []
     if Mark.CONFIRM in step.tried.marks:
-        reasons.append("far faster than the strongest baseline: look at the kernel before it is promoted")
+        reasons.append("far faster than the fastest baseline: look at the kernel before it is promoted")
     if step.tried.best_untimed:
-        reasons.append(f"not timed in turns with the best kernel: {step.tried.best_untimed}")
+        reasons.append(f"not measured in turns with the best kernel: {step.tried.best_untimed}")
     return "; ".join(reasons)
 
 
@@ -32,13 +33,13 @@ def not_faster(state: State, step: Step) -> str:
     if least is None:
         return ""
     if took is None:
-        return f"not timed, and the best is ({least:.4g} ms)"
+        return f"not measured, and the best is ({least:.4g} ms)"
     assert step.tried is not None
     if step.tried.against_best is not None:
         word, slower = step.tried.against_best, regressed(step.tried.shapes)
         if slower and not state.settings.allow_regressions:
             return f"regressed on {', '.join(map(_shape_words, slower))}: timed in turns with the best kernel"
-        return "" if word is Word.FASTER else f"{word} beside the best kernel, timed in turns"
+        return "" if word is Word.FASTER else f"{word}, timed in turns with the best kernel"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
 
 
@@ -53,7 +54,7 @@ def outcome(state: State, step: Step, kept: str) -> Outcome:
 
 
 def _shape_words(shape: ShapeTime) -> str:
-    return f"{shape.workload} ({shape.ratio:.3g}x)" if shape.ratio else shape.workload
+    return f"{shape.workload} ({factor_words(shape.ratio)})" if shape.ratio else shape.workload
 
 
 def _latency_ms(step: Step | None) -> float | None:

@@ -232,7 +232,7 @@ class Store:
         return self.put(as_json.dump(record))
 
     def record(self, kind: type[R], key: str) -> R:
-        text = self.text(key)
+        text = older.metrics(self.text(key))
         return as_json.load(kind, older.trial(text) if kind is Trial else text)
 
     # ---- decisions

@@ -63,10 +63,10 @@ def _from_profile(profile: Profile | None) -> list[str]:
     words = []
     if (lost := _value(kernel, "shared memory cycles lost to bank conflicts")) > CONFLICTS:
         words.append(f"bank conflicts cost {lost:.0f} % of shared memory cycles: add a swizzle or padding")
-    for direction in ("load", "store"):
-        used = _value(kernel, f"used of a 32-byte {direction}")
+    for direction in ("loads", "stores"):
+        used = _value(kernel, f"bytes used per 32 B sector, {direction}")
         if 0 < used < USED_BYTES:
-            words.append(f"only {used:.0f} of 32 bytes per {direction} are used: coalesce the accesses")
+            words.append(f"{direction} use {used:.0f} bytes per 32 B sector: coalesce the accesses")
     hottest = max(kernel.lines, key=lambda line: line.samples, default=None)
     total = sum(line.samples for line in kernel.lines)
     if hottest and hottest.stall and hottest.samples > HOT * total:

@@ -102,7 +102,7 @@ def _speed_numbers(performance: Performance) -> dict[tuple[str, str], float]:
             numbers[(f"{where}, fresh process", "µs")] = workload.remeasured_us
         for speedup in workload.speedups:
             if speedup.baseline != BEST:
-                numbers[(f"{where}, against {speedup.baseline}", "x")] = speedup.ratio
+                numbers[(f"{where}, vs {speedup.baseline}", "x")] = speedup.ratio
         if reached:
             numbers[(f"{where}, of the {reached.bound.by} bound", "%")] = 100 * reached.fraction
             if reached.bound.moved_bytes:  # a mean over workloads counts no work

@@ -6,7 +6,7 @@ from cutegen_core.records.wording import counted
 
 SANDBOXED = "without network access or keys"
 KEEP_MINE, USE_OTHER = "Keep my version", "Use the other version"
-ERROR_MULTIPLE = "× reference's error"
+ERROR_MULTIPLE = "x reference error"
 """The heading over `error_multiple` of a tolerance."""
 
 

@@ -145,7 +145,7 @@ def test_the_exported_file_is_walked_without_a_network(offline: BrowserContext, 
     page, said = opened(offline, tmp_path / "shown.html", "#step-5")
     title = page.locator(".ex-shown .pr-head h2")
     expect(title).to_have_text("Step 5 one pass, 128-bit loads")
-    expect(page.locator(".ex-shown .pr-beside").first).to_contain_text("1.12x faster than eager")
+    expect(page.locator(".ex-shown .pr-against").first).to_contain_text("1.12x faster than eager")
     expect(page.locator(".ex-shown .pr-chart svg circle")).to_have_count(3)
     page.wait_for_function("() => document.querySelector('.ex-shown .pr-head').getBoundingClientRect().y < 40")
     page.keyboard.press("ArrowRight")

@@ -56,7 +56,7 @@ def test_a_wrong_output_is_described_by_pattern_count_size_and_first_elements(st
     assert [remark.text for remark in output.remarks][:6] == [
         "only the last 3 columns",
         "21 of 7147 elements of out are wrong (0.29 %)",
-        "largest error 0.0013, 812 times what is allowed; the reference's own error is 2.1e-08",
+        "largest error 0.0013, 812x the tolerance; reference error 2.1e-08",
         "NaN: 21, never written: 21",
         "first at [0, 1018]: got nan, want 0.00021",
         "at [1, 1018]: got nan, want 0.00022",

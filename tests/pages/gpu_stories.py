@@ -108,7 +108,7 @@ def profile(duration_us: float, registers: int, reads_percent: float) -> Profile
         Metric("DRAM written", 261.9, "MB"), Metric("L1 hit rate", 1.8, "%"), Metric("L2 hit rate", 48.9, "%"),
         Metric("achieved occupancy", 91.3, "%"), Metric("registers", registers, "per thread"),
         Metric("issue slots busy", 22.7, "%"), Metric("eligible warps", 0.34, "per scheduler"),
-        Metric("used of a 32-byte load", 32.0, "byte"),
+        Metric("bytes used per 32 B sector, loads", 32.0, ""),
         Metric("warps wait for global or local memory", 63.8, "%"), Metric("warps wait for block barrier", 9.1, "%"),
     )  # fmt: skip
     advice = (

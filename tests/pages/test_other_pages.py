@@ -91,7 +91,7 @@ def test_starting_creates_the_session_as_chosen(store: Store) -> None:
 def test_where_a_session_would_run_is_said_of_the_chosen_target(store: Store) -> None:
     page = framed()
     page.selectbox(key="new-arch-any").select("sm_80").run()
-    assert "Runs on the CPU emulator: kernels are tested, not timed." in shown(page)
+    assert "Runs on the CPU emulator: kernels are tested, not measured." in shown(page)
     here = replace(choose_device("sm_80"), name="A100 of this machine", present=True)
     assert new_session.runs_on(here).startswith("Runs on this machine's GPU (A100 of this machine): ")
 

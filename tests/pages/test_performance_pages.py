@@ -23,8 +23,10 @@ from cutegen_core.records.event import (
     Studied,
 )
 from cutegen_core.records.performance import Word
-from cutegen_core.records.trial import ExecutorKind, Status
+from cutegen_core.records.trial import ExecutorKind, KernelResources, Occupancy, Resources, Status
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views import MachineCode
+from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story, matmul_story, shapes_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, race, softmax_story
@@ -48,7 +50,7 @@ def test_header_timeline_and_timing_of_the_best_step(store: Store, open_page: Op
     for words in (
         "step 5 ★ 131.2 µs ±0.6 %",
         "<i>vs eager</i> 1.12x faster",
-        "<i>vs step 1</i> 1.31x",
+        "<i>vs step 1</i> 1.31x faster",
         "96 % of the memory bound",
     ):
         assert words in text
@@ -138,7 +140,7 @@ def test_roofline_in_words_and_with_both_bounds(store: Store, open_page: OpenPag
     assert "131.2 µs of at least 126.3 µs" in text
     assert "compulsory" in text
     figures = _figures(page)
-    for words in ("memory 4.25 TB/s", "fp32 51.4 TFLOP/s", "torch.compile", "earlier steps", "compulsory bound"):
+    for words in ("memory 4.25 TB/s", "fp32 51.4 TFLOP/s", "torch.compile", "optimization path", "compulsory bound"):
         assert words in figures
 
 
@@ -169,7 +171,8 @@ def test_machine_code_with_source_lines_and_search(store: Store, open_page: Open
     page = open_page("session", id=gpu_story(store).session, step=5, pane="sass")
     text = shown(page)
     assert "649 instructions, 649 with a line of this file" in text
-    assert 'class="cg-from"' in text
+    assert 'class="cg-at-' in text
+    assert "cg-from" not in text, "in the order of the addresses"
     page.text_input(key="sass-search").input("LDG").run()
     assert "39 instructions match “LDG”" in shown(page)
     page.toggle(key="sass-grouped").set_value(True).run()
@@ -295,3 +298,17 @@ def test_a_wanted_look_at_a_kernel_can_be_stopped_when_the_session_is_over(
     assert button_of(open_page("session", id=story.session), "decide-stop").disabled
     story.add(Decided(Decision(DecisionKind.STUDY, candidate=store.put(ONE_PASS), study=study)))
     assert not button_of(open_page("session", id=story.session), "decide-stop").disabled
+
+
+def test_the_kernel_of_the_largest_launch_comes_first() -> None:
+    sass = Later("pages.components.session.evidence.sass")
+    kernels = tuple(KernelResources(name, f"{name}()", 24, 0, 0, 0, 0) for name in ("tail", "main"))
+    launches = tuple(
+        Occupancy("benchmark", name, (grid, 1, 1), (256, 1, 1), 0, 8, 1.0, waves, "threads")
+        for name, grid, waves in (("tail", 1, 0.1), ("main", 4096, 15.5))
+    )
+    found = tuple(MachineCode(name, ()) for name in ("_Z6unusedv", "_Z4tailv", "_Z4mainv"))
+    order = list(sass.launched_first(Resources("sm_90a", kernels, launches), found))
+    assert order == [
+        "main() · workload benchmark, 16 waves", "tail() · workload benchmark, 0.1 waves", "unused() · not launched",
+    ]  # fmt: skip

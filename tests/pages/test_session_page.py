@@ -77,7 +77,7 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     page = open_page("session", id=softmax_story(store).session)
     text = shown(page)
     assert "awaiting review" in text
-    assert "emulator, not timed" in text
+    assert "<i>runs on</i> emulator" in text
     assert "Step 5</b> one pass, 128-bit loads" in text
     assert "✗ TEST</b> <i>failed 0.90 s" in text
     assert "first at [0, 1018]: got nan, want 0.00021" in text
@@ -89,6 +89,20 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
         "higher → higer, line 43", "failed", "compile error", "✎",
     ]  # fmt: skip
     assert (rows[3]["star"], rows[3]["parent"], rows[3]["verdict"]) == ("★", 1, "promoted")
+
+
+def test_runs_are_a_matrix_and_a_failing_one_is_open(store: Store, open_page: OpenPage) -> None:
+    story = softmax_story(store)
+    text = shown(open_page("session", id=story.session, step=3, pane="correctness"))
+    assert "15 of 15 runs correct" in text
+    for kind in ("instrumented", "forward", "reverse"):
+        assert f'<th scope="col" class="cg-n">{kind}</th>' in text
+    assert text.count('">✓</span>') == 15
+    text = shown(open_page("session", id=story.session, step=5, pane="correctness"))
+    assert "4 of 5 runs correct" in text
+    assert "✗ incorrect numerical</span>" in text
+    assert "812x" in text
+    assert text.index("only the last 3 columns") < text.index("4 of 5 runs correct"), "what is wrong comes first"
 
 
 def test_deep_link_to_step_and_pane(store: Store, open_page: OpenPage) -> None:

@@ -19,7 +19,7 @@ def test_every_step_says_what_it_is_and_where_it_comes_from(store: Store, open_p
     assert {rows[n]["lane"] for n in (1, 5, 7, 8, 11)} == {0}
     assert rows[3]["lane"] == rows[10]["rail"] == 1
     assert [rows[n]["star"] for n in (11, 8, 12)] == ["★", "☆", ""]
-    assert (rows[11]["took"], rows[11]["ratio"], rows[11]["mark"]) == ("131.2 µs", "1.12x", "✦")
+    assert (rows[11]["took"], rows[11]["ratio"], rows[11]["mark"]) == ("131.2 µs", "1.12x faster", "✦")
     assert (rows[9]["shape"], rows[9]["verdict"], rows[9]["ratio"]) == ("failed", "memory error", "")
     assert "by hand · promoted" in rows[7]["said"]
     assert "on the path to the best" in rows[7]["said"]

@@ -74,14 +74,14 @@ def test_what_is_no_suite_says_what_and_where(text: str, said: str) -> None:
 def test_a_kernel_file_is_a_problem_where_one_beside_it_names_it(tmp_path) -> None:
     kernel = tmp_path / "mine.cu"
     kernel.write_text(PROBLEM.existing)
-    with pytest.raises(UsageError, match=r"mine\.py beside it does not exist"):
+    with pytest.raises(UsageError, match=r"mine\.py next to it does not exist"):
         library.load(str(kernel))
     (tmp_path / "mine.py").write_text(PROBLEM.source.replace('EXISTING = "silu_and_mul.cu"\n', ""))
-    with pytest.raises(UsageError, match=r"mine\.py beside it has no EXISTING"):
+    with pytest.raises(UsageError, match=r"mine\.py next to it has no EXISTING"):
         library.load(str(kernel))
     (tmp_path / "other.cu").write_text(PROBLEM.existing)
     (tmp_path / "mine.py").write_text(PROBLEM.source.replace("silu_and_mul.cu", "other.cu"))
-    with pytest.raises(UsageError, match=r"mine\.py beside it names other\.cu"):
+    with pytest.raises(UsageError, match=r"mine\.py next to it names other\.cu"):
         library.load(str(kernel))
     (tmp_path / "mine.py").write_text(PROBLEM.source.replace("silu_and_mul.cu", "mine.cu"))
     assert library.load(str(kernel)).existing == PROBLEM.existing

@@ -135,7 +135,7 @@ def test_chips_say_what_the_profiler_found(store: Store) -> None:
     chips = views.chips(store, view, views.step_view(store, story.session, 1))
     assert chips == (
         "bank conflicts cost 62 % of shared memory cycles: add a swizzle or padding",
-        "only 4 of 32 bytes per load are used: coalesce the accesses",
+        "loads use 4 bytes per 32 B sector: coalesce the accesses",
         "line 48 takes 46 % of the samples, stalled on global or local memory: reduce that stall",
     )
 

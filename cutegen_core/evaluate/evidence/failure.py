@@ -108,8 +108,8 @@ def _errors(compared: Comparison) -> Iterator[Remark]:
 
 
 def _size_of_error(compared: Comparison) -> str:
-    allowed = f", {compared.error_ratio:.3g} times what is allowed" if math.isfinite(compared.error_ratio) else ""
-    own = f"the reference's own error is {compared.reference_error:.2g}"
+    allowed = f", {compared.error_ratio:.3g}x the tolerance" if math.isfinite(compared.error_ratio) else ""
+    own = f"reference error {compared.reference_error:.2g}"
     return f"largest error {compared.max_abs_error:.3g}{allowed}; {own}"
 
 

@@ -15,7 +15,7 @@ MARK_WORDS: Mapping[Mark, str] = {
     Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
     Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
     Mark.WIDE_TOLERANCE: "the problem allows errors more than ten times the usual tolerance; its lint says why",
-    Mark.CONFIRM: "more than 5 times faster than the strongest baseline: check it yourself before you promote it",
+    Mark.CONFIRM: "more than 5 times faster than the fastest baseline: check it yourself before you promote it",
 }
 """What each mark of a trial means."""
 SERIOUS = (Mark.UNSTABLE, Mark.WIDE_TOLERANCE, Mark.CONFIRM)
@@ -29,6 +29,12 @@ def proof(trial: Trial) -> tuple[Section, ...]:
     return (Section(Topic.PROOF, "How it was proven", tuple(_proven(trial.correctness))),)
 
 
+def runs_correct(correctness: Correctness) -> str:
+    """Count the runs of a kernel that passed: "All 21 runs correct"."""
+    runs = len(correctness.verdicts)
+    return f"All {runs} runs correct" if runs > 1 else "The one run correct"
+
+
 def _proven(correctness: Correctness) -> Iterable[Remark]:
     runs, on_gpu = correctness.verdicts, correctness.executor is ExecutorKind.GPU
     compared = [comparison for run in runs for comparison in run.comparisons]
@@ -36,8 +42,7 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
     against = declared if any(c.no_float64 for c in compared) else "a float64 reference"
     where = "on the GPU" if on_gpu else "on the emulator"
     workloads = counted(len({run.workload for run in runs}), "workload")
-    correct = f"All {len(runs)} runs correct" if len(runs) > 1 else "The one run correct"
-    yield Remark(f"{correct} on {workloads} {where}, against {against}", Tone.GOOD)
+    yield Remark(f"{runs_correct(correctness)} on {workloads} {where}, against {against}", Tone.GOOD)
     orders = {run.order for run in runs if run.mode == "plain" and run.order}
     if len(orders) > 1:
         yield Remark(f"The same bits under {counted(len(orders), 'thread order')}")
@@ -53,12 +58,12 @@ def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
     compared = [(comparison, run) for run in runs for comparison in run.comparisons]
     if compared:
         closest, run = max(compared, key=lambda pair: pair[0].error_ratio)
-        yield Remark(f"Largest error {100 * closest.error_ratio:.2g} % of what is allowed (workload {run.workload})")
+        yield Remark(f"Largest error {100 * closest.error_ratio:.2g} % of the tolerance (workload {run.workload})")
         widest, run = max(compared, key=lambda pair: pair[0].widening)
         if widest.wide:
             yield Remark(
                 f"The problem allows {widest.widening:.2g} times the usual tolerance of {widest.output} (workload "
-                f"{run.workload}); the reference's own error is {widest.reference_error:.2g}",
+                f"{run.workload}); reference error {widest.reference_error:.2g}",
                 Tone.DOUBTFUL,
             )
         largest = max(comparison.total for comparison, _ in compared)
@@ -80,7 +85,7 @@ def runs(trial: Trial) -> tuple[Section, ...]:
     """List every run with its verdict."""
     if trial.correctness is None:
         return ()
-    columns = ("verdict", "workload", "run", "error / allowed", "seed", "s")
+    columns = ("verdict", "workload", "run", "error / tolerance", "seed", "s")
     remarks = tuple(_run(run) for run in trial.correctness.verdicts)
     return (Section(Topic.RUNS, "Every run", remarks, columns=columns, numbers_from=3),)
 
@@ -89,7 +94,7 @@ def _run(run: WorkloadVerdict) -> Remark:
     passed = run.status is Status.PASSED
     ratio = max((c.error_ratio for c in run.comparisons), default=None)
     error = "" if ratio is None else f"{ratio:.3g}"
-    told = f", error / allowed {error}" if error else ""
+    told = f", error / tolerance {error}" if error else ""
     how = f"{mode_text(run)}{order_text(run)}"
     return Remark(
         f"{run_text(run)}: {lowered(run.status)}{told}, {run.seconds:.2f} s",

@@ -110,7 +110,7 @@ def _shapes(trial: Trial, workloads: Sequence[WorkloadPerformance]) -> Section:
     """Compare the workloads, their geometric mean last."""
     existing = any(workload.speedup(EXISTING) for workload in workloads)
     beside = ("vs previous best", *(("vs existing kernel",) if existing else ()))
-    columns = ("workload", "time", *beside, "vs the strongest baseline", "of the bound")
+    columns = ("workload", "time", *beside, "vs fastest baseline", "of the bound")
     mean = overall(trial.performance)
     rows = tuple(_shape(workload, existing) for workload in (*workloads, *((mean,) if mean else ())))
     return Section(Topic.SHAPES, f"Speed on {len(workloads)} workloads", rows, columns=columns)

@@ -33,7 +33,7 @@ from cutegen_core.records.wording import called
 MARGIN = 0.95
 """A time below this share of the compulsory one is SUSPECT; clocks and peaks are accurate to a few per cent."""
 CONFIRM_BEYOND = 5.0
-"""Speedup over the strongest baseline beyond which a person must review the kernel."""
+"""Speedup over the fastest baseline beyond which a person must review the kernel."""
 
 _PIPES = {PLAIN: "fp32", "float32": "fp32", "float64": "fp64", "float16": "f16", "bfloat16": "bf16"}
 _WIDEST_FIRST = ("float64", "float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
@@ -141,7 +141,7 @@ def reason_to_confirm(performance: WorkloadPerformance) -> str:
     if ratio <= CONFIRM_BEYOND:
         return ""
     return (
-        f"{ratio:.1f} times as fast as the strongest baseline "
+        f"{ratio:.1f} times as fast as the fastest baseline "
         f"({called(strongest.contender)}, {strongest.median_us:.2f} us); beyond {CONFIRM_BEYOND:g} times a person "
         "confirms."
     )

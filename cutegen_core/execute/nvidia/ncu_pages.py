@@ -41,8 +41,12 @@ CHOSEN = (
     ChosenMetric("issue slots busy", "%", "smsp__issue_active.avg.pct_of_peak_sustained_active"),
     ChosenMetric("eligible warps", "per scheduler", "smsp__warps_eligible.avg.per_cycle_active"),
     ChosenMetric("tensor pipe active", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
-    ChosenMetric("used of a 32-byte load", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
-    ChosenMetric("used of a 32-byte store", "byte", "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
+    ChosenMetric(
+        "bytes used per 32 B sector, loads", "", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+    ),
+    ChosenMetric(
+        "bytes used per 32 B sector, stores", "", "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"
+    ),
 )
 SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "Occupancy", "LaunchStats",

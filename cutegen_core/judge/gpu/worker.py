@@ -166,7 +166,7 @@ class DeviceHandler:
             raise
         except Exception as error:  # noqa: BLE001 - the file's forward, or the compiler on it
             if out_of_memory(error):
-                return {"untimed": "needs more memory than the GPU has left beside the buffer sets"}
+                return {"untimed": "needs more memory than the buffer sets leave on the GPU"}
             return {"untimed": describe(error, self._require_live().origin)}
         return {"us": list(samples.us), "method": samples.method}
 

@@ -199,7 +199,7 @@ def _doubt_finite(declared: torch.Tensor, exact: torch.Tensor, excused: bool) ->
 def _doubt_error(exact: torch.Tensor, precision: Precision) -> str:
     scale = correctness.measure(to_array(exact), to_array(exact)).scale
     if precision.own * _COARSE > max(scale, precision.scale):
-        return f"the reference's own error there is {precision.own:.1e} of {scale:.1e}"
+        return f"the reference error there is {precision.own:.1e} of {scale:.1e}"
     return ""
 
 

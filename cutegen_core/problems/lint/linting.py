@@ -92,7 +92,7 @@ def _check_tolerance(problem: Problem) -> Iterator[LintFinding]:
             for name, value, default, limit in (
                 ("atol", given.atol, usual.atol, _LOOSE * usual.atol),
                 ("rtol", given.rtol, usual.rtol, _LOOSE * usual.rtol),
-                ("multiple of the reference's own error", given.error_multiple, usual.error_multiple, _LOOSE_MULTIPLE),
+                ("x reference error", given.error_multiple, usual.error_multiple, _LOOSE_MULTIPLE),
             )
             if value > limit
         ]

@@ -215,13 +215,13 @@ RULES: Mapping[str, LintRule] = {
     ),
     "existing-refused": LintRule(
         _WARNING,
-        "The kernel to beat is not timed, so no candidate is compared with it.",
-        "Mend the existing kernel; `cutegen check` shows its whole verdict.",
+        "The kernel to beat is not measured, so no candidate is compared with it.",
+        "Repair the existing kernel; `cutegen check` shows its whole verdict.",
     ),
     "existing-fails": LintRule(
         _WARNING,
-        "A wrong kernel is not timed; or the tests ask for what the problem's users never needed.",
-        "Mend the existing kernel, or the workloads and the tolerance.",
+        "A wrong kernel is not measured; or the tests ask for what the problem's users never needed.",
+        "Repair the existing kernel, or the workloads and the tolerance.",
     ),
     "existing-passes": LintRule(
         _NOTE, "The tests accept what is in use today.", "Nothing; its mutants show whether they are sharp enough."

@@ -67,7 +67,7 @@ def _figure(shape: BenchmarkShape, timed: WorkloadPerformance | None) -> ShapeFi
 def _words(figure: ShapeFigure) -> Iterator[str]:
     yield f"tensors of {figure.moved_bytes:,} bytes"
     if figure.us is None:
-        yield "not timed"
+        yield "not measured"
         return
     yield f"{figure.us:.2f} us"
     if figure.share is not None:

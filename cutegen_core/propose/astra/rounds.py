@@ -25,7 +25,7 @@ FRUITLESS_LIMIT = 6
 MAX_REPAIRS = 2
 ANSWERS_EACH = 2
 """How often a plan, or code, is asked for in a step: once, and once more with what was wrong."""
-CANNOT_MEND = "the playbook cannot mend a kernel: edit it by hand, or rewind to one that passed"
+CANNOT_MEND = "the playbook cannot repair a kernel: edit it by hand, or rewind to one that passed"
 _NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
 _TUNED = "tune"
 
@@ -38,7 +38,7 @@ def begin(request: ProposalRequest) -> Answer | None:
     tries = [attempt for attempt in request.attempts if attempt.candidate == content_key(existing)]
     last = tries[-1] if tries else None
     if last is not None and last.status is not None and last.status is not Status.PASSED:
-        return Finished(f"the existing kernel does not pass ({last.outcome}): mend it, or the problem's tests")
+        return Finished(f"the existing kernel does not pass ({last.outcome}): repair it, or the problem's tests")
     if last is not None and last.rejected:
         return Finished("you rejected the existing kernel, and there is no other to begin with")
     if last is not None and last.status is Status.PASSED and request.instruction:

@@ -147,10 +147,10 @@ def _read(path: Path) -> Family:
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text())
         if "exemplar" in data:
-            raise UsageError(f"{path}: exemplar: it is the file {_EXEMPLAR} beside this one.")
+            raise UsageError(f"{path}: exemplar: it is the file {_EXEMPLAR} next to this one.")
         family = TypeAdapter(Family).validate_python(data)
         if bool(family.exemplar_solves) is not exemplar.exists():
-            raise UsageError(f"{path}: exemplar_solves names the problem that {_EXEMPLAR} beside it passes.")
+            raise UsageError(f"{path}: exemplar_solves names the problem that {_EXEMPLAR} next to it passes.")
         return replace(family, exemplar=exemplar.read_text()) if exemplar.exists() else family
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}.") from error

@@ -14,7 +14,7 @@ from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, EXISTING, Conditions, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
-from cutegen_core.records.wording import NEEDS_GPU, counted, interval, lowered, micros, pace, pace_against, ratio
+from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, interval, lowered, micros, pace, pace_against
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
 from cutegen_core.share.slides.deck import START, Deck, Stop
@@ -287,9 +287,7 @@ def _result(store: Store, deck: Deck, stop: Stop) -> ResultSlide:
     first, best = next(iter(speeds), None), next((s for s in speeds if s.step == step.number), None)
     gained = ""
     if first and best and first.step != best.step:
-        gained = (
-            f"{ratio(first.latency_us / best.latency_us)} the speed of the first kernel ({micros(first.latency_us)})"
-        )
+        gained = f"vs the first kernel ({micros(first.latency_us)}): {factor_words(first.latency_us / best.latency_us)}"
     return ResultSlide(
         stop, f"Step {step.number}: {step.idea}", f"{said} · {counted(len(state.steps), 'step')}",
         measured(shown.trial, state), gained,

@@ -83,7 +83,7 @@ def render_recordings(store: Store) -> None:
             note("error", recording)
             continue
         label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
-        left, right = st.columns([4.5, 1], gap="xsmall")
+        left, right = st.columns([3.6, 1], gap="xsmall")
         opened = left.button(plain_label(label), key=f"recording-{number}", width="stretch")
         shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=plain_label(label))
         if opened or shown:
@@ -134,12 +134,12 @@ def render_imported_bar(store: Store, view: SessionView) -> None:
     settings = view.state.settings
     words, button = st.columns([5, 1.4], vertical_alignment="center")
     with words:
-        note("info", f"Read-only: this session was {settings.origin}. Open its steps on the left; nothing runs here.")
+        note("info", f"Read-only: {settings.origin}. Replay here runs all stages again on this machine.")
     ours = bool(settings.arch) and settings.executor in _EXECUTORS
     started: list[str] = []
     with button:
         st.button(
-            "Replay", key="replay", type="primary", shortcut="G", disabled=not ours, width="stretch",
+            "Replay here", key="replay", type="primary", shortcut="G", disabled=not ours, width="stretch",
             on_click=ui_state.noted(_replay, store, view.id, started),
             help="Starts a new session with the same prompts and replies; all stages run again on this machine."
             if ours

@@ -91,7 +91,7 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
     if is_suspect(a, b):
         quiet("▲ A time is SUSPECT and does not count, so there is no comparison.")
     elif rows and not found:
-        quiet("They were not timed on the same workload, so there is no comparison.")
+        quiet("No comparison: they were not measured on the same workload.")
 
 
 def _all_of_them(found: Sequence[Compared]) -> None:

@@ -51,7 +51,7 @@ def render_form(store: Store) -> None:
     with st.expander("More settings", expanded=any(name in wrong for name in _MORE)):
         _fields(store, _MORE, wrong)
     may = access.role() is access.AccessRole.OWNER
-    quiet(_what_it_does(settings) if not wrong else "Mend what is marked, then start.")
+    quiet(_what_it_does(settings) if not wrong else "Correct what is marked, then start.")
     st.button(
         "Start the run", key="gnn-start", type="primary", shortcut="G", disabled=bool(wrong) or not may,
         on_click=ui_state.noted(_start, store),

@@ -56,7 +56,7 @@ def _bars(stage: BatchStage, spans: Sequence[Span], end: float) -> go.Bar:
         marker={"color": COLOURS[stage], "line": {"width": 1, "color": _EDGES[stage]}},
         text=[str(span.batch) if span.end_s - span.start_s > _NARROWEST_LABEL * end else "" for span in spans],
         textposition="inside", constraintext="none", insidetextanchor="middle", textangle=0,
-        textfont={"size": 10, "color": "#0b1016"},
+        textfont={"size": 12, "color": "#0b1016"},
         customdata=[span.batch for span in spans],
         hovertemplate=f"%{{y}}: {stage} of batch %{{customdata}}, %{{x:.3g}} ms<extra></extra>",
     )  # fmt: skip

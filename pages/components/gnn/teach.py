@@ -9,7 +9,7 @@ WORDS = (
     "computing. Pipelined, the stages of different batches overlap.",
     "P is the epoch over its longest stage: 1.00 means that everything else is hidden behind it.",
     "C is the epoch over computing alone, with batches that lie ready.",
-    "K is the epoch with PyTorch's best aggregation over the epoch with a plugged kernel. Amdahl's bound beside it "
+    "K is the epoch with PyTorch's best aggregation over the epoch with a plugged kernel. Amdahl's bound "
     "says how much any kernel could give.",
 )
 

@@ -40,7 +40,7 @@ def render_existing(store: Store, editing: Editing) -> None:
             ui_state.say(f"Not taken. {error}")
         st.rerun()
     if not editing.existing:
-        quiet("It is tested, timed beside every candidate as the one to beat, and part of the problem.")
+        quiet("It is tested, timed with every candidate as the one to beat, and part of the problem.")
         return
     _judge(key, editing, write)
     st.button("Remove the existing kernel", key=f"{key}-remove", on_click=ui_state.noted(write, ""))

@@ -154,7 +154,7 @@ def runs_on(device: Device) -> str:
     """Say where a session for this device runs, and whether it measures time."""
     if start.default_executor(device) is ExecutorKind.GPU:
         return f"Runs on this machine's GPU ({device.name}): kernels are tested and timed."
-    return "Runs on the CPU emulator: kernels are tested, not timed."
+    return "Runs on the CPU emulator: kernels are tested, not measured."
 
 
 class Llm(NamedTuple):

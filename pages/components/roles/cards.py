@@ -8,7 +8,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.event import AnsweredBy, Role
-from cutegen_core.records.wording import counted, micros, ratio
+from cutegen_core.records.wording import counted, factor_words, micros
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import CallView, CardState, RoleCard, Said, SessionView, ShapeCell, StepView, SuiteFact
 from pages.components.shared import address, ui_state
@@ -120,7 +120,7 @@ def _shapes(shapes: Mapping[str, ShapeCell]) -> str:
     """Write a small table: every shape's time, share of the floor, what bounds it, and the existing kernel beside."""
     rows = "".join(
         f"<tr><td>{escape_html(name)}</td><td>{micros(cell.us)}</td><td>{_floor(cell)}</td>"
-        f"<td>{f'{ratio(cell.over_existing)} existing' if cell.over_existing else ''}</td></tr>"
+        f"<td>{f'{factor_words(cell.over_existing)} vs existing' if cell.over_existing else ''}</td></tr>"
         for name, cell in shapes.items()
     )
     return f'<table class="cg-role-shapes">{rows}</table>'

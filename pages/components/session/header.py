@@ -6,9 +6,9 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
-from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.event import AnsweredBy, SessionSettings, SessionState
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.records.wording import lowered, micros, pace, percent, ratio
+from cutegen_core.records.wording import factor_words, lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, gnn
 from pages.components.session.export_menu import render_export
@@ -17,7 +17,7 @@ from pages.components.shared import places, ui_state
 from pages.components.shared.texts import chip, escape_html, tooltip
 
 READ_ONLY_MARK = "⊘"
-_EXECUTORS = {ExecutorKind.CPU: "emulator, not timed", ExecutorKind.GPU: "GPU"}
+_EXECUTORS = {ExecutorKind.CPU: "emulator", ExecutorKind.GPU: "GPU"}
 
 _SHAPES = {
     SessionState.READY: "○", SessionState.RUNNING: "●", SessionState.AWAITING_REVIEW: "◆", SessionState.STOPPED: "■",
@@ -27,10 +27,10 @@ _SHAPES = {
 
 def render_header(store: Store, view: SessionView) -> None:
     """Draw the facts, and to their right the autonomy switch, the list of keys and the export menu."""
-    facts, switch, keys, menu = st.columns([6, 1.1, 0.6, 0.75], vertical_alignment="center")
+    facts, switch, keys, menu = st.columns([6.6, 1.05, 0.6, 0.75], vertical_alignment="center")
     with facts:
         speed = _speed(store, view)
-        st.html(f'<div class="cg-header">{_facts(view, timed=bool(speed))}{speed}</div>')
+        st.html(f'<div class="cg-header">{_facts(view, speed)}</div>')
     with switch:
         _autonomy(view)
     with keys:
@@ -41,21 +41,26 @@ def render_header(store: Store, view: SessionView) -> None:
         st.page_link(places.gnn(), label="Try it in an epoch", query_params={"aggregate": kernel})
 
 
-def _facts(view: SessionView, *, timed: bool) -> str:
+def _facts(view: SessionView, speed: str) -> str:
+    """Write the facts as HTML: state and best kernel first, then where and how it runs."""
     settings, state = view.state.settings, view.state
     best = state.best_step
     parts = [
         f'<h1 title="{tooltip(view.problem.title)}">{escape_html(settings.problem_name)}</h1>',
         chip(f"{_SHAPES[state.status]} {lowered(state.status)}", f"state-{state.status.lower()}", state.reason),
         chip(f"{READ_ONLY_MARK} read-only: {settings.origin}", "warning") if settings.imported else "",
-        _fact("target", f"{settings.arch}", settings.device_name) if settings.arch else "",
-        _fact("executor", _EXECUTORS.get(settings.executor, settings.executor)),
+        speed or _fact("best", _best(view), best.idea if best else ""),
+        _fact("runs on", _target(settings), settings.device_name),
         _fact("proposer", _proposer(view)),
         _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
         _tokens(view),
-        "" if timed else _fact("best", _best(view), best.idea if best else ""),
     ]
     return "".join(parts)
+
+
+def _target(settings: SessionSettings) -> str:
+    where = _EXECUTORS.get(settings.executor, str(settings.executor))
+    return f"{where}, {settings.arch}" if settings.arch else where
 
 
 def _best(view: SessionView) -> str:
@@ -64,7 +69,7 @@ def _best(view: SessionView) -> str:
 
 
 def _speed(store: Store, view: SessionView) -> str:
-    """Write the best kernel's time, against the strongest baseline, the session's first timed kernel and the bound."""
+    """Write the best kernel's time, against the strongest baseline and the session's first timed kernel."""
     rows = views.speed_rows(store, view.state)
     step = view.state.best_step
     best = next((row for row in rows if step and row.step == step.number), None)
@@ -75,16 +80,15 @@ def _speed(store: Store, view: SessionView) -> str:
     shapes = view.steps[best.step - 1].shapes
     if shapes:
         took, spread = f"{took} over {len(shapes)} shapes", f"geometric mean; {spread}"
-    parts = ['<span class="cg-break"></span>', _fact("best", took, spread)]
+    bound = f"; {best.share.words}, which takes {micros(best.share.bound.us)}" if best.share else ""
+    parts = [_fact("best", took, f"{spread}{bound}")]
     if best.against:
         speedup = best.against
         interval = f"speedup {ratio(speedup.ratio)}, 95 % interval {speedup.low:.4g} to {speedup.high:.4g}"
-        parts.append(_fact(f"vs {speedup.baseline}", pace(speedup), f"{interval}; the strongest baseline"))
+        parts.append(_fact(f"vs {speedup.baseline}", pace(speedup), f"{interval}; the fastest baseline"))
     if rows[0].step != best.step:
-        parts.append(_fact(f"vs step {rows[0].step}", ratio(rows[0].latency_us / best.latency_us),
+        parts.append(_fact(f"vs step {rows[0].step}", factor_words(rows[0].latency_us / best.latency_us),
                            f"step {rows[0].step} took {micros(rows[0].latency_us)}"))  # fmt: skip
-    if best.share:
-        parts.append(_fact("reaches", best.share.words, f"the bound is {micros(best.share.bound.us)}"))
     return "".join(parts)
 
 

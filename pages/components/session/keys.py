@@ -16,7 +16,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("W", "rewind to the shown step"),
     ("F", "accept and finish, after one more test"),
     ("S", "stop"),
-    ("G", "resume; for an imported session: replay"),
+    ("G", "resume; for a recorded session: replay it here"),
     ("B", "branch: continue from the shown step; the best kernel stays the best"),
     ("M", "raise the budget when it is used up"),
     ("T", "test each hunk, in the hunks view"),
@@ -32,7 +32,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ),
     ("J / Shift+J", "show the next or previous hunk"),
     ("U", "show or fold the unchanged lines and the launch plan"),
-    ("Y", "open or close the PyTorch reference beside the kernel"),
+    ("Y", "open or close the PyTorch reference next to the kernel"),
     ("H", "show this list"),
 )
 

@@ -18,7 +18,7 @@ from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import lowered, micros, pace_against, ratio
+from cutegen_core.records.wording import lowered, micros, pace_against, pace_short
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from pages.components.shared import ui_state
 from pages.components.shared.texts import show_hidden
@@ -75,7 +75,7 @@ def _row(view: SessionView, row: StepRow, place: TreeRow, speed: SpeedRow | None
         "shape": _shape(row), "mark": mark, "star": stars, "idea": show_hidden(row.idea or _no_idea(row)),
         "next": next_from, "verdict": verdict(row),
         "took": micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
-        "ratio": ratio(against.ratio) if against and row.status is Status.PASSED else "",
+        "ratio": pace_short(against) if against and row.status is Status.PASSED else "",
         "compare": row.candidate is not None,
         "said": said(row, place, author, speed) + (" · the next step starts from it" if next_from else ""),
     }  # fmt: skip

@@ -13,7 +13,7 @@ from cutegen_core.views import MixRow, StepRow
 from pages.components.shared.texts import in_chart
 
 GREEN, RED, BLUE, GREY, AMBER = "#2ea043", "#e5534b", "#4493f8", "#8b949e", "#d29922"
-SMALL = {"size": 10}
+SMALL = {"size": 12}
 SERIES = ("#4493f8", "#2ea043", "#d29922", "#a371f7", "#e5534b", "#39c5cf", "#db61a2", "#8b949e")
 SINGLE_TICKS = 12
 
@@ -60,7 +60,7 @@ def mix_over_steps(rows: Sequence[MixRow]) -> Figure:
         for (name, values), color in zip(series.items(), SERIES, strict=False)
     ]
     figure = compact(go.Figure(bars), "instructions")
-    return figure.update_layout(barmode="stack", showlegend=True, legend={"font": {"size": 10}, "itemwidth": 30})
+    return figure.update_layout(barmode="stack", showlegend=True, legend={"font": SMALL, "itemwidth": 30})
 
 
 def no_latency(rows: Sequence[StepRow], why: str) -> Figure:
@@ -108,7 +108,12 @@ def heatmap(comparison: Comparison) -> Figure:
             colorscale=[[0, "rgba(128,140,155,0.12)"], [0.001, "#f2b8b5"], [1, "#c22a2a"]],
             xgap=1,
             ygap=1,
-            colorbar={"thickness": 8, "title": {"text": "wrong", "font": {"size": 10}}, "tickformat": ".0%"},
+            colorbar={
+                "thickness": 8,
+                "title": {"text": "wrong", "font": SMALL},
+                "tickformat": ".0%",
+                "tickfont": SMALL,
+            },
             hovertemplate="cell row %{y}, column %{x}: %{z:.0%} wrong<extra></extra>",
         )
     )
@@ -124,7 +129,8 @@ _NOT_COMPILED = (
 
 def compact(figure: Figure, y_title: str, height: int = 170) -> Figure:
     """Give a figure the common look: small type, no legend, no dragging; `height` in px."""
-    axis: dict[str, Any] = {"tickfont": {"size": 10}, "title": {"font": {"size": 10}}}
-    figure.update_layout(height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, dragmode=False)
+    axis: dict[str, Any] = {"tickfont": SMALL, "title": {"font": SMALL}}
+    figure.update_layout(height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, dragmode=False,
+                         legend_font=SMALL)  # fmt: skip
     figure.update_xaxes(**axis, title_text="step", tickformat="d")
     return figure.update_yaxes(**axis, title_text=y_title, rangemode="tozero")

@@ -380,7 +380,7 @@ def test_far_beyond_the_strongest_baseline_a_person_must_look():
     assert bounds.reason_to_confirm(performance(10.0, source, best=900.0)) == ""
     assert bounds.reason_to_confirm(performance(10.0, source, existing=900.0)) == ""
     both = bounds.reason_to_confirm(performance(10.0, source, eager=90.0, existing=60.0))
-    assert "6.0 times as fast as the strongest baseline (existing kernel, 60.00 us)" in both
+    assert "6.0 times as fast as the fastest baseline (existing kernel, 60.00 us)" in both
 
 
 def test_the_reference_answers_for_its_own_inputs(shared):

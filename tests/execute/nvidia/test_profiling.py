@@ -48,8 +48,8 @@ def test_metrics_have_our_names_and_units():
     assert all(len(metrics) == 20 for metrics in found)
     conflicts, strided, fast = found
     assert conflicts["shared memory cycles lost to bank conflicts"].value == pytest.approx(96.8, abs=0.2)
-    assert strided["used of a 32-byte load"] == Metric("used of a 32-byte load", 4.0, "byte")
-    assert fast["used of a 32-byte load"].value == 32.0
+    assert strided["bytes used per 32 B sector, loads"].value == 4.0
+    assert fast["bytes used per 32 B sector, loads"].value == 32.0
     # 2^24 floats in, and as many out minus what stays in the L2
     assert fast["DRAM read"].value == pytest.approx(67.1, abs=0.2)
     assert 30 < fast["duration"].value < 35
@@ -307,7 +307,7 @@ def test_a_profile_is_short_and_quotes_the_lines():
     note = profile_notes.text(profile, SOURCE)
     assert note == profile_notes.text(profile, SOURCE)
     assert "by Nsight Compute 2025.3.1.0 on workload large: " in note.splitlines()[0]
-    assert "used of a 32-byte load 4 byte" in note
+    assert "bytes used per 32 B sector, loads 4" in note
     assert "| out[row * width + column] = x[row * width + column] * 2.0f;" in note
     assert len(note) < 9000
     assert "line 900:" in profile_notes.text(

@@ -49,7 +49,7 @@ def test_each_shape_says_its_time_its_floor_and_what_bounds_it() -> None:
     assert (third.us, third.share) == (None, None)
     lines = describe(figures(request)).splitlines()
     assert "2.00 us, 25% of the floor's speed (0.50 us, bound by memory), 2.00x the existing kernel's speed" in lines[0]
-    assert lines[2].endswith("not timed")
+    assert lines[2].endswith("not measured")
 
 
 def test_the_playbook_names_the_shape_that_is_farthest_from_its_floor() -> None:

@@ -174,7 +174,7 @@ def test_a_coder_that_breaks_one_shape_only_is_refused_and_goes_on_from_the_best
     )  # fmt: skip
     state = desk.go(desk.start(answered_by=LLM, autonomy=Autonomy.AUTO))
     assert ideas(state)[1:3] == [("wide: one line", Outcome.KEPT), ("narrow: one line", Outcome.PROMOTED)]
-    assert state.steps[1].note == "regressed on 16 x 4096 (0.833x): timed in turns with the best kernel"
+    assert state.steps[1].note == "regressed on 16 x 4096 (1.20x slower): timed in turns with the best kernel"
     assert state.steps[2].base == state.steps[0].candidate
     planned = [request.prompt for request in server.asked if _role(request.prompt) == "planning"][1]
     assert "regressed on 16 x 4096" in planned

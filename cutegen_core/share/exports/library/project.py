@@ -65,7 +65,7 @@ def _existing(facts: LibraryFacts) -> str:
             signatures=facts.bundle.shapes,
         )  # fmt: skip
     except UsageError as error:
-        raise UsageError(f"the existing kernel cannot be exported beside the new one: {error}") from error
+        raise UsageError(f"the existing kernel cannot be exported with the new one: {error}") from error
     apart = replace(built, name=f"{facts.bundle.name}_original", open_numbers=True)
     return operator_module(replace(facts, bundle=apart))
 

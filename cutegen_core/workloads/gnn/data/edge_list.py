@@ -62,7 +62,7 @@ def read_edge_list(folder: Path) -> RawGraph:
     elif columns:
         features = RawFeatures(lambda: _feature_rows(nodes, columns), len(columns), np.dtype(np.float32))
     else:
-        raise UsageError(f"{nodes} has no column of features, and there is no {_FEATURES} beside it.")
+        raise UsageError(f"{nodes} has no column of features, and there is no {_FEATURES} next to it.")
     places = dict.fromkeys(("labels", *SPLITS), str(nodes))
     places |= {"edges": str(edges), "features": str(beside if beside.is_file() else nodes)}
     return RawGraph(folder.name, len(labels), edge_pairs(edges), False, features, labels, splits, places)

@@ -70,7 +70,7 @@ def reference_button() -> None:
     is_open = reference_is_open()
     st.button(
         "Close reference" if is_open else "Reference", key="reference", shortcut=REFERENCE_KEY,
-        help="The PyTorch reference beside the kernel, as its file has it",
+        help="The PyTorch reference next to the kernel, as its file has it",
         on_click=ui_state.noted(address.go, reference=None if is_open else "1"),
     )  # fmt: skip
 

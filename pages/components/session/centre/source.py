@@ -8,16 +8,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from cutegen_core import views
-from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.trial import Trial
-from cutegen_core.records.wording import dims, lowered, micros
+from cutegen_core.records.wording import dims
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.session import hunk_view
 from pages.components.session.centre import against, line_notes, room
 from pages.components.session.centre.against import Other
 from pages.components.session.centre.no_kernel import render_no_kernel
-from pages.components.shared import address, code_pane, code_tables, marks, places, ui_state
+from pages.components.shared import address, code_pane, code_tables, places, ui_state
 from pages.components.shared.texts import escape_html, quiet, show_hidden
 
 VIEWS = ("source", "inline", "split")
@@ -79,15 +78,10 @@ def _launch(trial: Trial | None) -> str:
 def _title(store: Store, shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
-    verdict = f" · {lowered(step.status)}" if step.status else ""
-    timed = overall(shown.trial.performance) if shown.trial else None
-    verdict += f" · {micros(timed.candidate.median_us)}" if timed else ""
-    outcome = f" · {step.outcome}" if step.outcome else ""
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
-    told = escape_html(author + verdict + outcome + asked)
-    chips = marks.chips(shown.trial.marks) if shown.trial and shown.trial.performance else ""
+    told = escape_html(author + asked)
     idea = escape_html(views.idea_of(store, step) or ("no kernel" if step.outcome else "not written yet"))
-    return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span> {chips}"
+    return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span>"
 
 
 def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Toolbar:

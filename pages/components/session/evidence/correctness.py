@@ -8,9 +8,10 @@ from cutegen_core.records.evidence import Topic
 from cutegen_core.records.trial import Comparison, ExecutorKind, Trial
 from cutegen_core.records.wording import lowered
 from pages.components.session.evidence.pane import PaneInput
-from pages.components.session.evidence.sections import render_section, render_sentences, rows_table
+from pages.components.session.evidence.run_matrix import render_runs
+from pages.components.session.evidence.sections import render_section, render_sentences
 from pages.components.shared import charts, data
-from pages.components.shared.texts import heading, heard, note, quiet
+from pages.components.shared.texts import heard, note, quiet
 
 
 def render_correctness(given: PaneInput) -> None:
@@ -20,7 +21,7 @@ def render_correctness(given: PaneInput) -> None:
         note("warning", f"Not tested: {trial.message or lowered(trial.status)}")
         return
     failed = trial.correctness.first_failure
-    if failed is not None:
+    if failed is not None and not found.sections(Topic.OUTPUT, Topic.FINDINGS):
         note("error", f"{lowered(failed.status)}: {failed.message or trial.message}")
     compared = {comparison.output: comparison for comparison in failed.comparisons} if failed else {}
     for section in found.cause:
@@ -30,8 +31,7 @@ def render_correctness(given: PaneInput) -> None:
     for section in found.sections(Topic.PROOF):
         render_sentences(section.sentences)
     for section in found.sections(Topic.RUNS):
-        heading(section.title)
-        st.html(rows_table(section, toned_column=0))
+        render_runs(trial.correctness.verdicts, section)
     quiet(_explained(trial))
 
 

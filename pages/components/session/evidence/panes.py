@@ -1,4 +1,6 @@
-"""The panes of the evidence, in the order of the switch. To add one: its module, and a line in `PANES`."""
+"""The panes of the evidence, in the order of the switch: the same for every step, what only some have last. To add one:
+its module, and a line in `PANES`.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ from pages.components.session.evidence.timing import render_timing
 from pages.components.session.exchanges import render_exchanges
 
 PANES: tuple[Pane, ...] = (
-    Pane("sweep", "sweep", render_sweep, shown_when=is_swept, needs_trial=False),
-    Pane("log", "log", render_log),
     Pane("correctness", "correctness", render_correctness),
     Pane("timing", "timing", render_timing),
-    Pane("shapes", "shapes", render_shapes, needs_trial=False),
     Pane("roofline", "roofline", render_roofline),
     Pane("profile", "profile", render_profile),
+    Pane("sass", "SASS", render_sass),
     Pane("resources", "resources", render_resources),
-    Pane("sass", "sass", render_sass),
+    Pane("log", "log", render_log),
+    Pane("shapes", "shapes", render_shapes, needs_trial=False),
     Pane("prompt", "prompt", lambda given: render_exchanges(given.shown), needs_trial=False),
     Pane("memory", "memory", lambda given: render_memory(given.view, given.shown), needs_trial=False),
+    Pane("sweep", "sweep", render_sweep, shown_when=is_swept, needs_trial=False),
 )

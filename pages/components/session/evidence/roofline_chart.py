@@ -86,7 +86,7 @@ def _point(point: RooflinePoint, bound: Bound, at: float) -> go.Scatter:
 def _path(path: Sequence[SpeedRow], bound: Bound, at: float) -> go.Scatter:
     return go.Scatter(
         x=[at] * len(path), y=[bound.flops / (row.latency_us * 1e-6) for row in path], mode="lines+markers",
-        name="earlier steps", line={"width": 1, "color": GREY}, marker={"size": 5, "color": GREY},
+        name="optimization path", line={"width": 1, "color": GREY}, marker={"size": 5, "color": GREY},
         text=[f"step {row.step}: {micros(row.latency_us)}" for row in path], hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import NEEDS_GPU, counted, lowered, micros, ratio
+from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, lowered, micros
 from cutegen_core.views import ShapeCell, ShapeColumn, ShapeTable
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import address, speed_charts, ui_state
@@ -34,7 +34,7 @@ def render_shapes(given: PaneInput) -> None:
         quiet(f"No times: timing {NEEDS_GPU}. Each cell is the verdict on that workload.")
         st.html(_verdicts(found))
         return
-    heading(f"{counted(len(found.rows), 'shape')} by step · time, share of the floor, against the existing kernel")
+    heading(f"{counted(len(found.rows), 'shape')} by step · time, share of the floor, vs the existing kernel")
     if _picture() == "chart":
         heard("Chart of every shape's time over the steps, with its floor; the numbers are in the table.")
         st.plotly_chart(speed_charts.shapes_over_steps(found), key="shapes-chart", config={"displayModeBar": False})
@@ -43,7 +43,7 @@ def render_shapes(given: PaneInput) -> None:
     st.html(_times(found))
     quiet(
         "★ is the best. ▲ faster, = within noise, ▼ slower than the best kernel of that moment, timed in turns. "
-        "“1.92x” is the existing kernel's time / this one's. The floor is the time of work that no algorithm can avoid."
+        "“1.92x faster” is against the existing kernel. The floor is the time of work that no algorithm can avoid."
     )
 
 
@@ -82,7 +82,10 @@ def _head(column: ShapeColumn) -> str:
 def _cell(cell: ShapeCell | None) -> Html:
     if cell is None:
         return Html('<span class="cg-quietly">–</span>')
-    below = [f"{100 * cell.share:.0f} %" if cell.share else "", ratio(cell.over_existing) if cell.over_existing else ""]
+    below = [
+        f"{100 * cell.share:.0f} %" if cell.share else "",
+        factor_words(cell.over_existing) if cell.over_existing else "",
+    ]
     shape, kind = _WORDS[cell.against_best] if cell.against_best else ("", "")
     word = f' <span class="cg-{kind}" title="{lowered(cell.against_best)}">{shape}</span>' if shape else ""
     floor = f"floor {micros(cell.floor_us)}, bound by {cell.bound_by}" if cell.floor_us else "no floor: peaks unknown"
