@@ -9,11 +9,11 @@ from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.wording import no_step
-from pages.components.editor import editor
+from pages.components.editor import drafts, editor
 from pages.components.roles.answer_gate import render_answer_gate
 from pages.components.roles.cards import render_cards
 from pages.components.session import answers
-from pages.components.session.decide import render_decide
+from pages.components.session.decide import render_decide, render_editing
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
@@ -24,7 +24,7 @@ from pages.components.session.session_list import render_sessions
 from pages.components.session.source import render_source
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
-from pages.components.shared.texts import note
+from pages.components.shared.texts import heading, note
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:
@@ -54,20 +54,21 @@ if not session:
 ticket = answers.unanswered(session)
 view = views.session_view(store, session)
 shown = shown_step(store, view)
+draft = drafts.shown_draft(store, view, shown)
 
 render_header(store, view)
 with st.container():  # always there, so that what is below keeps its place
     if view.state.status in (SessionState.INTERRUPTED, SessionState.EXHAUSTED):
         note("warning", view.state.reason)
-render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
+render_rail(store, view, shown, stale=draft is not None and drafts.is_changed(store, draft), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
 left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
 with left:
     render_timeline(store, view, shown.step.number if shown else None)
 with middle:
-    if editor.is_open(store, view):
-        editor.render_editor(store, view, shown)
+    if draft is not None:
+        editor.render_editor(store, view, shown, draft)
     else:
         with st.container():
             if shown is None or is_last(view, shown):
@@ -79,5 +80,10 @@ with middle:
             render_source(store, view, shown)
 with right:
     if shown:
+        if draft is not None:
+            heading(f"Evidence of step {shown.step.number}, before your edit")
         render_evidence(store, view, shown)
-render_decide(store, view, shown)
+if draft is not None:
+    render_editing(store, view, shown, draft)
+else:
+    render_decide(store, view, shown)

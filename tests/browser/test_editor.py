@@ -8,7 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
-from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.trajectory.store import Draft, Store, edit_name
 from tests.browser.conftest import NewPage
 from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
@@ -75,8 +75,8 @@ def test_text_and_messages_from_outside_stay_text(server: Server, store: Store, 
 
 def test_locked_lines_find_and_the_way_out(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
-    store.save_draft(session, Draft(store.put(KERNEL), LOCKED))
-    page.goto(f"{server.url}/session?id={session}")
+    store.save_draft(edit_name(session, store.put(KERNEL)), Draft(store.put(KERNEL), LOCKED))
+    page.goto(f"{server.url}/session?id={session}&step=1")
     editor = editor_of(page)
     expect(page.locator(".cm-line.cg-locked")).to_have_text("  value = partial[0];")
     page.locator(".cm-line.cg-locked").click()
@@ -113,10 +113,10 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     server: Server, store: Store, new_page: NewPage, page: Page
 ) -> None:
     session = softmax_story(store).session
-    store.save_draft(session, Draft(store.put(KERNEL), KERNEL))
+    store.save_draft(edit_name(session, store.put(KERNEL)), Draft(store.put(KERNEL), KERNEL))
     other = new_page()
     for tab in (page, other):
-        tab.goto(f"{server.url}/session?id={session}")
+        tab.goto(f"{server.url}/session?id={session}&step=1")
         expect(editor_of(tab)).to_be_visible()
         expect(tab.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
     # What one tab types, the other shows.
