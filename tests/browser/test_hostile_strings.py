@@ -23,7 +23,6 @@ from tests.browser.driving import engine_held
 from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
-from tests.pages.stories import KERNEL
 from tests.patience import wait_until
 from tests.serving import Server
 
@@ -232,7 +231,9 @@ def test_texts_stay_texts_in_the_editor(server: Server, store: Store, watched: W
     editor_of(page).evaluate(
         "(content) => content.cmTile.root.view.dispatch({changes: {from: 0, insert: '// half \\ud83d\\n'}})"
     )
-    wait_until(lambda: _draft(store, story.session).startswith("// half \ufffd\n"), "half of a surrogate pair was not saved")
+    wait_until(
+        lambda: _draft(store, story.session).startswith("// half \ufffd\n"), "half of a surrogate pair was not saved"
+    )
     watched.is_clean()
 
 

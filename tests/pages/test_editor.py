@@ -50,7 +50,11 @@ def tabs(store: Store) -> tuple[Tab, Tab]:
 
 def test_texts_typed_faster_than_the_server_answers_are_all_kept(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
-    assert [tab.send("a", KERNEL), tab.send("ab", KERNEL, "a"), tab.send("abc", KERNEL, "a", "ab")] == [True, True, True]
+    assert [tab.send("a", KERNEL), tab.send("ab", KERNEL, "a"), tab.send("abc", KERNEL, "a", "ab")] == [
+        True,
+        True,
+        True,
+    ]
     assert tab.text == "abc"
 
 
@@ -169,4 +173,6 @@ def test_an_unknown_setting_is_named(store: Store, monkeypatch: pytest.MonkeyPat
     story = softmax_story(store)
     store.save_draft(edit_name(story.session, store.put(KERNEL)), Draft(store.put(KERNEL), KERNEL))
     monkeypatch.setenv("CUTEGEN_EDITOR", "emacs")
-    assert "CUTEGEN_EDITOR is &#x27;emacs&#x27;; it can be code or text" in shown(framed("session", id=story.session, step="1"))
+    assert "CUTEGEN_EDITOR is &#x27;emacs&#x27;; it can be code or text" in shown(
+        framed("session", id=story.session, step="1")
+    )

@@ -62,12 +62,13 @@ export class Editor {
       { read: () => this.view.state.sliceDoc().toWellFormed(), write: (text) => this.write(text) },
       {
         send: (message) => this.ports.setStateValue("draft", message),
-        stash: new Stash("draft", data.name),
+        stash: new Stash("draft", `${data.session}:${data.base}`),
+        next: (version) => new Stash("draft", `${data.session}:${version}`),
         joined: () => this.say(JOINED),
         changed: () => this.refresh(),
       },
     );
-    this.place = new Stash("place", data.name);
+    this.place = new Stash("place", `${data.session}:${data.base}`);
     this.view = new EditorView({ state: EditorState.create({ doc: "", extensions: this.extensions(data) }) });
     this.dom.append(this.bar.conflict, this.view.dom);
     parent.append(this.dom);
@@ -85,7 +86,7 @@ export class Editor {
     this.focusWanted = data.focus;
   }
 
-  /** `data`: {name, label, focus, line, blocked, opening, ack, refused, version, text, marks, marksOf}. */
+  /** `data`: {session, base, label, focus, line, blocked, opening, ack, refused, version, text, marks, marksOf}. */
   receive(data) {
     this.blocked = data.blocked;
     this.handshake.receive(data);

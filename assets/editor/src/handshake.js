@@ -17,8 +17,8 @@ const ANSWER_WITHIN_MS = 8000;
 export const lines = (text) => text.replace(/\r\n?/g, "\n").toWellFormed();
 
 export class Handshake {
-  /** `editor`: read() and write(text). `ports`: send(message), stash (a Stash), joined(), told of a text that was joined
-   * with one from elsewhere, and changed(), told of every new state. */
+  /** `editor`: read() and write(text). `ports`: send(message), stash (a Stash), next(version), the one of the draft upon
+   * the kernel of that text, joined(), told of a text that was joined with another, and changed(), told of every state. */
   constructor(editor, ports) {
     Object.assign(this, { editor, ports, opening: null, seq: 0, sent: null, conflict: null, late: false });
     Object.assign(this, { synced: null, version: null, pending: [] });
@@ -100,10 +100,15 @@ export class Handshake {
     return this.message();
   }
 
-  /** The editor leaves the page: nothing can be sent any more. What is not confirmed stays behind in this tab. */
+  /** The editor leaves the page: nothing can be sent any more. What is not confirmed stays behind in this tab; what was
+   * typed on after a run goes on upon the kernel that was run. */
   close(discarded) {
-    if (this.dirty && !discarded && this.ran !== this.editor.read()) this.#keep();
-    else this.ports.stash.drop();
+    const text = this.editor.read();
+    this.ports.stash.drop();
+    if (this.dirty && !discarded && this.ran !== text) {
+      const stash = this.ran === undefined ? this.ports.stash : this.ports.next(versionOf(this.ran));
+      stash.put({ text, upon: this.#upon() });
+    }
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
   }

@@ -13,7 +13,7 @@ export const theme = EditorView.theme({
     "--cg-tok-number": "light-dark(#0550ae, #79b8ff)",
     "--cg-tok-function": "light-dark(#0f4fa8, #9ecbff)",
     "--cg-tok-sign": "light-dark(#4b5563, #a8b3c1)",
-    height: "max(16rem, calc(100vh - 23.8rem))",
+    height: "max(16rem, calc(100vh - 17.8rem))",
     fontSize: "0.78rem",
     color: "var(--cg-text)",
     backgroundColor: "var(--cg-code)",

@@ -48,13 +48,15 @@ class Place(NamedTuple):
     """Where the editor of a draft begins, and what keeps its text from being run.
 
     Attributes:
-        name: of the draft, under which the browser's tab keeps what cannot be saved, and where the cursor was.
+        session: with `base` the name under which the browser's tab keeps what cannot be saved, and the cursor's place.
+        base: the kernel that the draft was started from.
         line: to begin at, where this tab was not in the draft before and no message is at a line.
         focus: whether the editor takes the keyboard, as when it was just opened by hand.
         blocked: why the text cannot be run now, or "".
     """
 
-    name: str
+    session: str
+    base: str
     line: int
     focus: bool
     blocked: str

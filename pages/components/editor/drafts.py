@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cutegen_core.propose.prompting.rendering import EXAMPLE
+from cutegen_core.records.candidate import content_key
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from cutegen_core.views import SessionView, StepView
@@ -105,14 +106,24 @@ def forget(store: Store, session: str, base: str) -> None:
     name = edit_name(session, base)
     store.save_draft(name, None)
     ui_state.set_editing(name, False)
+    ui_state.forget(visit_key(name))
     text_field.forget(f"editor-{name}")
 
 
+def visit_key(name: str) -> str:
+    return f"visit-{name}"
+
+
 def taken(store: Store, session: str, base: str, text: str) -> None:
-    """Forget the draft when the engine has made a candidate of its text; keep one that was typed on."""
-    draft = store.draft(edit_name(session, base))
-    if draft and draft.text == text:
-        forget(store, session, base)
+    """Forget the draft when the engine has made a candidate of its text; what was typed on is a draft of that."""
+    draft, made = store.draft(edit_name(session, base)), content_key(text)
+    if draft is None:
+        return
+    new = edit_name(session, made)
+    if draft.text != text and store.draft(new) is None:
+        store.save_draft(new, Draft(made, draft.text))
+        ui_state.set_editing(new, False)
+    forget(store, session, base)
 
 
 # -- discarding, and its undo ------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     marks = marks_of(tested)
     code_editor.render_code_editor(
         f"editor-{name}", draft, _visit(name),
-        Place(name, line, ui_state.editing(name) is True, drafts.blocked(view)),
+        Place(view.id, base, line, ui_state.editing(name) is True, drafts.blocked(view)),
         moved(marks, drafts.source(store, base), draft.text), content_key(dump(marks)), _actions(store, view, base),
     )  # fmt: skip
 
@@ -115,18 +115,13 @@ def _actions(store: Store, view: SessionView, base: str) -> code_editor.EditorAc
     def discard(message: DraftMessage) -> None:
         keep(message)
         drafts.discard(store, view, base)
-        ui_state.forget(_visit_key(name))
         ui_state.redraw_page()
 
     return code_editor.EditorActions(keep, run, close, discard)
 
 
-def _visit_key(name: str) -> str:
-    return f"visit-{name}"
-
-
 def _visit(name: str) -> Visit:
-    return ui_state.kept(_visit_key(name), Visit)
+    return ui_state.kept(drafts.visit_key(name), Visit)
 
 
 def _watch(store: Store, session: str, base: str) -> None:
