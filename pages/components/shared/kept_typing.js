@@ -155,6 +155,6 @@ class Keeper {
   }
 }
 
-export default function () {
+function keepTyping() {
   globalThis.cutegenTyping ??= new Keeper();
 }
