@@ -13,7 +13,7 @@ from pages.components.editor import drafts, editor
 from pages.components.roles.answer_gate import render_answer_gate
 from pages.components.roles.cards import render_cards
 from pages.components.session import answers
-from pages.components.session.decide import render_decide, render_editing
+from pages.components.session.decide import edits_answer, render_decide, render_editing
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.exchanges import render_stream
 from pages.components.session.header import render_header
@@ -83,7 +83,7 @@ with right:
         if draft is not None:
             heading(f"Evidence of step {shown.step.number}, before your edit")
         render_evidence(store, view, shown)
-if draft is not None:
+if draft is not None or edits_answer(store, view, shown):
     render_editing(store, view, shown, draft)
 else:
     render_decide(store, view, shown)

@@ -129,31 +129,49 @@ def taken(store: Store, session: str, base: str, text: str) -> None:
 # -- discarding, and its undo ------------------------------------------------------------------------------------------
 
 
-def _discarded_name(session: str, base: str) -> str:
-    return f"discarded {edit_name(session, base)}"
-
-
 def discard(store: Store, view: SessionView, base: str) -> None:
     """Discard a draft; a changed one can be restored. A callback or a click."""
-    draft = store.draft(edit_name(view.id, base))
+    name = edit_name(view.id, base)
+    draft = store.draft(name)
     if draft is not None and is_changed(store, draft):
-        store.save_draft(_discarded_name(view.id, base), draft)
+        set_aside(store, name)
     forget(store, view.id, base)
     close(view, base)
 
 
 def can_restore(store: Store, view: SessionView, shown: StepView | None) -> bool:
     """Tell whether a draft of the shown kernel was discarded and none was begun since."""
-    base = base_of(shown)
-    has_one = store.draft(edit_name(view.id, base)) is not None
-    return not has_one and store.draft(_discarded_name(view.id, base)) is not None
+    return is_aside(store, edit_name(view.id, base_of(shown)))
 
 
 def restore(store: Store, view: SessionView, shown: StepView | None) -> None:
     """Bring the discarded draft back and open it; a click."""
-    name = _discarded_name(view.id, base_of(shown))
-    draft = store.draft(name)
-    if draft is not None:
-        store.save_draft(edit_name(view.id, draft.base), draft)
-        store.save_draft(name, None)
-        start(store, view, shown)
+    bring_back(store, edit_name(view.id, base_of(shown)))
+    start(store, view, shown)
+
+
+def _aside(name: str) -> str:
+    return f"discarded {name}"
+
+
+def set_aside(store: Store, name: str) -> None:
+    """Take a draft away so that it can be brought back, in place of the one discarded before."""
+    store.save_draft(_aside(name), store.draft(name))
+    store.save_draft(name, None)
+
+
+def is_aside(store: Store, name: str) -> bool:
+    return store.draft(name) is None and store.draft(_aside(name)) is not None
+
+
+def bring_back(store: Store, name: str) -> None:
+    """Bring back what was set aside, unless a new draft was begun."""
+    if is_aside(store, name):
+        store.save_draft(name, store.draft(_aside(name)))
+        store.save_draft(_aside(name), None)
+
+
+def forget_all(store: Store, name: str) -> None:
+    """Forget a draft and what was set aside of it."""
+    store.save_draft(name, None)
+    store.save_draft(_aside(name), None)

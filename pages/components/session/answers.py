@@ -107,7 +107,7 @@ def _settle(store: Store) -> None:
         tab.submitted.remove(submitted)
         chosen = submitted.chosen
         if not ticket.refusal and chosen.decision.kind not in STAYS:
-            store.save_draft(answer_field.name_at(chosen.session, chosen.decision.seen), None)
+            drafts.forget_all(store, answer_field.name_at(chosen.session, chosen.decision.seen))
         if ticket.refusal:
             tab.last = None
             tab.clicks.append(Click(chosen.page, partial(_refused, store, chosen, ticket.refusal)))

@@ -19,13 +19,13 @@ from cutegen_core.views import SessionView, StepView
 from pages.components.access import access
 from pages.components.compare_present.imported import render_imported_bar
 from pages.components.editor import drafts, editor
+from pages.components.editor.draft_buttons import render_draft_buttons
 from pages.components.roles import answer_gate
 from pages.components.session import hunk_view, prompt_gate
 from pages.components.shared import address, ui_state
 from pages.components.shared.texts import plain_label, quiet
 
 BUDGET_STEP = 20
-SHOWN_DRAFTS = 3
 _SAY_WHAT = "Type an instruction first, then press Redirect."
 _SAY_WHY = "Type a reason first, then press Reject."
 MORE_TOKENS = 200_000
@@ -75,16 +75,24 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
                 _draw(view.id, button)
 
 
-def render_editing(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
-    """Draw the bar while the shown step is edited: the editor's, the step that waits elsewhere, and Stop."""
+def render_editing(store: Store, view: SessionView, shown: StepView | None, draft: Draft | None) -> None:
+    """Draw the bar while the shown step, or without a draft its answer, is edited: the editor's, and Stop."""
     with st.bottom:
         left, right = st.columns([6, 1.4], vertical_alignment="center")
         with left:
-            editor.render_bar(store, view, draft)
+            if draft is None:
+                answer_gate.render_bar(store, view)
+            else:
+                editor.render_bar(store, view, draft)
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             _show_open_step(view, shown)
             if view.working:
                 _draw(view.id, _stop_or_resume(view))
+
+
+def edits_answer(store: Store, view: SessionView, shown: StepView | None) -> bool:
+    """Tell whether an answer of the person's own is written at the shown step."""
+    return _shows_open_step(view, shown) and answer_gate.is_edited(store, view)
 
 
 def _show_open_step(view: SessionView, shown: StepView | None) -> None:
@@ -96,27 +104,11 @@ def _show_open_step(view: SessionView, shown: StepView | None) -> None:
         )
 
 
-def _drafts(store: Store, view: SessionView, shown: StepView | None) -> None:
-    """Draw the buttons that lead to kept drafts, and the one that brings a discarded one back."""
-    if drafts.can_restore(store, view, shown):
-        st.button(
-            "Undo discard", key="draft-restore", on_click=ui_state.noted(drafts.restore, store, view, shown),
-            help="Brings back the discarded draft of this step",
-        )  # fmt: skip
-    for found in drafts.elsewhere(store, view, shown)[:SHOWN_DRAFTS]:
-        name = f"Draft of step {found.step}" if found.step else "Draft of a new kernel"
-        st.button(
-            name, key=f"draft-{found.draft.base[:12]}", on_click=ui_state.noted(drafts.show, view, found),
-            help="Opens the editor on what you typed there",
-        )  # fmt: skip
-
-
 def _edit(store: Store, view: SessionView, shown: StepView | None) -> None:
     """Draw the button that opens the editor; at the answer gate, the field for an answer of one's own."""
     if answer_gate.open_gate(view) and _shows_open_step(view, shown):
         st.button(
             "Edit the answer", key="decide-edit", shortcut="E",
-            disabled=answer_gate.is_edited(store, view),
             on_click=ui_state.noted(answer_gate.start, store, view),
         )  # fmt: skip
         return
@@ -154,7 +146,7 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         quiet(_hint(view))
         _show_open_step(view, shown)
-        _drafts(store, view, shown)
+        render_draft_buttons(store, view, shown, answers=_shows_open_step(view, shown))
         chips = views.chips(store, view, shown)
         if chips:
             st.html('<div class="cg-quiet">Ideas:</div>', width="content")
@@ -245,7 +237,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
         label = "Promote" if step.passed else "Continue and repair"
     enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
     if answer_gate.open_gate(view):  # what is approved is an answer, which no key names: it must be on the screen
-        enabled = _shows_open_step(view, shown) and not answer_gate.is_edited(store, view)
+        enabled = _shows_open_step(view, shown)
 
     def make(_: str) -> Decision:
         assert gate is not None
