@@ -1,4 +1,4 @@
-"""Drafts of kernels: each at its own step, kept, discarded and brought back; and what the bar offers while one is open."""
+"""Drafts of kernels: each at its own step, kept, discarded and brought back; and the bar while one is open."""
 
 from __future__ import annotations
 
