@@ -44,7 +44,7 @@ class EditorActions(NamedTuple):
     discard: Callable[[DraftMessage], None]
 
 
-class Place(NamedTuple):
+class EditorPlace(NamedTuple):
     """Where the editor of a draft begins, and what keeps its text from being run.
 
     Attributes:
@@ -83,8 +83,8 @@ def _components() -> _Components:
     )
 
 
-def render_code_editor(key: str, draft: Draft, visit: Visit, place: Place, marks: tuple[LineMark, ...], marks_of: str,
-                       actions: EditorActions) -> None:  # fmt: skip
+def render_code_editor(key: str, draft: Draft, visit: Visit, place: EditorPlace, marks: tuple[LineMark, ...],
+                       marks_of: str, actions: EditorActions) -> None:  # fmt: skip
     """Draw the editor of this draft; its buttons stand where `render_bar` is drawn.
 
     Args:

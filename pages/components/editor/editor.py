@@ -19,7 +19,7 @@ from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from cutegen_core.views import SessionView, StepView
 from pages.components.editor import code_editor, draft_exchange, drafts, plan_form, text_field
-from pages.components.editor.code_editor import Place
+from pages.components.editor.code_editor import EditorPlace
 from pages.components.editor.draft_exchange import DraftMessage, Visit
 from pages.components.editor.plan_form import Edit
 from pages.components.editor.text_field import TextField
@@ -87,7 +87,7 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     marks = marks_of(tested)
     code_editor.render_code_editor(
         f"editor-{name}", draft, _visit(name),
-        Place(view.id, base, line, ui_state.editing(name) is True, drafts.blocked(view)),
+        EditorPlace(view.id, base, line, ui_state.editing(name) is True, drafts.blocked(view)),
         moved(marks, drafts.source(store, base), draft.text), content_key(dump(marks)), _actions(store, view, base),
     )  # fmt: skip
 
