@@ -78,7 +78,8 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "session-editor",
             "/session?id={product}",
-            "What if I change it myself? Ctrl+Enter runs the edit; a draft survives a reload.",
+            "What if I change it myself? The bar is the editor's: Ctrl+Enter runs the edit. A draft stays with its "
+            "step and survives a reload.",
             first=edit,
         ),
     ),

@@ -9,14 +9,14 @@ from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from cutegen_core.views.wording import no_step
-from pages.components.editor import editor
+from pages.components.editor import drafts, editor
 from pages.components.roles.answer_gate import render_answer_gate
 from pages.components.roles.cards import render_cards
 from pages.components.session import answers
 from pages.components.session.centre import room
 from pages.components.session.centre.no_kernel import render_no_kernel
 from pages.components.session.centre.source import render_source
-from pages.components.session.decide import render_decide
+from pages.components.session.decide import edits_answer, render_decide, render_editing
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.evidence.outcome import render_outcome
 from pages.components.session.exchanges import render_stream
@@ -28,7 +28,7 @@ from pages.components.session.session_list import render_sessions
 from pages.components.session.sides import render_sides
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
-from pages.components.shared.texts import note
+from pages.components.shared.texts import heading, note
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:
@@ -58,6 +58,7 @@ if not session:
 ticket = answers.unanswered(session)
 view = views.session_view(store, session)
 shown = shown_step(store, view)
+draft = drafts.shown_draft(store, view, shown)
 
 render_header(store, view)
 with st.container():  # always there, so that what is below keeps its place
@@ -65,18 +66,18 @@ with st.container():  # always there, so that what is below keeps its place
         note("warning", view.state.reason)
     if shown:
         render_outcome(view, shown)
-render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
+render_rail(store, view, shown, stale=draft is not None and drafts.is_changed(store, draft), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
 newest = shown is None or is_last(view, shown)
-space = room.of(view, shown, editing=editor.is_open(store, view))
+space = room.of(view, shown, editing=draft is not None)
 render_sides(view, shown, evidence=len(space.columns) > 2)
 left, middle, *right = st.columns(space.columns, gap="small")
 with left, st.container(key="side-steps"):
     render_timeline(store, view, shown.step.number if shown else None, chart=space.chart)
 with middle, st.container(key="side-kernel"):
-    if editor.is_open(store, view):
-        editor.render_editor(store, view, shown)
+    if draft is not None:
+        editor.render_editor(store, view, shown, draft)
     else:
         with st.container():
             if newest:
@@ -94,5 +95,10 @@ if right:
         if newest:
             render_stream(store, view)
         if shown and space.evidence:
+            if draft is not None:
+                heading(f"Evidence of step {shown.step.number}, before your edit")
             render_evidence(store, view, shown)
-render_decide(store, view, shown)
+if draft is not None or edits_answer(store, view, shown):
+    render_editing(store, view, shown, draft)
+else:
+    render_decide(store, view, shown)

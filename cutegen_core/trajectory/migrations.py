@@ -128,10 +128,16 @@ def _create_job_tables(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def _name_drafts_by_kernel(db: sqlite3.Connection) -> None:
+    """Name the draft of a session by the candidate it was started from, too: each kernel has a draft of its own."""
+    db.execute("UPDATE drafts SET session = session || ':' || base WHERE session IN (SELECT id FROM sessions)")
+
+
 MIGRATIONS = (
     Migration(1, "the tables of the first stores", _create_tables),
     Migration(2, "cached trials under keys that rest on what can change a verdict", _forget_cached_trials),
     Migration(3, "jobs and what they report", _create_job_tables),
+    Migration(4, "a draft for every edited kernel", _name_drafts_by_kernel),
 )
 """In order, numbered from 1 without gaps."""
 

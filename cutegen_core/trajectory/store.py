@@ -105,6 +105,11 @@ class Draft(NamedTuple):
     text: str
 
 
+def edit_name(session: str, base: str) -> str:
+    """Name the draft that was started from this candidate of the session, "" for the example."""
+    return f"{session}:{base}"
+
+
 class Store:
     """Open (and create) the store. One object may be used from several threads.
 
@@ -291,6 +296,7 @@ class Store:
         return str(rows[0][0]) if rows else ""
 
     def save_draft(self, session: str, draft: Draft | None) -> None:
+        """Save what is typed under this name, mostly `edit_name`, or forget it."""
         with self._transaction():
             self._db.execute("DELETE FROM drafts WHERE session = ?", (session,))
             if draft:
@@ -308,6 +314,14 @@ class Store:
     def draft(self, session: str) -> Draft | None:
         rows = self.query("SELECT base, text FROM drafts WHERE session = ?", (session,))
         return Draft(*rows[0]) if rows else None
+
+    def edits(self, session: str) -> tuple[Draft, ...]:
+        """Return the drafts of a session's kernels."""
+        first, end = edit_name(session, ""), f"{session};"  # ";" comes after ":"
+        return tuple(
+            Draft(*row)
+            for row in self.query("SELECT base, text FROM drafts WHERE session >= ? AND session < ?", (first, end))
+        )
 
     # ---- other tables (`jobs`)
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
-from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.trajectory.store import Draft, Store, edit_name
 from tests.browser.conftest import NewPage
 from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
@@ -75,8 +75,8 @@ def test_text_and_messages_from_outside_stay_text(server: Server, store: Store, 
 
 def test_locked_lines_find_and_the_way_out(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
-    store.save_draft(session, Draft(store.put(KERNEL), LOCKED))
-    page.goto(f"{server.url}/session?id={session}")
+    store.save_draft(edit_name(session, store.put(KERNEL)), Draft(store.put(KERNEL), LOCKED))
+    page.goto(f"{server.url}/session?id={session}&step=1")
     editor = editor_of(page)
     expect(page.locator(".cm-line.cg-locked")).to_have_text("  value = partial[0];")
     page.locator(".cm-line.cg-locked").click()
@@ -113,10 +113,10 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     server: Server, store: Store, new_page: NewPage, page: Page
 ) -> None:
     session = softmax_story(store).session
-    store.save_draft(session, Draft(store.put(KERNEL), KERNEL))
+    store.save_draft(edit_name(session, store.put(KERNEL)), Draft(store.put(KERNEL), KERNEL))
     other = new_page()
     for tab in (page, other):
-        tab.goto(f"{server.url}/session?id={session}")
+        tab.goto(f"{server.url}/session?id={session}&step=1")
         expect(editor_of(tab)).to_be_visible()
         expect(tab.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
     # What one tab types, the other shows.
@@ -134,21 +134,31 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     one = KERNEL + "// one\n// still one, typed on while the answers come"
     assert text_of(page) == one
     until_saved(store, session, one)
-    # The other tab types upon what was there before: it is asked, and nothing is overwritten meanwhile.
+    # The other tab types elsewhere upon what was there before: both have both.
     server.process.send_signal(signal.SIGSTOP)
     editor_of(page).press("Control+End")
     page.keyboard.type("!")
     page.wait_for_timeout(500)
     editor_of(other).press("Control+Home")
     other.keyboard.type("// two\n")
-    mine = text_of(other)
+    server.process.send_signal(signal.SIGCONT)
+    one = f"// two\n{one}!"
+    until_saved(store, session, one)
+    for tab in (page, other):
+        wait_until(lambda: text_of(tab) == one, "the texts were not joined")  # noqa: B023 - asked at once
+        assert not tab.get_by_role("alert").filter(has_text="Conflict").is_visible()
+    # It types in the same line: it is asked, and nothing is overwritten meanwhile.
+    server.process.send_signal(signal.SIGSTOP)
+    for tab, typed in ((page, " mine"), (other, " mine too")):
+        editor_of(tab).press("Control+End")
+        tab.keyboard.type(typed)
+        tab.wait_for_timeout(500)
     server.process.send_signal(signal.SIGCONT)
     conflict = re.compile("changed elsewhere")
     wait_until(lambda: any(tab.get_by_text(conflict).is_visible() for tab in (page, other)), "nobody was asked")
     asked, saved = (other, page) if other.get_by_text(conflict).is_visible() else (page, other)
     texts = {tab: text_of(tab) for tab in (asked, saved)}
-    assert texts[other] == mine
-    assert texts[page] == one + "!"
+    assert texts == {page: one + " mine", other: one + " mine too"}
     until_saved(store, session, texts[saved])
     asked.get_by_role("button", name="Keep my version").click()
     until_saved(store, session, texts[asked])

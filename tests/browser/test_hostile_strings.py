@@ -17,12 +17,12 @@ from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
-from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.trajectory.store import Draft, Store, edit_name
+from cutegen_core.trajectory.transitions import fold
 from tests.browser.driving import engine_held
 from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
-from tests.pages.stories import KERNEL
 from tests.patience import wait_until
 from tests.serving import Server
 
@@ -166,8 +166,7 @@ def hover(page: Page) -> set[str]:
 
 
 def _draft(store: Store, session: str) -> str:
-    draft = store.draft(session)
-    return draft.text if draft else ""
+    return next((draft.text for draft in store.edits(session)), "")
 
 
 VIEWS = ("inline", "split", "hunks")
@@ -230,14 +229,17 @@ def test_texts_stay_texts_in_every_pane_of_evidence(server: Server, store: Store
 def test_texts_stay_texts_in_the_editor(server: Server, store: Store, watched: Watched) -> None:
     story, page = stories.hostile_session(store), watched.page
     address = f"{server.url}/session?id={story.session}"
-    store.save_draft(story.session, Draft(store.put(KERNEL), stories.source("draft")))
+    base = fold(store.events(story.session)).steps[stories.BROKEN - 1].candidate or ""
+    store.save_draft(edit_name(story.session, base), Draft(base, stories.source("draft")))
     page.goto(f"{address}&step={stories.BROKEN}&pane=memory")
     expect(editor_of(page)).to_be_visible()
     assert text_of(page) == stories.source("draft")
     editor_of(page).evaluate(
         "(content) => content.cmTile.root.view.dispatch({changes: {from: 0, insert: '// half \\ud83d\\n'}})"
     )
-    wait_until(lambda: _draft(store, story.session).startswith("// half ?\n"), "half of a surrogate pair was not saved")
+    wait_until(
+        lambda: _draft(store, story.session).startswith("// half \ufffd\n"), "half of a surrogate pair was not saved"
+    )
     watched.is_clean()
 
 

@@ -6,9 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, settled, state_of, stop_of, title_of
+from tests.browser.driving import button_of, decided, drawn, settled, state_of, stop_of, title_of
 from tests.browser.editing import editor_of
 from tests.pages.stories import softmax_story
+from tests.patience import wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -121,3 +122,27 @@ def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, page
     found = [next((i for i, label in enumerate(walked) if label.startswith(name)), -1) for name in ORDER]
     assert -1 not in found, list(zip(ORDER, found, strict=True))
     assert found == sorted(found)
+
+
+def test_a_popup_has_its_keys_for_itself(server: Server, store: Store, page: Page) -> None:
+    """A letter in the menu, in the dialog and in a list of choices answers nothing; afterwards it does."""
+    session = softmax_story(store).session
+    page.goto(f"{server.url}/session?id={session}")
+    settled(page)
+    known = len(decided(store, session))
+    for name in ("Export", "Keys"):
+        page.get_by_role("button", name=name).click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        drawn(page)
+        for key in "asx":
+            page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page.locator("[data-testid=stSelectbox]").first.click()
+    page.get_by_role("option", name="until failure").click()
+    wait_until(lambda: decided(store, session)[known:] == ["autonomy"], "the choice was not taken")
+    drawn(page)
+    page.keyboard.press("o")  # where the last choice left the keyboard
+    expect(title_of(page)).to_contain_text("Step 4")
+    assert decided(store, session)[known:] == ["autonomy"]

@@ -87,7 +87,8 @@ def test_the_cards_are_stepped_through_from_profile_to_verdict(server: Server, s
     waits_for(page, "Review the answer of profiling")
     expect(card_of(page, Role.TESTING)).to_contain_text("mutants caught 30 of 30")
     field = answer_by_hand(page, Role.PROFILING)
-    expect(button_of(page, "Approve the answer")).to_be_disabled()
+    expect(button_of(page, "Use this answer")).to_be_enabled()
+    expect(button_of(page, "Approve the answer")).to_have_count(0)  # not on the screen
     field.fill("One float a thread is loaded: too little is in flight.")
     page.keyboard.press("Control+Enter")
     expect(card_of(page, Role.PROFILING)).to_contain_text("One float a thread")

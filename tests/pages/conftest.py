@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.store import Draft, Store
 from tests.later import Later
 from tests.patience import PATIENCE_S
 
@@ -64,6 +64,12 @@ def open_page(store: Store) -> OpenPage:
         return page
 
     return run
+
+
+def draft_of(store: Store, session: str) -> Draft | None:
+    """The session's only draft."""
+    (found,) = store.edits(session) or (None,)
+    return found
 
 
 def shown(page: AppTest) -> str:

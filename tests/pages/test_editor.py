@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.records.candidate import content_key
-from cutegen_core.trajectory.store import Draft, Store
+from cutegen_core.trajectory.store import Draft, Store, edit_name
 from pages.components.editor.draft_exchange import DraftMessage, Visit, read_message, take
 from pages.components.session.line_marks import LineMark, marks_of, moved
 from tests.later import Later
-from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.conftest import OpenPage, draft_of, framed, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, not_compiled, race, softmax_story
 
 code_editor = Later("pages.components.editor.code_editor")
@@ -24,82 +24,87 @@ class Tab:
     """Sends texts as the browser does."""
 
     def __init__(self, store: Store, session: str, base: str) -> None:
-        self.store, self.session, self.base = store, session, base
+        self.store, self.name, self.base = store, edit_name(session, base), base
         self.visit = Visit()
         self.seq = 0
 
-    def send(self, text: str, upon: str) -> bool:
+    def send(self, text: str, *upon: str) -> bool:
         """True when the server has kept it."""
         self.seq += 1
-        message = DraftMessage(self.visit.opening, self.seq, content_key(upon), text)
-        assert take(self.store, self.session, self.base, self.visit, message)
+        message = DraftMessage(self.visit.opening, self.seq, tuple(map(content_key, upon)), text)
+        assert take(self.store, self.name, self.base, self.visit, message)
         return not self.visit.refused
 
     @property
     def text(self) -> str:
-        draft = self.store.draft(self.session)
+        draft = self.store.draft(self.name)
         return draft.text if draft else ""
 
 
 @pytest.fixture
 def tabs(store: Store) -> tuple[Tab, Tab]:
     session, base = softmax_story(store).session, store.put(KERNEL)
-    store.save_draft(session, Draft(base, KERNEL))
+    store.save_draft(edit_name(session, base), Draft(base, KERNEL))
     return Tab(store, session, base), Tab(store, session, base)
 
 
 def test_texts_typed_faster_than_the_server_answers_are_all_kept(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
-    assert [tab.send(text, upon=KERNEL) for text in ("a", "ab", "abc")] == [True, True, True]
+    assert [tab.send("a", KERNEL), tab.send("ab", KERNEL, "a"), tab.send("abc", KERNEL, "a", "ab")] == [
+        True,
+        True,
+        True,
+    ]
     assert tab.text == "abc"
 
 
 def test_a_text_typed_upon_an_older_draft_is_refused_and_one_upon_the_newer_is_kept(tabs: tuple[Tab, Tab]) -> None:
     one, other = tabs
-    assert one.send("from one", upon=KERNEL)
-    assert not other.send("from the other", upon=KERNEL)
+    assert one.send("from one", KERNEL)
+    assert not other.send("from the other", KERNEL)
     assert one.text == "from one"
-    assert other.send("both", upon="from one")
-    assert not one.send("one again", upon="from one")
+    assert other.send("both", "from one")
+    assert not one.send("one again", "from one")
     assert one.text == "both"
 
 
 def test_a_message_counts_once_and_only_in_its_visit(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
-    message = DraftMessage(tab.visit.opening, 1, content_key(KERNEL), "typed")
-    assert take(tab.store, tab.session, tab.base, tab.visit, message)
-    assert not take(tab.store, tab.session, tab.base, tab.visit, message)
-    assert not take(tab.store, tab.session, tab.base, Visit(), message)
+    message = DraftMessage(tab.visit.opening, 1, (content_key(KERNEL),), "typed")
+    assert take(tab.store, tab.name, tab.base, tab.visit, message)
+    assert not take(tab.store, tab.name, tab.base, tab.visit, message)
+    assert not take(tab.store, tab.name, tab.base, Visit(), message)
 
 
 def test_typing_that_goes_on_after_a_run_is_kept_and_a_repetition_of_the_run_is_not(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
-    tab.send("run this", upon=KERNEL)
+    tab.send("run this", KERNEL)
     tab.visit.ran = content_key("run this")
-    tab.store.save_draft(tab.session, None)
-    tab.send("run this", upon=KERNEL)
-    assert tab.store.draft(tab.session) is None
-    tab.send("run this, and more", upon=KERNEL)
+    tab.store.save_draft(tab.name, None)
+    tab.send("run this", KERNEL)
+    assert tab.store.draft(tab.name) is None
+    tab.send("run this, and more", KERNEL)
     assert tab.text == "run this, and more"
 
 
 def test_a_draft_of_another_kernel_is_not_overwritten(tabs: tuple[Tab, Tab]) -> None:
     tab, _ = tabs
     other = Draft(tab.store.put(ONE_PASS), KERNEL)
-    tab.store.save_draft(tab.session, other)
-    assert not tab.send("typed", upon=KERNEL)
-    assert tab.store.draft(tab.session) == other
+    name = edit_name(tab.name.partition(":")[0], other.base)
+    tab.store.save_draft(name, other)
+    assert tab.send("typed", KERNEL)
+    assert (tab.text, tab.store.draft(name)) == ("typed", other)
 
 
 @pytest.mark.parametrize(
-    "sent", [None, "text", {}, {"opening": "x", "seq": "1", "parent": "", "text": ""}, {"opening": "x", "text": None}]
+    "sent", [None, "text", {}, {"opening": "x", "seq": "1", "upon": [], "text": ""}, {"opening": "x", "text": None}]
 )
 def test_what_is_no_message_is_none(sent: object) -> None:
     assert read_message(sent) is None
 
 
 def test_a_lone_surrogate_can_be_stored(tabs: tuple[Tab, Tab]) -> None:
-    message = read_message({"opening": "x", "seq": 1, "parent": "", "text": "a\ud800b"})
+    message = read_message({"opening": "x", "seq": 1, "upon": [], "text": "a\ud800b"})
     assert message is not None
     assert message.text == "a?b"
 
@@ -151,7 +156,7 @@ def test_the_code_editor_is_drawn_with_the_draft(
     page = open_page("session", id=story.session, step=4).button(key="decide-edit").click().run()
     assert not page.exception, [e.value for e in page.exception]
     assert not page.text_area
-    assert store.draft(story.session) == Draft(store.put(TYPO), TYPO)
+    assert draft_of(store, story.session) == Draft(store.put(TYPO), TYPO)
     assert "Editing step 4" in shown(page)
 
 
@@ -166,6 +171,8 @@ def test_the_address_may_ask_for_the_text_field(
 
 def test_an_unknown_setting_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     story = softmax_story(store)
-    store.save_draft(story.session, Draft(store.put(KERNEL), KERNEL))
+    store.save_draft(edit_name(story.session, store.put(KERNEL)), Draft(store.put(KERNEL), KERNEL))
     monkeypatch.setenv("CUTEGEN_EDITOR", "emacs")
-    assert "CUTEGEN_EDITOR is &#x27;emacs&#x27;; it can be code or text" in shown(framed("session", id=story.session))
+    assert "CUTEGEN_EDITOR is &#x27;emacs&#x27;; it can be code or text" in shown(
+        framed("session", id=story.session, step="1")
+    )

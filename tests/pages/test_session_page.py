@@ -27,7 +27,7 @@ from cutegen_core.session import decisions
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.trajectory.transitions import fold
 from tests.later import Later
-from tests.pages.conftest import OpenPage, button_of, framed, shown, step_rows
+from tests.pages.conftest import OpenPage, button_of, draft_of, framed, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 from tests.patience import PATIENCE_S
@@ -198,15 +198,15 @@ def test_edit_keeps_a_draft_until_the_engine_took_it(store: Store, open_page: Op
     story = softmax_story(store)
     page = _click(open_page("session", id=story.session, step=3), "decide-edit")
     page.text_area[0].input(ONE_PASS + "// mine\n").run()
-    assert store.draft(story.session) == Draft(store.put(ONE_PASS), ONE_PASS + "// mine\n")
+    assert draft_of(store, story.session) == Draft(store.put(ONE_PASS), ONE_PASS + "// mine\n")
     assert "stale" in shown(page)
-    reloaded = open_page("session", id=story.session)
+    reloaded = open_page("session", id=story.session, step=3)
     assert reloaded.text_area[0].value == ONE_PASS + "// mine\n"
     _click(page, "edit-run")
     decision = _decisions(store, story)[-1]
     assert (decision.kind, decision.candidate) == (DecisionKind.EDIT, store.put(ONE_PASS))
     assert store.text(decision.source or "") == ONE_PASS + "// mine\n"
-    assert store.draft(story.session) is None
+    assert draft_of(store, story.session) is None
     assert not page.text_area
 
 
@@ -322,7 +322,7 @@ def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page
     text = page.text_area[0].value
     assert 'grid   = ["ceil_div(rows, 2)", "min(cols, 4)"]' in text
     assert "BLOCK = { default = 512, values = [128, 256, 512] }" in text
-    assert store.draft(story.session) == Draft(store.put(ONE_PASS), text)
+    assert draft_of(store, story.session) == Draft(store.put(ONE_PASS), text)
     page.text_area[0].input(text.replace('block  = ["BLOCK"]', 'block  = ["BLOCK // 2"]')).run()
     assert page.text_input(key=f"{form}block").value == "BLOCK // 2"
     page.text_input(key=f"{form}block").input("BLOCK +").run()

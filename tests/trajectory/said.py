@@ -57,7 +57,7 @@ def said(store: Store, session: str) -> dict[str, Any]:
         "acceptance": _verdict(store, state.acceptance),
         "lost_call": state.lost_call,
         "waiting": [[_old_kind(w.decision), w.decision.candidate] for w in store.waiting(session)],
-        "draft": list(store.draft(session) or ()),
+        "draft": list(next(iter(store.edits(session)), ())),
         "steps": [_step(store, session, step) for step in state.steps],
         **_looks(store, state),
     }

@@ -1,5 +1,5 @@
-// The bar under the text: buttons for the draft, whether it is saved, and where the cursor is. Above the text, the choice
-// between two versions when the draft was changed elsewhere.
+// The bar at the bottom of the page: one thing to do with the draft, Run, and two ways to leave it; whether it is saved,
+// and where the cursor is. Above the text, the choice between two versions when the draft was changed elsewhere.
 
 import { BAR_CSS } from "./theme.js";
 
@@ -10,13 +10,14 @@ const WORDS = {
   late: "▲ not saved yet: the server does not respond. This tab keeps the text, even after a reload.",
   conflict: "▲ not saved: choose a text above",
 };
-const LEAVES = "Tab now leaves the editor.";
+const LEAVES = "Tab now leads to Run.";
 
-function button(text, className, onClick) {
+function button(text, className, onClick, title = "") {
   const made = document.createElement("button");
   made.type = "button";
   made.className = `cg-button ${className}`;
   made.textContent = text;
+  made.title = title;
   made.addEventListener("click", onClick);
   return made;
 }
@@ -29,27 +30,31 @@ export class Bar {
     this.conflict = this.#conflict(actions);
     this.dom = document.createElement("div");
     this.dom.className = "cg-editor-bar";
-    const run = button("Run the edit ", "cg-primary", actions.run);
+    this.run = button("Run the edit ", "cg-primary", actions.run);
     const key = document.createElement("kbd");
     key.textContent = /Mac/.test(navigator.platform) ? "⌘⏎" : "Ctrl+Enter";
-    run.append(key);
+    this.run.append(key);
     this.words = document.createElement("span");
     this.words.className = "cg-editor-state";
     this.words.setAttribute("role", "status");
     this.place = document.createElement("span");
     this.place.className = "cg-editor-place";
     this.dom.append(
-      run,
+      this.style,
+      this.run,
       button("Close, keep the draft", "", actions.close),
-      button("Discard the draft", "", actions.discard),
+      button("Discard", "", actions.discard, "Can be undone"),
       this.words,
       this.place,
     );
   }
 
-  show({ state, leaving, note, line, column, marks }) {
+  /** `blocked`: why the text cannot be run now, or "". */
+  show({ state, blocked, leaving, note, line, column, marks }) {
     this.conflict.hidden = state !== "conflict";
-    const words = [note || WORDS[state], leaving ? LEAVES : ""].filter(Boolean).join(" ");
+    this.run.disabled = blocked !== "";
+    this.run.title = blocked;
+    const words = [note || WORDS[state], leaving ? LEAVES : "", blocked].filter(Boolean).join(" · ");
     if (this.words.textContent !== words) this.words.textContent = this.words.title = words;
     const messages = marks ? ` · ${marks} message${marks > 1 ? "s" : ""}: F8` : "";
     this.place.textContent = `Ln ${line}, Col ${column}${messages}`;

@@ -21,9 +21,12 @@ import { cuda } from "./cuda.js";
 import { Handshake, Stash, lines } from "./handshake.js";
 import { locks } from "./locks.js";
 import { countMarks, marks, showMarks } from "./marks.js";
+import { change } from "./merge.js";
 import { isDark, theme } from "./theme.js";
 
 const LOCKED = "⊘ locked: remove “// cutegen: lock” first";
+const JOINED = "▲ joined with a change made elsewhere: Ctrl+Z takes it out";
+const FIELDS = "input, textarea, select, [contenteditable=true], [role=dialog]";
 const NOTE_MS = 4000;
 const STILL_TYPING_MS = 800;
 
@@ -56,21 +59,24 @@ export class Editor {
     this.dom = document.createElement("div");
     this.dom.className = "cg-editor";
     this.handshake = new Handshake(
-      { read: () => this.view.state.sliceDoc(), write: (text) => this.write(text) },
+      { read: () => this.view.state.sliceDoc().toWellFormed(), write: (text) => this.write(text) },
       {
         send: (message) => this.ports.setStateValue("draft", message),
-        stash: new Stash(data.name),
+        stash: new Stash("draft", `${data.session}:${data.base}`),
+        next: (version) => new Stash("draft", `${data.session}:${version}`),
+        joined: () => this.say(JOINED),
         changed: () => this.refresh(),
       },
     );
+    this.place = new Stash("place", `${data.session}:${data.base}`);
     this.view = new EditorView({ state: EditorState.create({ doc: "", extensions: this.extensions(data) }) });
-    this.dom.append(this.bar.style, this.bar.conflict, this.view.dom, this.bar.dom);
+    this.dom.append(this.bar.conflict, this.view.dom);
     parent.append(this.dom);
     this.listen();
     this.fresh = true;
     this.receive(data);
+    this.goTo(this.place.get() ?? { line: data.marks[0]?.line ?? data.line });
     this.fresh = false;
-    this.goTo(data.marks[0]);
     this.focus(data);
   }
 
@@ -80,8 +86,9 @@ export class Editor {
     this.focusWanted = data.focus;
   }
 
-  /** `data`: {name, label, focus, opening, ack, refused, version, text, marks, marksOf}. */
+  /** `data`: {session, base, label, focus, line, blocked, opening, ack, refused, version, text, marks, marksOf}. */
   receive(data) {
+    this.blocked = data.blocked;
     this.handshake.receive(data);
     const dark = isDark(this.parent);
     if (dark !== this.view.state.facet(EditorView.darkTheme)) {
@@ -96,19 +103,28 @@ export class Editor {
     this.refresh();
   }
 
-  /** Begins where something was said. */
-  goTo(mark) {
-    if (!mark) return;
-    const { from } = this.view.state.doc.line(Math.min(mark.line, this.view.state.doc.lines));
-    this.view.dispatch({ selection: { anchor: from } });
+  /** Begins at a line, or where this tab left the text: {head, top}. The view is where the cursor is. */
+  goTo({ line, head, top }) {
+    const { doc } = this.view.state;
+    const at = head === undefined ? doc.line(Math.max(1, Math.min(line, doc.lines))).from : Math.min(head, doc.length);
+    this.view.dispatch({ selection: { anchor: at } });
     // By hand: CodeMirror's own way would scroll the page, too.
     this.view.requestMeasure({
-      read: (view) => view.lineBlockAt(from).top - view.scrollDOM.clientHeight / 2,
-      write: (top, view) => (view.scrollDOM.scrollTop = top),
+      read: (view) => {
+        const block = view.lineBlockAt(at);
+        const height = view.scrollDOM.clientHeight;
+        const seen = top !== undefined && block.top >= top && block.bottom <= top + height;
+        return seen ? top : block.top - height / 2;
+      },
+      write: (from, view) => (view.scrollDOM.scrollTop = from),
     });
   }
 
   run() {
+    if (this.blocked) {
+      this.say(`▲ ${this.blocked}`);
+      return true;
+    }
     const message = this.handshake.run();
     this.ports.setTriggerValue("run", message);
     this.refresh();
@@ -116,12 +132,14 @@ export class Editor {
   }
 
   leave(how) {
-    if (how === "close") this.handshake.flush();
-    else {
-      this.discarded = true;
-      this.handshake.ports.stash.drop();
-    }
-    this.ports.setTriggerValue(how, this.handshake.opening);
+    this.discarded = how === "discard";
+    if (this.discarded) this.place.drop();
+    this.ports.setTriggerValue(how, this.handshake.message());
+  }
+
+  keepPlace() {
+    if (this.discarded || this.fresh) return;
+    this.place.put({ head: this.view.state.selection.main.head, top: this.view.scrollDOM.scrollTop });
   }
 
   destroy() {
@@ -129,19 +147,15 @@ export class Editor {
     if (Date.now() - this.typedAt < STILL_TYPING_MS) keepTypingFromThePage();
     this.gone.abort();
     this.view.destroy();
+    this.bar.dom.remove();
     this.dom.remove();
   }
 
   /** Replaces the part that differs, so that cursor, folds and marks elsewhere stay. It can be undone. */
   write(text) {
     const old = this.view.state.sliceDoc();
-    let from = 0;
-    const shorter = Math.min(old.length, text.length);
-    while (from < shorter && old[from] === text[from]) from += 1;
-    let tail = 0;
-    while (tail < shorter - from && old[old.length - 1 - tail] === text[text.length - 1 - tail]) tail += 1;
     this.view.dispatch({
-      changes: { from, to: old.length - tail, insert: text.slice(from, text.length - tail) },
+      changes: change(old, text),
       annotations: [Transaction.addToHistory.of(!this.fresh), Transaction.remote.of(true)],
       filter: false,
     });
@@ -158,6 +172,7 @@ export class Editor {
     const line = state.doc.lineAt(head);
     this.bar.show({
       state: this.handshake.state,
+      blocked: this.blocked,
       leaving: this.leaving,
       note: this.note,
       line: line.number,
@@ -193,14 +208,26 @@ export class Editor {
     window.addEventListener("pagehide", flush, { signal });
     document.addEventListener("visibilitychange", () => document.hidden && flush(), { signal });
     document.addEventListener("keydown", (event) => this.fromThePage(event), { signal });
+    this.dom.addEventListener("keydown", (event) => this.toTheBar(event), { capture: true });
+    // An element that has left the page has no place any more.
+    this.view.scrollDOM.addEventListener("scroll", () => this.keepPlace(), { passive: true });
   }
 
-  /** Ctrl+Enter runs from anywhere on the page but from another field. */
+  /** From anywhere on the page but another field: Ctrl+Enter runs, E leads into the text. */
   fromThePage(event) {
-    const elsewhere = event.target.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]");
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented || elsewhere) return;
+    if (event.defaultPrevented || event.target.closest?.(FIELDS)) return;
+    const held = event.ctrlKey || event.metaKey;
+    if (event.key === "Enter" && held) this.run();
+    else if (event.key.toLowerCase() === "e" && !held && !event.altKey) this.view.focus();
+    else return;
     event.preventDefault();
-    this.run();
+  }
+
+  toTheBar(event) {
+    if (event.key !== "Tab" || event.shiftKey || !this.leaving || !this.bar.run.isConnected) return;
+    event.preventDefault();
+    event.stopPropagation();
+    (this.blocked ? this.bar.run.nextElementSibling : this.bar.run).focus();
   }
 
   extensions(data) {
@@ -238,7 +265,7 @@ export class Editor {
       EditorView.contentAttributes.of({
         "aria-label": data.label,
         tabindex: "0",
-        "aria-description": "Ctrl+Enter runs the edit. Escape, then Tab leaves the editor. F8 goes to the next message.",
+        "aria-description": "Ctrl+Enter runs the edit. Escape, then Tab leads to its button. F8 goes to the next message.",
         spellcheck: "false",
         autocapitalize: "off",
         autocorrect: "off",
@@ -256,6 +283,7 @@ export class Editor {
           this.letTabLeave(false);
           this.handshake.typed();
         } else if (update.selectionSet) this.refresh();
+        if (update.docChanged || update.selectionSet) this.keepPlace();
       }),
     ];
   }

@@ -1,22 +1,27 @@
 // What this tab and the server know of each other's text. The text in the editor is never replaced while it holds
-// typing the server has not seen: an answer older than what was sent is ignored, and a text that somebody else has
-// changed meanwhile is offered, not imposed.
+// typing the server has not seen: an answer older than what was sent is ignored. A text that was changed elsewhere
+// meanwhile is joined with what was typed here where the two changes lie apart, and else offered, not imposed.
 //
 // The server's answer: {opening, ack, refused, version, text}. `opening` names this tab's visit to the editor,
 // `ack` is the number of the last message the server has seen, `refused` whether it kept the text of that one out
-// because the draft had changed, `version` names the draft's text. A message: {opening, seq, parent, text}, where
-// `parent` is the version the typing began from.
+// because the draft had changed, `version` names the draft's text. A message: {opening, seq, upon, text}, where `upon`
+// are the versions the typing follows: the last one the server confirmed, and all that this tab has sent since. So a
+// tab is never in conflict with itself, whichever of its messages have arrived.
+
+import { merge } from "./merge.js";
+import { versionOf } from "./version.js";
 
 const TYPING_PAUSE_MS = 350;
-const ANSWER_WITHIN_MS = 5000;
+const ANSWER_WITHIN_MS = 8000;
 
 export const lines = (text) => text.replace(/\r\n?/g, "\n").toWellFormed();
 
 export class Handshake {
-  /** `editor`: read() and write(text). `ports`: send(message), stash (a Stash), and changed(), told of every new state. */
+  /** `editor`: read() and write(text). `ports`: send(message), stash (a Stash), next(version), the one of the draft upon
+   * the kernel of that text, joined(), told of a text that was joined with another, and changed(), told of every state. */
   constructor(editor, ports) {
-    Object.assign(this, { editor, ports });
-    Object.assign(this, { opening: null, seq: 0, sent: null, synced: "", version: "", conflict: null, late: false });
+    Object.assign(this, { editor, ports, opening: null, seq: 0, sent: null, conflict: null, late: false });
+    Object.assign(this, { synced: null, version: null, pending: [] });
   }
 
   get dirty() {
@@ -34,10 +39,11 @@ export class Handshake {
   receive(answer) {
     const theirs = lines(answer.text);
     if (this.opening === null) this.#begin(answer, theirs);
-    else if (answer.opening !== this.opening) this.#begunAgain(answer);
+    else if (answer.opening !== this.opening) this.#begunAgain(answer, theirs);
     else if (answer.ack < this.seq) return;
-    if (this.sent !== null && answer.opening === this.opening && !answer.refused) this.synced = this.sent;
+    else if (this.sent !== null && !answer.refused) this.synced = this.sent;
     this.sent = null;
+    this.pending = [];
     this.late = false;
     clearTimeout(this.waiting);
     this.#settle(answer.version, theirs);
@@ -64,12 +70,14 @@ export class Handshake {
   /** The text as it is now, numbered; the server's answer to it is waited for. */
   message() {
     const text = this.editor.read();
+    const upon = this.#upon();
     this.sent = text;
+    this.pending.push(versionOf(text));
     this.seq += 1;
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.#again(), ANSWER_WITHIN_MS);
-    return { opening: this.opening, seq: this.seq, parent: this.version, text };
+    return { opening: this.opening, seq: this.seq, upon, text };
   }
 
   takeTheirs() {
@@ -92,10 +100,15 @@ export class Handshake {
     return this.message();
   }
 
-  /** The editor leaves the page: nothing can be sent any more. What is not confirmed stays behind in this tab. */
+  /** The editor leaves the page: nothing can be sent any more. What is not confirmed stays behind in this tab; what was
+   * typed on after a run goes on upon the kernel that was run. */
   close(discarded) {
-    if (this.dirty && !discarded && this.ran !== this.editor.read()) this.#keep();
-    else this.ports.stash.drop();
+    const text = this.editor.read();
+    this.ports.stash.drop();
+    if (this.dirty && !discarded && this.ran !== text) {
+      const stash = this.ran === undefined ? this.ports.stash : this.ports.next(versionOf(this.ran));
+      stash.put({ text, upon: this.#upon() });
+    }
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
   }
@@ -106,12 +119,13 @@ export class Handshake {
     const kept = this.ports.stash.get();
     if (!kept || kept.text === theirs) return;
     this.editor.write(kept.text);
-    if (kept.upon !== theirs) this.version = kept.parent;
+    if (!kept.upon.includes(answer.version)) Object.assign(this, { synced: null, version: null });
   }
 
   /** A server that does not know this tab: it was started again, or the connection was lost for long. */
-  #begunAgain(answer) {
-    Object.assign(this, { opening: answer.opening, seq: answer.ack, sent: null });
+  #begunAgain(answer, theirs) {
+    Object.assign(this, { opening: answer.opening, seq: answer.ack });
+    if (this.pending.includes(answer.version)) this.synced = theirs;
   }
 
   #settle(version, theirs) {
@@ -121,10 +135,21 @@ export class Handshake {
     } else if (text === this.synced) {
       this.#adopt(theirs, version);
     } else {
-      this.conflict = { text: theirs, version };
+      this.#join(version, theirs);
     }
     if (!this.dirty) this.ports.stash.drop();
     else this.typed();
+  }
+
+  #join(version, theirs) {
+    const both = this.synced === null ? null : merge(this.synced, this.editor.read(), theirs);
+    if (both === null) {
+      this.conflict = { text: theirs, version };
+      return;
+    }
+    Object.assign(this, { synced: theirs, version, conflict: null });
+    this.editor.write(both);
+    this.ports.joined();
   }
 
   #adopt(text, version) {
@@ -132,9 +157,12 @@ export class Handshake {
     if (this.editor.read() !== text) this.editor.write(text);
   }
 
+  #upon() {
+    return [this.version, ...this.pending].filter(Boolean);
+  }
+
   #keep() {
-    // Typing that follows a run goes on upon the text that was run, whatever the server has said so far.
-    this.ports.stash.put({ text: this.editor.read(), parent: this.version, upon: this.sent ?? this.synced });
+    this.ports.stash.put({ text: this.editor.read(), upon: this.#upon() });
   }
 
   #again() {
@@ -145,10 +173,10 @@ export class Handshake {
   }
 }
 
-/** Typing the server has not confirmed, kept by the browser for this tab: it survives a reload. */
+/** Something the browser keeps for this tab: it survives a reload. */
 export class Stash {
-  constructor(name) {
-    this.name = `cutegen-draft-${name}`;
+  constructor(what, name) {
+    this.name = `cutegen-${what}-${name}`;
   }
 
   get() {

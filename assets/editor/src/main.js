@@ -5,6 +5,21 @@ import { Editor } from "./editor.js";
 
 const editors = new WeakMap();
 
+/** The editor's bar stands elsewhere on the page; either may be there first. */
+const bar = {
+  place: null,
+  dom: null,
+  join(dom = this.dom, place = this.place) {
+    Object.assign(this, { dom, place });
+    if (dom && place) place.replaceChildren(dom);
+  },
+};
+
+function mountBar({ parentElement }) {
+  if (bar.place !== parentElement) bar.join(bar.dom, parentElement);
+  return () => undefined;
+}
+
 function mount({ data, parentElement, setStateValue, setTriggerValue }) {
   const ports = { setStateValue, setTriggerValue };
   const editor = editors.get(parentElement);
@@ -13,6 +28,7 @@ function mount({ data, parentElement, setStateValue, setTriggerValue }) {
     editor.receive(data);
   } else {
     editors.set(parentElement, new Editor(parentElement, data, ports));
+    bar.join(editors.get(parentElement).bar.dom);
   }
   // Streamlit also calls this after a drawing that was overtaken by the next one: only an element that has left the
   // page takes its editor along.
@@ -24,6 +40,6 @@ function mount({ data, parentElement, setStateValue, setTriggerValue }) {
 }
 
 globalThis.cutegenEditor ??= Promise.withResolvers();
-globalThis.cutegenEditor.resolve({ mount });
+globalThis.cutegenEditor.resolve({ mount, mountBar });
 
 export default () => undefined;

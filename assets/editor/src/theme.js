@@ -13,7 +13,7 @@ export const theme = EditorView.theme({
     "--cg-tok-number": "light-dark(#0550ae, #79b8ff)",
     "--cg-tok-function": "light-dark(#0f4fa8, #9ecbff)",
     "--cg-tok-sign": "light-dark(#4b5563, #a8b3c1)",
-    height: "max(16rem, calc(100vh - 23.8rem))",
+    height: "max(16rem, calc(100vh - 17.8rem))",
     fontSize: "0.78rem",
     color: "var(--cg-text)",
     backgroundColor: "var(--cg-code)",
@@ -123,15 +123,16 @@ export function isDark(element) {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-/** The line under the text. */
+/** The bar, and the choice above the text. */
 export const BAR_CSS = `
-.cg-editor-bar { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; margin-top: 0.4rem; font-size: 0.8rem; color: var(--cg-grey); }
-.cg-editor button.cg-button { font: inherit; font-size: 0.875rem; min-height: 1.9rem; padding: 0.1rem 0.6rem; border: 1px solid var(--cg-line); border-radius: 4px; background: transparent; color: var(--cg-text); cursor: pointer; white-space: nowrap; }
-.cg-editor button.cg-button:hover { border-color: var(--cg-blue); color: var(--cg-blue); }
-.cg-editor button.cg-button:focus-visible { outline: 2px solid var(--cg-blue); outline-offset: 1px; }
-.cg-editor button.cg-primary, .cg-editor button.cg-primary:hover { background: var(--cg-blue); border-color: var(--cg-blue); color: light-dark(#ffffff, #0b1016); }
-.cg-editor button.cg-primary:hover { filter: brightness(1.08); }
-.cg-editor kbd { font: inherit; font-size: 0.75rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
+.cg-editor-bar { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; font-size: 0.8rem; color: var(--cg-grey); }
+:is(.cg-editor, .cg-editor-bar) button.cg-button { font: inherit; font-size: 0.875rem; min-height: 1.9rem; padding: 0.1rem 0.6rem; border: 1px solid var(--cg-line); border-radius: 4px; background: transparent; color: var(--cg-text); cursor: pointer; white-space: nowrap; }
+:is(.cg-editor, .cg-editor-bar) button.cg-button:hover { border-color: var(--cg-blue); color: var(--cg-blue); }
+:is(.cg-editor, .cg-editor-bar) button.cg-button:focus-visible { outline: 2px solid var(--cg-blue); outline-offset: 1px; }
+:is(.cg-editor, .cg-editor-bar) button.cg-primary, :is(.cg-editor, .cg-editor-bar) button.cg-primary:hover { background: var(--cg-blue); border-color: var(--cg-blue); color: light-dark(#ffffff, #0b1016); }
+:is(.cg-editor, .cg-editor-bar) button.cg-primary:hover { filter: brightness(1.08); }
+.cg-editor-bar button.cg-primary:disabled { background: transparent; border-color: var(--cg-line); color: var(--cg-grey); cursor: default; filter: none; }
+.cg-editor-bar kbd { font: inherit; font-size: 0.75rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
 .cg-editor-state { flex: 1 1 0; min-width: 3rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .cg-editor-place { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .cg-editor-conflict { display: flex; flex-wrap: wrap; gap: 0.3rem 0.5rem; align-items: center; border: 1px solid var(--cg-amber); border-left-width: 4px; border-radius: 4px; padding: 0.25rem 0.6rem; margin-bottom: 0.4rem; font-size: 0.86rem; color: var(--cg-text); }

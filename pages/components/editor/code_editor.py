@@ -29,8 +29,8 @@ LABEL = "Kernel source"
 _MOUNT = """\
 export default async function (component) {
   globalThis.cutegenEditor ??= Promise.withResolvers();
-  const { mount } = await globalThis.cutegenEditor.promise;
-  return mount(component);
+  const { %s } = await globalThis.cutegenEditor.promise;
+  return %s(component);
 }
 """
 
@@ -40,13 +40,32 @@ class EditorActions(NamedTuple):
 
     draft: Callable[[DraftMessage], None]
     run: Callable[[DraftMessage], None]
-    close: Callable[[], None]
-    discard: Callable[[], None]
+    close: Callable[[DraftMessage], None]
+    discard: Callable[[DraftMessage], None]
+
+
+class EditorPlace(NamedTuple):
+    """Where the editor of a draft begins, and what keeps its text from being run.
+
+    Attributes:
+        session: with `base` the name under which the browser's tab keeps what cannot be saved, and the cursor's place.
+        base: the kernel that the draft was started from.
+        line: to begin at, where this tab was not in the draft before and no message is at a line.
+        focus: whether the editor takes the keyboard, as when it was just opened by hand.
+        blocked: why the text cannot be run now, or "".
+    """
+
+    session: str
+    base: str
+    line: int
+    focus: bool
+    blocked: str
 
 
 class _Components(NamedTuple):
     bundle: Callable[..., Any]
     editor: Callable[..., Any]
+    bar: Callable[..., Any]
 
 
 @lru_cache(maxsize=1)
@@ -59,28 +78,26 @@ def _components() -> _Components:
         ) from error
     return _Components(
         st.components.v2.component("cutegen-editor-bundle", js=code),
-        st.components.v2.component("cutegen-editor", js=_MOUNT, isolate_styles=False),
+        st.components.v2.component("cutegen-editor", js=_MOUNT % ("mount", "mount"), isolate_styles=False),
+        st.components.v2.component("cutegen-editor-bar", js=_MOUNT % ("mountBar", "mountBar"), isolate_styles=False),
     )
 
 
-def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks: tuple[LineMark, ...], marks_of: str,
-                       actions: EditorActions, *, focus: bool) -> None:  # fmt: skip
-    """Draw the editor of this draft.
+def render_code_editor(key: str, draft: Draft, visit: Visit, place: EditorPlace, marks: tuple[LineMark, ...],
+                       marks_of: str, actions: EditorActions) -> None:  # fmt: skip
+    """Draw the editor of this draft; its buttons stand where `render_bar` is drawn.
 
     Args:
         key: of this editor, stable while it is open.
-        session: names what the browser tab keeps when it cannot be saved.
         marks: messages at the lines of `draft.text`, placed again when `marks_of` changes.
-        focus: whether the editor takes the keyboard, as when it was just opened by hand.
 
     Raises:
         UsageError: the built bundle is missing.
     """
     visit.drawn = content_key(draft.text)
     data = {
-        "name": session, "label": LABEL, "focus": focus,
-        "opening": visit.opening, "ack": visit.ack, "refused": visit.refused, "version": visit.drawn,
-        "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
+        **place._asdict(), "label": LABEL, "opening": visit.opening, "ack": visit.ack, "refused": visit.refused,
+        "version": visit.drawn, "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
     }  # fmt: skip
 
     def message(name: str, act: Callable[[DraftMessage], None]) -> Callable[[], None]:
@@ -91,13 +108,15 @@ def render_code_editor(key: str, session: str, draft: Draft, visit: Visit, marks
 
         return received
 
-    def left(name: str, act: Callable[[], None]) -> Callable[[], None]:
-        return lambda: act() if ui_state.reported(key, name) == visit.opening else None
-
     with st.container(gap=None):
         _components().editor(
             key=key, data=data, on_draft_change=message("draft", actions.draft),
-            on_run_change=message("run", actions.run), on_close_change=left("close", actions.close),
-            on_discard_change=left("discard", actions.discard),
+            on_run_change=message("run", actions.run), on_close_change=message("close", actions.close),
+            on_discard_change=message("discard", actions.discard),
         )  # fmt: skip
         _components().bundle(key="editor-bundle")
+
+
+def render_bar() -> None:
+    """Draw the place of the editor's buttons, of its state and of the cursor's line."""
+    _components().bar(key="editor-bar")

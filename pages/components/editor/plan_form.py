@@ -24,8 +24,10 @@ from pages.components.shared.texts import escape_html, heading, plain_label
 
 _HELP = {"smem": "Dynamic shared memory per block in bytes, as an expression"}
 
-Write = Callable[[str], None]
-"""Saves the changed text of the draft."""
+Edit = Callable[[str], str]
+"""Makes a change in a kernel's text; raises KernelFileError where that is not possible."""
+Write = Callable[[Edit], None]
+"""Makes the change in the draft and saves it."""
 
 
 class PlanField(NamedTuple):
@@ -151,36 +153,35 @@ def _error(why: str) -> None:
 def _set_field(text: str, index: int, field: PlanField, key: str, write: Write) -> None:
     typed = ui_state.text(key)
     value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
-    _change(key, field.typed, text, write, lambda: parse(text).with_launch(index, field.name, value))
+    _change(key, field.typed, text, write, lambda now: parse(now).with_launch(index, field.name, value))
 
 
 def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> None:
     typed = ui_state.text(key)
 
-    def changed() -> str:
+    def changed(now: str) -> str:
         if parameter.tunable:
-            return parse(text).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed))
+            return parse(now).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed))
         try:
             number = type(parameter.default)(typed)
         except ValueError as error:
             raise KernelFileError(f"{parameter.name} must be a number, not {typed!r}") from error
-        return parse(text).with_param(parameter.name, number)
+        return parse(now).with_param(parameter.name, number)
 
     _change(key, str(parameter.default), text, write, changed)
 
 
-def _change(key: str, in_file: str, text: str, write: Write, changed: Callable[[], str]) -> None:
+def _change(key: str, in_file: str, text: str, write: Write, edit: Edit) -> None:
     """Write a value that can be read back; leave any other in its field."""
     ui_state.forget(f"refused-{key}")
     if ui_state.text(key) == in_file:  # a browser whose form was just closed may repeat the drawn value
         return
     try:
-        new = changed()
-        parse(new)
+        parse(edit(text))
     except KernelFileError as error:
         ui_state.put(f"refused-{key}", Refused(ui_state.text(key), str(error), text))
         return
-    write(new)
+    write(edit)
 
 
 def _items(typed: str) -> Sequence[str]:

@@ -59,7 +59,7 @@ def _judge(key: str, editing: Editing, write: problem_draft.WriteText) -> None:
     for hole in _HOLE.findall(editing.existing):
         note("warning", f"Complete the launch plan: {hole}")
     with st.expander(f"Launch plan · {counted(len(kernel.launches), 'launch')}", key=f"{key}-plan"):
-        render_plan_fields(key, kernel, write)
+        render_plan_fields(key, kernel, lambda edit: write(edit(editing.existing)))
 
 
 def _import(editing: Editing, write: problem_draft.WriteText) -> None:

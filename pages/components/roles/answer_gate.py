@@ -14,6 +14,7 @@ from cutegen_core.trajectory.state import OpenGate
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView
 from pages.components.access import access
+from pages.components.editor import drafts
 from pages.components.roles import answer_field
 from pages.components.shared import code_pane, code_tables, ui_state
 from pages.components.shared.code_tables import Notes
@@ -80,6 +81,13 @@ def render_answer_gate(store: Store, view: SessionView) -> None:
 def _render_own(store: Store, view: SessionView, gate: OpenGate) -> None:
     heading(f"{gate.role} · your answer instead")
     answer_field.render_field(store, view, gate, f"Your answer for {gate.role}", height=ANSWER_PX)
+    quiet(form_of(gate.role))
+
+
+def render_bar(store: Store, view: SessionView) -> None:
+    """Draw, in place of the decisions, what can be done with the answer that is being written."""
+    gate = open_gate(view)
+    assert gate is not None
     name = answer_field.name_of(view, gate)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.button(
@@ -89,12 +97,25 @@ def _render_own(store: Store, view: SessionView, gate: OpenGate) -> None:
         st.button(
             "Close, keep the draft", key="own-close", on_click=ui_state.noted(ui_state.put, _open_key(name), False)
         )
-        st.button("Discard the draft", key="own-discard", on_click=ui_state.noted(_discard, store, name))
-        quiet(form_of(gate.role))
+        st.button("Discard", key="own-discard", help="Can be undone", on_click=ui_state.noted(_discard, store, name))
+
+
+def can_restore(store: Store, view: SessionView) -> bool:
+    """Tell whether an answer of the person's was discarded here and none was begun since."""
+    gate = open_gate(view)
+    return gate is not None and drafts.is_aside(store, answer_field.name_of(view, gate))
+
+
+def restore(store: Store, view: SessionView) -> None:
+    """Bring the discarded answer back and open it; a click."""
+    gate = open_gate(view)
+    if gate is not None:
+        drafts.bring_back(store, answer_field.name_of(view, gate))
+        start(store, view)
 
 
 def _discard(store: Store, name: str) -> None:
-    store.save_draft(name, None)
+    drafts.set_aside(store, name)
     ui_state.forget(_open_key(name))
     answer_field.forget(name)
 

@@ -14,7 +14,7 @@ from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.session import start
 from cutegen_core.trajectory.state import Phase
 from cutegen_core.trajectory.store import Store
-from pages.components.editor import editor
+from pages.components.editor import drafts
 from pages.components.roles import answer_field
 from pages.components.session import hunk_view
 from pages.components.shared import address, ui_state
@@ -72,7 +72,7 @@ def _hand_over(store: Store) -> None:
             ticket = start.decide(store, chosen.session, chosen.decision, wait_s=ENGINE_ANSWERS_S)
         except StaleDecisionError as refusal:
             tab.last = None
-            tab.clicks.append(Click(chosen.page, partial(_refused, chosen, str(refusal))))
+            tab.clicks.append(Click(chosen.page, partial(_refused, store, chosen, str(refusal))))
             continue
         tab.last = chosen
         tab.submitted.append(Submitted(chosen, ticket))
@@ -107,20 +107,25 @@ def _settle(store: Store) -> None:
         tab.submitted.remove(submitted)
         chosen = submitted.chosen
         if not ticket.refusal and chosen.decision.kind not in STAYS:
-            store.save_draft(answer_field.name_at(chosen.session, chosen.decision.seen), None)
+            drafts.forget_all(store, answer_field.name_at(chosen.session, chosen.decision.seen))
         if ticket.refusal:
             tab.last = None
-            tab.clicks.append(Click(chosen.page, partial(_refused, chosen, ticket.refusal)))
+            tab.clicks.append(Click(chosen.page, partial(_refused, store, chosen, ticket.refusal)))
         elif chosen.decision.source:
-            done = partial(editor.taken, store, chosen.session, chosen.decision.source)
+            decision = chosen.decision
+            done = partial(drafts.taken, store, chosen.session, decision.candidate or "", decision.source or "")
             tab.clicks.append(Click(chosen.page, done))
         elif chosen.decision.kind in SENT_FROM_THE_LINE:
             tab.clicks.append(Click(chosen.page, partial(_emptied, chosen)))
 
 
-def _refused(chosen: Chosen, why: str) -> None:
-    """Say why a decision was refused, and name its session where another page is open by now."""
+def _refused(store: Store, chosen: Chosen, why: str) -> None:
+    """Say why a decision was refused, and name its session where another page is open by now; show a refused edit."""
     here = address.get("id") == chosen.session and not ui_state.is_elsewhere()
+    edited = chosen.decision.candidate if chosen.decision.kind is DecisionKind.EDIT else None
+    step = views.session_view(store, chosen.session).state.step_of(edited) if here and edited else None
+    if step is not None:
+        address.go(step=str(step.number))
     ui_state.say(f"{why} {KEPT}" if here else f"Session {chosen.session}: {why}")
 
 

@@ -14,11 +14,12 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.event import Role, SessionState
-from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.access import access
 from pages.components.compare_present.imported import render_imported_bar
-from pages.components.editor import editor
+from pages.components.editor import drafts, editor
+from pages.components.editor.draft_buttons import render_draft_buttons
 from pages.components.roles import answer_gate
 from pages.components.session import hunk_view, prompt_gate
 from pages.components.shared import address, ui_state
@@ -74,18 +75,46 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
                 _draw(view.id, button)
 
 
+def render_editing(store: Store, view: SessionView, shown: StepView | None, draft: Draft | None) -> None:
+    """Draw the bar while the shown step, or without a draft its answer, is edited: the editor's, and Stop."""
+    with st.bottom:
+        left, right = st.columns([6, 1.4], vertical_alignment="center")
+        with left:
+            if draft is None:
+                answer_gate.render_bar(store, view)
+            else:
+                editor.render_bar(store, view, draft)
+        with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
+            _show_open_step(view, shown)
+            if view.working:
+                _draw(view.id, _stop_or_resume(view))
+
+
+def edits_answer(store: Store, view: SessionView, shown: StepView | None) -> bool:
+    """Tell whether an answer of the person's own is written at the shown step."""
+    return _shows_open_step(view, shown) and answer_gate.is_edited(store, view)
+
+
+def _show_open_step(view: SessionView, shown: StepView | None) -> None:
+    """Draw the button that leads to the step that waits, where another one is shown."""
+    waits = view.can_approve or prompt_gate.is_open(view)
+    if waits and shown and view.state.step and shown.step.number != view.state.step.number:
+        st.button(
+            f"Show step {view.state.step.number}", key="show-open-step", on_click=ui_state.noted(address.drop, "step")
+        )
+
+
 def _edit(store: Store, view: SessionView, shown: StepView | None) -> None:
     """Draw the button that opens the editor; at the answer gate, the field for an answer of one's own."""
     if answer_gate.open_gate(view) and _shows_open_step(view, shown):
         st.button(
             "Edit the answer", key="decide-edit", shortcut="E",
-            disabled=answer_gate.is_edited(store, view) or editor.is_open(store, view),
             on_click=ui_state.noted(answer_gate.start, store, view),
         )  # fmt: skip
         return
     st.button(
         "Edit & run", key="decide-edit", shortcut="E", disabled=not _answerable(view),
-        on_click=ui_state.noted(editor.start, store, view.id, _edited(shown)),
+        on_click=ui_state.noted(drafts.start, store, view, shown),
     )  # fmt: skip
 
 
@@ -116,13 +145,8 @@ def _keep_hunks(view: SessionView, shown: StepView | None) -> None:
 def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         quiet(_hint(view))
-        waits = view.can_approve or prompt_gate.is_open(view)
-        if waits and shown and view.state.step and shown.step.number != view.state.step.number:
-            st.button(
-                f"Show step {view.state.step.number}",
-                key="show-open-step",
-                on_click=ui_state.noted(address.drop, "step"),
-            )
+        _show_open_step(view, shown)
+        render_draft_buttons(store, view, shown, answers=_shows_open_step(view, shown))
         chips = views.chips(store, view, shown)
         if chips:
             st.html('<div class="cg-quiet">Ideas:</div>', width="content")
@@ -205,7 +229,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
     """Make the approve button; it is disabled while another step is shown, since an approval is of what is shown."""
     state, gate, step = view.state, view.state.gate, view.state.step
     if prompt_gate.is_open(view):
-        seen = _shows_open_step(view, shown) and not editor.is_open(store, view)
+        seen = _shows_open_step(view, shown)
         return _Button("decide-approve", "Send the prompt", "A", seen, prompt_gate.send(store, view), primary=True,
                        text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
@@ -213,8 +237,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
         label = "Promote" if step.passed else "Continue and repair"
     enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
     if answer_gate.open_gate(view):  # what is approved is an answer, which no key names: it must be on the screen
-        seen = _shows_open_step(view, shown) and not editor.is_open(store, view)
-        enabled = seen and not answer_gate.is_edited(store, view)
+        enabled = _shows_open_step(view, shown)
 
     def make(_: str) -> Decision:
         assert gate is not None
@@ -284,11 +307,6 @@ def _stop_or_resume(view: SessionView) -> _Button:
         return _Button("decide-resume", "Resume", "G", True, lambda _: Decision(DecisionKind.RESUME), primary=True)
     stoppable = bool(view.state.studies_wanted) or view.working or view.state.status is SessionState.AWAITING_REVIEW
     return _Button("decide-stop", "Stop", "S", stoppable, lambda _: Decision(DecisionKind.STOP))
-
-
-def _edited(shown: StepView | None) -> str:
-    """Return the candidate the editor begins with: the shown kernel, or the base of a step without one."""
-    return (shown.step.candidate or shown.step.base or "") if shown else ""
 
 
 def _answerable(view: SessionView) -> bool:

@@ -8,7 +8,7 @@ from pages.components.shared.texts import quiet, table
 
 KEYS: tuple[tuple[str, str], ...] = (
     ("A", "approve: send the prompt, accept an answer, the plan or the change, promote"),
-    ("E", "edit the shown kernel, or the answer that waits; Ctrl+Enter runs or submits what is edited"),
+    ("E", "edit the shown kernel, or the answer that waits; there: go into the text. Ctrl+Enter runs or submits it"),
     ("K", "show the hunks of the change; there: make a candidate of the kept ones"),
     ("1 to 9", "keep or drop a hunk, in the hunks view"),
     ("D", "redirect with the typed instruction; at an answer: the same role answers again"),

@@ -12,6 +12,7 @@ from pages.components import ASSETS
 from pages.components.access import login
 from pages.components.session import answers
 from pages.components.shared import data, places
+from pages.components.shared.browser_side import render_browser_side
 from pages.components.shared.texts import note
 
 ICON = ASSETS / "icon.png"
@@ -21,6 +22,7 @@ st.html(Path(__file__).with_name("page.css"))
 page = st.navigation(places.every(), position="top")
 try:
     login.gate()
+    render_browser_side()
     answers.take_up(data.store)
     page.run()
 except (CutegenError, OSError, sqlite3.Error) as error:

@@ -205,14 +205,14 @@ def keep_among(key: str, values: Sequence[str], otherwise: str) -> None:
         st.session_state[key] = otherwise
 
 
-def editing(session: str) -> bool | None:
-    """Tell whether this tab has the editor open; None when it has neither opened nor closed it."""
-    state: tuple[str, bool] = st.session_state.get(_EDITING, ("", False))
-    return state[1] if state[0] == session else None
+def editing(draft: str) -> bool | None:
+    """Tell whether this tab has the editor of the draft open; None when it has neither opened nor closed it."""
+    found: bool | None = st.session_state.get(f"{_EDITING}-{draft}")
+    return found
 
 
-def set_editing(session: str, is_open: bool) -> None:
-    st.session_state[_EDITING] = session, is_open
+def set_editing(draft: str, is_open: bool) -> None:
+    st.session_state[f"{_EDITING}-{draft}"] = is_open
 
 
 def chosen_point(key: str) -> int | None:

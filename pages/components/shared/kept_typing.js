@@ -1,0 +1,160 @@
+// Keeps what is typed into any field of a page for this browser's tab from the first letter on, and puts it back after a
+// reload. Streamlit sends a field's text to the server only when the field is left; a form's, when the form is sent; and
+// a reload begins a new session at the server.
+//
+// 1. An entry is made while somebody types: {text, before, at}, where `before` is what the field showed first.
+// 2. It is dropped when the server changes the field (its text was sent, or replaced by another), or when the field
+//    shows again what it showed before.
+// 3. The first time that a page shows the field, the text is put back and handed to the server. Where the field shows
+//    something else by then, which another tab has typed, the text is offered.
+
+const FIELDS = '[data-testid="stTextArea"] textarea, [data-testid="stTextInput"] input';
+const SECRET = '[type="password"], [autocomplete="off"], [autocomplete*="password"]';
+const PREFIX = "cutegen-typed ";
+const MOST = 40;
+const OLDEST_MS = 24 * 3600 * 1000;
+const SAID = 80;
+
+const entries = {
+  get(name) {
+    try {
+      return JSON.parse(sessionStorage.getItem(PREFIX + name));
+    } catch {
+      return null;
+    }
+  },
+  put(name, entry) {
+    try {
+      sessionStorage.setItem(PREFIX + name, JSON.stringify(entry));
+    } catch {
+      // Full or forbidden: the text is as safe as in any other page.
+    }
+  },
+  drop: (name) => sessionStorage.removeItem(PREFIX + name),
+  names: () => Object.keys(sessionStorage).filter((key) => key.startsWith(PREFIX)).map((key) => key.slice(PREFIX.length)),
+};
+
+const page = () => `${location.pathname}?${new URLSearchParams(location.search).get("id") ?? ""}`;
+
+/** The page and the field's key; "" for a field without one, or with a secret. */
+function nameOf(field) {
+  if (!field.matches?.(FIELDS) || field.matches(SECRET)) return "";
+  const box = field.closest('[class*="st-key-"]');
+  if (!box) return "";
+  const key = Array.from(box.classList).find((name) => name.startsWith("st-key-"));
+  return `${page()} ${key} ${Array.from(box.querySelectorAll(FIELDS)).indexOf(field)}`;
+}
+
+class Keeper {
+  constructor() {
+    this.live = new Map(); // name -> {field, before}, of fields that this page has shown
+    for (const type of ["beforeinput", "input"]) {
+      document.addEventListener(type, (event) => this[type](event.target), { capture: true });
+    }
+    new MutationObserver(() => this.soon()).observe(document.body, { childList: true, subtree: true, attributes: true });
+    this.clean();
+    this.soon();
+  }
+
+  clean() {
+    const found = entries.names().map((name) => ({ name, at: entries.get(name)?.at ?? 0 }));
+    found.sort((one, other) => other.at - one.at);
+    for (const [place, { name, at }] of found.entries()) {
+      if (place >= MOST || Date.now() - at > OLDEST_MS) entries.drop(name);
+    }
+  }
+
+  beforeinput(field) {
+    const name = nameOf(field);
+    if (name && this.live.get(name)?.field !== field) this.live.set(name, { field, before: field.value });
+  }
+
+  input(field) {
+    const name = nameOf(field);
+    const known = this.live.get(name);
+    if (!name || known?.field !== field) return;
+    if (field.value === known.before) entries.drop(name);
+    else entries.put(name, { text: field.value, before: known.before, at: Date.now() });
+  }
+
+  /** Once in a frame, however much the page changes. */
+  soon() {
+    if (this.asked || !entries.names().length) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.look();
+    });
+  }
+
+  look() {
+    const here = new Map(Array.from(document.querySelectorAll(FIELDS), (field) => [nameOf(field), field]));
+    for (const name of entries.names()) {
+      const field = here.get(name);
+      if (!field || field.disabled) continue;
+      const known = this.live.get(name);
+      if (!known) this.first(name, field);
+      else if (known.field === field && field.value !== entries.get(name).text) this.changed(name);
+      else if (known.field !== field) this.live.set(name, { field, before: entries.get(name).before });
+    }
+  }
+
+  /** By the server: the text was sent, or another one was put in its place. */
+  changed(name) {
+    entries.drop(name);
+    this.live.delete(name);
+    if (this.offered?.name === name) this.offered.box.remove();
+  }
+
+  first(name, field) {
+    const { text, before } = entries.get(name);
+    this.live.set(name, { field, before });
+    if (field.value === text) entries.drop(name);
+    else if (field.value === before || field.value === "") this.putBack(field, text);
+    else this.offer(name, field, text);
+  }
+
+  /** As if it was typed and the field left. */
+  putBack(field, text) {
+    const proto = field instanceof HTMLTextAreaElement ? HTMLTextAreaElement.prototype : HTMLInputElement.prototype;
+    const focused = document.activeElement;
+    field.focus({ preventScroll: true });
+    Object.getOwnPropertyDescriptor(proto, "value").set.call(field, text);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    // React has to draw the text before it takes the leaving for its end.
+    setTimeout(() => {
+      if (document.activeElement !== field) return;
+      field.blur();
+      if (focused?.isConnected) focused.focus({ preventScroll: true });
+    });
+  }
+
+  offer(name, field, text) {
+    this.offered?.box.remove();
+    const box = document.createElement("div");
+    box.className = "cg-typed";
+    box.setAttribute("role", "alert");
+    const words = document.createElement("span");
+    words.textContent = `Typed here before the reload, and changed elsewhere since: “${text.slice(0, SAID)}${text.length > SAID ? "…" : ""}”`;
+    const close = () => box.remove();
+    box.append(words, this.button("Put it back", close, () => this.putBack(field, text)));
+    box.append(this.button("Drop it", close, () => entries.drop(name)));
+    this.offered = { name, box };
+    document.body.append(box);
+  }
+
+  button(label, close, act) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = label;
+    made.addEventListener("click", () => {
+      close();
+      act();
+    });
+    return made;
+  }
+}
+
+function keepTyping() {
+  globalThis.cutegenTyping ??= new Keeper();
+}

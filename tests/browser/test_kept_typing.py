@@ -1,0 +1,89 @@
+"""What is typed into a field is there after a reload, also when the field was not left; what was sent is not."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.propose.llm import model_settings
+from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.records.decision import Gate
+from cutegen_core.records.event import AnsweredBy, GateOpened, Role, StepStarted
+from cutegen_core.trajectory.store import Store
+from tests.browser.driving import LINE, decided, engine_held, press, settled, title_of
+from tests.pages.stories import Story, softmax_story
+from tests.serving import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+PROMPT = "Write a softmax.\nOne warp a row.\n"
+_KEPT = "() => JSON.stringify(sessionStorage)"
+
+
+def type_and_reload(page: Page, field: Locator, text: str) -> None:
+    """As a person does: the field is not left."""
+    field.click()
+    field.press("Control+End")
+    page.keyboard.type(text)
+    page.reload()
+    settled(page)
+
+
+def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
+    session = softmax_story(store).session
+    page.goto(f"{server.url}/session?id={session}&pane=memory")
+    line, standing = page.get_by_placeholder(LINE), page.get_by_placeholder("Never change the tile shape")
+    type_and_reload(page, line, "predicate the tail")
+    expect(line).to_have_value("predicate the tail")
+    type_and_reload(page, standing, "never use atomics")
+    expect(standing).to_have_value("never use atomics")
+    expect(line).to_have_value("predicate the tail")
+    # It is as good as typed: its key sends it, once, and what was sent does not come back.
+    known = len(decided(store, session))
+    press(page, "Redirect", "d", by="key")
+    expect(title_of(page)).to_contain_text("Step 6")
+    expect(line).to_have_value("")
+    assert decided(store, session)[known:] == ["redirect"]
+    page.reload()
+    settled(page)
+    expect(standing).to_have_value("never use atomics")
+    expect(line).to_have_value("")
+
+
+def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
+    with engine_held(server):
+        story = softmax_story(store)
+        story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
+        page.goto(f"{server.url}/session?id={story.session}")
+        prompt = page.get_by_label("Prompt", exact=True)
+        type_and_reload(page, prompt, "No atomics.")
+        expect(prompt).to_have_value(f"{PROMPT}No atomics.")
+        expect(page.get_by_text("edited by you")).to_be_visible()
+        type_and_reload(page, prompt, " No spills.")
+        expect(prompt).to_have_value(f"{PROMPT}No atomics. No spills.")
+        press(page, "Restore")
+        expect(prompt).to_have_value(PROMPT)
+        page.reload()
+        settled(page)
+        expect(prompt).to_have_value(PROMPT)
+
+        other = Story(store, answered_by=AnsweredBy.PERSON).begin()
+        other.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="", prompt=store.put(PROMPT)))
+        page.goto(f"{server.url}/session?id={other.session}")
+        reply = page.get_by_label("The model's reply")
+        type_and_reload(page, reply, "```cpp\n// half")
+        expect(reply).to_have_value("```cpp\n// half")
+
+
+@pytest.mark.thorough
+def test_a_secret_is_not_kept(server: Server, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTEGEN_HOME", str(server.home))
+    model_settings.write(Models((ModelSettings("served", "http://127.0.0.1:9/v1", "test-model"),)))
+    page.goto(f"{server.url}/setup")
+    settled(page)
+    page.get_by_role("textbox", name="Base URL").press_sequentially("2")
+    key = page.get_by_role("textbox", name="API key for this server")
+    key.press_sequentially("sk-half")
+    kept = page.evaluate(_KEPT)
+    assert "2http://127.0.0.1:9/v1" in kept
+    assert "sk-half" not in kept
