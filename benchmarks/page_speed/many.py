@@ -99,7 +99,7 @@ def _cpu_of_children() -> float:
 
 
 def _folding(events: Sequence[Recorded]) -> dict[str, Any]:
-    """Microseconds of processor time per event for a quarter, a half and all of the events: equal where it is linear."""
+    """Microseconds of processor time per event, for a quarter, a half and all of the events: equal where linear."""
     found = {}
     for part in (4, 2, 1):
         some = events[: len(events) // part]

@@ -18,9 +18,8 @@ from cutegen_core.records.errors import CutegenError, LeaseError, StoreError, St
 from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.session import studies
 from cutegen_core.session.loop import Session
-from cutegen_core.session.moves import WORKING
-from cutegen_core.trajectory.read import state_of
-from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.read import append, state_of, summary_of
+from cutegen_core.trajectory.state import WORKING
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.wiring import Tools
 
@@ -113,7 +112,7 @@ class Engine:
 
     def _look_at(self, session: str) -> None:
         try:
-            self._works[session] = _has_work(state_of(self._store, session))
+            self._works[session] = summary_of(self._store, session).works
         except sqlite3.Error as error:
             self._try_again(session, error)
         except Exception as error:  # noqa: BLE001 - an unreadable session must not stop the others
@@ -126,7 +125,7 @@ class Engine:
             with self._writing(session):
                 with self._tools.at_work(session) as bench:
                     state = Session(self._store, session, bench).run()
-                self._works[session] = _has_work(state)
+                self._works[session] = state.works
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("session %s", session)
             self._works[session] = False
@@ -141,7 +140,7 @@ class Engine:
                 if state.status in WORKING:
                     events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
                 if events:
-                    self._store.append(session, events, after=state.seq)
+                    append(self._store, session, state, events)
                 elif decisions := self._store.waiting(session):
                     self._store.refuse(decisions[0].id, reason)
         except Exception:  # noqa: BLE001 - thread boundary: its record cannot be read
@@ -188,11 +187,6 @@ class Engine:
             _log.exception("warming up")
             with contextlib.suppress(sqlite3.Error, StoreError):
                 self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
-
-
-def _has_work(state: State) -> bool:
-    """Return whether the session has work to do without a new decision; never for an imported one."""
-    return not state.settings.imported and (state.status in WORKING or bool(state.studies_wanted))
 
 
 def _message_for(error: Exception) -> str:
