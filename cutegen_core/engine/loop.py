@@ -25,7 +25,8 @@ from cutegen_core.wiring import Tools
 
 IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
-SESSIONS_AT_ONCE = 2
+SESSIONS_AT_ONCE = 8
+"""So many sessions are attended to; of their trials, the evaluators' places let fewer run at once."""
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from cutegen_core import PACKAGE
 from cutegen_core.records import as_json
@@ -41,6 +42,28 @@ class Summary:
     created_at: float
     updated_at: float
     origin: str
+
+
+class SessionRow(NamedTuple):
+    """A line of the list of sessions."""
+
+    id: str
+    problem: str
+    proposer: str
+    executor: ExecutorKind
+    status: SessionState
+    steps: int
+    best_idea: str
+    created_at: float
+    updated_at: float
+    origin: str
+
+    @classmethod
+    def of(cls, session: str, said: Summary) -> SessionRow:
+        return cls(
+            session, said.problem, said.answered_by, said.executor, said.status, said.steps, said.best_idea,
+            said.created_at, said.updated_at, said.origin,
+        )  # fmt: skip
 
 
 def summarise(state: State) -> Summary:

@@ -13,11 +13,11 @@ from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import ExecutorKind, Mark, Status, Trial
+from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import every_summary, state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
-from cutegen_core.trajectory.summaries import Summary
+from cutegen_core.trajectory.summaries import SessionRow, Summary
 from cutegen_core.views.rail import RailStop, rail
 from cutegen_core.views.wording import no_step
 
@@ -47,21 +47,6 @@ class StepRow(NamedTuple):
     def was_best(self) -> bool:
         """Whether it passes and is, or was, the best: a kernel that was only kept, since it regressed, never was."""
         return self.status is Status.PASSED and (self.is_best or self.outcome is Outcome.PROMOTED)
-
-
-class SessionRow(NamedTuple):
-    """A line of the list of sessions."""
-
-    id: str
-    problem: str
-    proposer: str
-    executor: ExecutorKind
-    status: SessionState
-    steps: int
-    best_idea: str
-    created_at: float
-    updated_at: float
-    origin: str
 
 
 class SessionView(NamedTuple):
@@ -115,7 +100,7 @@ class StepView(NamedTuple):
 def session_rows(store: Store) -> list[SessionRow]:
     """Return all sessions that can be read, newest first."""
     found = every_summary(store)
-    return [_session_row(session, said) for session, said in found.items() if isinstance(said, Summary)]
+    return [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, Summary)]
 
 
 def unreadable_sessions(store: Store) -> dict[str, str]:
@@ -217,21 +202,6 @@ def autonomy_words() -> Mapping[Autonomy, str]:
 @lru_cache(maxsize=64)
 def _problem(store: Store, key: str) -> Problem:
     return store.record(Problem, key)
-
-
-def _session_row(session: str, said: Summary) -> SessionRow:
-    return SessionRow(
-        session,
-        said.problem,
-        said.answered_by,
-        said.executor,
-        said.status,
-        said.steps,
-        said.best_idea,
-        said.created_at,
-        said.updated_at,
-        said.origin,
-    )
 
 
 def _step_row(step: Step, state: State, *, star: bool) -> StepRow:
