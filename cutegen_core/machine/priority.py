@@ -10,8 +10,9 @@ import contextlib
 import os
 from pathlib import Path
 
-NICE = 10
-"""So many steps lower: a tenth of the weight. With nothing else to do, such work still gets every processor whole."""
+NICE = 5
+"""So many steps lower: a third of the weight. More would starve it beside other programs of a busy machine; with
+nothing else to do it gets every processor whole."""
 _LOWEST = 19
 
 

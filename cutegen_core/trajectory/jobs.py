@@ -7,6 +7,7 @@ one before.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,9 +49,9 @@ def _insert(
     return job
 
 
-def every(store: Store) -> tuple[Job, ...]:
-    """Return all jobs, newest first."""
-    rows = store.query(f"SELECT {_COLUMNS} FROM jobs ORDER BY created_at DESC, id")
+def every(store: Store, kind: JobKind = JobKind.GNN) -> tuple[Job, ...]:
+    """Return all jobs of a kind, newest first."""
+    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE kind = ? ORDER BY created_at DESC, id", (kind,))
     return tuple(_job(row) for row in rows)
 
 
@@ -103,16 +104,17 @@ def put_back(store: Store, job: str) -> bool:
 # ---- for the engine
 
 
-def next_waiting(store: Store) -> Job | None:
-    """Return the job that has waited longest."""
+def next_waiting(store: Store, kind: JobKind) -> Job | None:
+    """Return the job of this kind that has waited longest."""
     rows = store.query(
-        f"SELECT {_COLUMNS} FROM jobs WHERE state = ? ORDER BY created_at, id LIMIT 1", (JobState.WAITING,)
+        f"SELECT {_COLUMNS} FROM jobs WHERE state = ? AND kind = ? ORDER BY created_at, id LIMIT 1",
+        (JobState.WAITING, kind),
     )
     return _job(rows[0]) if rows else None
 
 
-def running(store: Store) -> tuple[Job, ...]:
-    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE state = ?", (JobState.RUNNING,))
+def running(store: Store, kind: JobKind) -> tuple[Job, ...]:
+    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE state = ? AND kind = ?", (JobState.RUNNING, kind))
     return tuple(_job(row) for row in rows)
 
 
@@ -164,6 +166,18 @@ def folder(job: str) -> Path:
     path = workspace.home() / "jobs" / job
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
+
+
+def partial(job: str) -> Path:
+    """Return the folder of what is not whole yet: the engine removes it when the job's process has ended, or when it
+    takes over after an engine that was killed."""
+    path = folder(job) / "partial"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def remove_partial(job: str) -> None:
+    shutil.rmtree(workspace.home() / "jobs" / job / "partial", ignore_errors=True)
 
 
 def log_of(job: str) -> str:

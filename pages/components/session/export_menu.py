@@ -1,28 +1,22 @@
-"""Export the session: a menu of every format. A file is made on request, then offered as a download."""
+"""Export the session: a menu of every format, and below it the files that were asked for.
+
+A file is written by the engine, in a process of its own (`share.exporting`); the page only asks for it, and goes on.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
-
 import streamlit as st
 
-from cutegen_core.records.errors import CutegenError
+from cutegen_core.records import as_json
+from cutegen_core.records.export import ExportSettings
+from cutegen_core.records.job import JobKind
+from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView
 from pages.components.access import access
-from pages.components.shared import places, ui_state
-from pages.components.shared.texts import note, plain_label, quiet
-
-
-class File(NamedTuple):
-    """An exported file: its bytes, and how it was checked."""
-
-    name: str
-    data: bytes
-    checked: str
-    note: str
+from pages.components.session import export_files
+from pages.components.shared import data, places, ui_state
+from pages.components.shared.texts import quiet
 
 
 def render_export(store: Store, view: SessionView) -> None:
@@ -40,53 +34,23 @@ def render_export(store: Store, view: SessionView) -> None:
         whole = [key for key, found in FORMATS.items() if found.of_session]
         compiled = [key for key, found in FORMATS.items() if found.compiles]
         quiet(
-            f"{' and '.join(whole)} export the whole session at once. The others export the best kernel; for "
-            f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. No format "
-            "contains keys."
+            f"{' and '.join(whole)} export the whole session. The others export the best kernel; for "
+            f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. You can go on "
+            "meanwhile, and ask for several. No format contains keys."
         )
-        asked, failed = f"export-made-{view.id}", f"export-failed-{view.id}"
-        request = f"{chosen} {view.state.seq}"
-        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, asked, failed, request))
-        if ui_state.text(asked) == request:
-            _make(store, view, chosen, failed)
+        wanted = ExportSettings(view.id, view.state.seq, chosen, _file_name(view, FORMATS[chosen].ending))
+        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, wanted))
+        export_files.render_files(store, view)
 
 
-def _ask(asked: str, failed: str, request: str) -> None:
-    ui_state.put(asked, request)
-    ui_state.forget(failed)
+def _file_name(view: SessionView, ending: str) -> str:
+    problem = view.state.settings.problem_name
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
+    return f"{safe}-{view.id}{ending}"
 
 
-def _make(store: Store, view: SessionView, chosen: str, failed: str) -> None:
-    """Draw the download or the error; a failed export runs again on the next click, not at every drawing."""
-    if not ui_state.text(failed):
-        try:
-            _offer(_made(store, view.id, view.state.seq, view.state.settings.problem_name, chosen))
-            return
-        except CutegenError as error:
-            ui_state.put(failed, str(error))
-    note("error", ui_state.text(failed))
-
-
-def _offer(file: File) -> None:
-    said = {"compiled": f"Compiled. {file.note}", "n/a": file.note}.get(file.checked, file.note or file.checked)
-    note("ok" if file.checked != "not compiled here" else "info", said)
-    st.download_button(
-        plain_label(f"Download {file.name}"),
-        file.data,
-        file.name,
-        key="export-download",
-        type="primary",
-        on_click="ignore",
-    )
-
-
-@st.cache_data(show_spinner="Creating the file …", max_entries=8)
-def _made(_store: Store, session: str, seq: int, problem: str, chosen: str) -> File:
-    """Make the file, again for every `seq` of the session. A CutegenError is not kept, since its cause may be fixed."""
-    from cutegen_core.share.exports import FORMATS, export
-
-    with tempfile.TemporaryDirectory(prefix="cutegen-export-") as folder:
-        safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
-        output = Path(folder) / f"{safe}-{session}{FORMATS[chosen].ending}"
-        exported = export(_store, session, chosen, output)
-        return File(output.name, exported.path.read_bytes(), exported.checked, exported.note)
+def _ask(wanted: ExportSettings) -> None:
+    """Ask the engine for the file, unless the same is on its way or there."""
+    store = data.requests_store()
+    if not any(file.settings == wanted and file.is_good for file in export_files.files_of(store, wanted.session)):
+        jobs.create(store, JobKind.EXPORT, wanted.name, as_json.dump(wanted))
