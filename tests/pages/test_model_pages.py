@@ -46,6 +46,7 @@ from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, pass
 from tests.patience import PATIENCE_S, wait_until
 
 imported = Later("pages.components.compare_present.imported")
+recording_pictures = Later("docs.recording_pictures")
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
@@ -462,3 +463,19 @@ def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path
     page = framed()
     page.text_input(key="import-path").input(str(tmp_path / "x.txt"))
     assert "is no recording" in shown(click(page, "import-open"))
+
+
+def test_on_a_first_run_the_recorded_sessions_come_first_with_their_pictures(store: Store) -> None:
+    page = framed()
+    html = shown(page)
+    headings = [text for text in ("Look first", "Start a new session", "System check") if text in html]
+    assert headings == sorted(headings, key=html.index)
+    assert html.count('class="cg-recording"') == len(list(imported.RECORDINGS.glob("*.jsonl*")))
+    assert html.index("recorded on NVIDIA H200") < html.index("recorded on the emulator")
+    softmax_story(store)
+    assert '<img class="cg-recording"' not in shown(framed())
+
+
+def test_the_picture_of_a_recording_is_drawn_from_its_data() -> None:
+    for recording in imported.RECORDINGS.glob("*.jsonl*"):
+        assert imported.picture_of(recording).read_text() == recording_pictures.drawn(recording)
