@@ -1,4 +1,4 @@
-"""Every speed of the pages that is promised, measured in one run: `python -m benchmarks.page_speed [--only PART ...]`.
+"""Every speed of the pages that is promised, measured in one run: `python -m benchmarks.page_speed [--only PART ... [--keep]]`.
 
 first_picture   a browser that knows nothing of the application, until a fresh server's start page can be used
 page_changes    every page to every other, by clicks in the navigation
@@ -8,7 +8,7 @@ viewers         the engine's time for a step, with and without ten viewers, in t
 many_sessions   300 sessions, one of 3,000 steps: the start page of a cold server, `cutegen sessions`, and the fold
 under_load      decisions, and an address in a fresh browser, while two other sessions compile
 
-Takes about ten minutes; nothing else should run on the machine. Times begin at the browser's own input event (or
+Takes about ten minutes; nothing else should run on the machine: what did is written beside each part as its load. Times begin at the browser's own input event (or
 navigation) and end with the first frame that shows what is waited for. The trials' caches are warm, as in use.
 """
 
@@ -20,7 +20,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conditions import write
+from benchmarks.conditions import replace_parts, write
 from benchmarks.page_speed import windows
 from benchmarks.page_speed.changes import page_changes
 from benchmarks.page_speed.decisions import decisions
@@ -47,6 +47,9 @@ TARGETS = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page_speed")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument(
+        "--keep", action="store_true", help="put these parts into the result file, each with its conditions"
+    )
     chosen = parser.parse_args()
     found: dict[str, Any] = {}
     for part in chosen.only:
@@ -57,6 +60,8 @@ def main() -> None:
         print(part, json.dumps(found[part], indent=1), flush=True)
     if tuple(chosen.only) == PARTS:
         write("page_speed", found)
+    elif chosen.keep:
+        replace_parts("page_speed", found)
 
 
 def _measure(part: str, home: Path) -> dict[str, Any]:
