@@ -1,4 +1,4 @@
-"""Every speed of the pages that is promised, measured in one run: `python -m benchmarks.page_speed [--only PART ... [--keep]]`.
+"""Every speed of the pages that is promised, in one run: `python -m benchmarks.page_speed [--only PART ... [--keep]]`.
 
 first_picture   a browser that knows nothing of the application, until a fresh server's start page can be used
 page_changes    every page to every other, by clicks in the navigation
@@ -8,8 +8,9 @@ viewers         the engine's time for a step, with and without ten viewers, in t
 many_sessions   300 sessions, one of 3,000 steps: the start page of a cold server, `cutegen sessions`, and the fold
 under_load      decisions, and an address in a fresh browser, while two other sessions compile
 
-Takes about ten minutes; nothing else should run on the machine: what did is written beside each part as its load. Times begin at the browser's own input event (or
-navigation) and end with the first frame that shows what is waited for. The trials' caches are warm, as in use.
+Takes about ten minutes; nothing else should run on the machine: what did is written beside each part as its load. Times
+begin at the browser's own input event (or navigation) and end with the first frame that shows what is waited for. The
+trials' caches are warm, as in use. `--keep` puts the parts that were measured into the result file.
 """
 
 from __future__ import annotations

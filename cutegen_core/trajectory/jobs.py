@@ -161,9 +161,14 @@ def wait_again(store: Store, job: str) -> None:
 # ---- files of a job
 
 
+def place(job: str) -> Path:
+    """Return where the job's folder is, or would be."""
+    return workspace.home() / "jobs" / job
+
+
 def folder(job: str) -> Path:
     """Return the job's folder in the workspace, which holds its settings, its log and its checkpoints."""
-    path = workspace.home() / "jobs" / job
+    path = place(job)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
 
@@ -177,12 +182,12 @@ def partial(job: str) -> Path:
 
 
 def remove_partial(job: str) -> None:
-    shutil.rmtree(workspace.home() / "jobs" / job / "partial", ignore_errors=True)
+    shutil.rmtree(place(job) / "partial", ignore_errors=True)
 
 
 def log_of(job: str) -> str:
     """Return the end of the job's log; "" where it has none."""
-    path = workspace.home() / "jobs" / job / "log"
+    path = place(job) / "log"
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))

@@ -44,7 +44,7 @@ def files_of(store: Store, session: str) -> list[FileView]:
         settings = as_json.load(ExportSettings, job.settings)
         if settings.session == session and settings.format not in found:
             result = store.record(ExportResult, job.result) if job.result else None
-            found[settings.format] = FileView(job, settings, result, jobs.folder(job.id) / settings.name)
+            found[settings.format] = FileView(job, settings, result, jobs.place(job.id) / settings.name)
     return list(found.values())[:SHOWN]
 
 
