@@ -5,6 +5,8 @@ A file is written by the engine, in a process of its own (`share.exporting`); th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from cutegen_core.records import as_json
@@ -18,6 +20,8 @@ from pages.components.session import export_files
 from pages.components.shared import data, places, ui_state
 from pages.components.shared.texts import quiet
 
+_FORMAT = "export-format"
+
 
 def render_export(store: Store, view: SessionView) -> None:
     """Draw the menu."""
@@ -28,9 +32,7 @@ def render_export(store: Store, view: SessionView) -> None:
         st.page_link(places.present(), label="Present this session", query_params={"id": view.id})
         is_owner = access.role() is access.AccessRole.OWNER  # exporting a kernel runs its reference and the compiler
         offered = [key for key, found in FORMATS.items() if is_owner or found.of_session]
-        chosen = st.selectbox(
-            "Format", offered, key="export-format", format_func=lambda key: f"{key}: {FORMATS[key].title}", width=420
-        )
+        st.selectbox("Format", offered, key=_FORMAT, format_func=lambda key: f"{key}: {FORMATS[key].title}", width=420)
         whole = [key for key, found in FORMATS.items() if found.of_session]
         compiled = [key for key, found in FORMATS.items() if found.compiles]
         quiet(
@@ -38,19 +40,27 @@ def render_export(store: Store, view: SessionView) -> None:
             f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. You can go on "
             "meanwhile, and ask for several. No format contains keys."
         )
-        wanted = ExportSettings(view.id, view.state.seq, chosen, _file_name(view, FORMATS[chosen].ending))
-        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, wanted))
+        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, view, offered))
         export_files.render_files(store, view)
+
+
+def _ask(view: SessionView, offered: Sequence[str]) -> None:
+    """Ask the engine for a file in the chosen format, unless the same is on its way or there.
+
+    The format is read now: it may have been chosen since the button was drawn.
+    """
+    from cutegen_core.share.exports import FORMATS
+
+    chosen = ui_state.text(_FORMAT)
+    if chosen not in offered:
+        return
+    store = data.requests_store()
+    wanted = ExportSettings(view.id, view.state.seq, chosen, _file_name(view, FORMATS[chosen].ending))
+    if not any(file.settings == wanted and file.is_good for file in export_files.files_of(store, wanted.session)):
+        jobs.create(store, JobKind.EXPORT, wanted.name, as_json.dump(wanted))
 
 
 def _file_name(view: SessionView, ending: str) -> str:
     problem = view.state.settings.problem_name
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
     return f"{safe}-{view.id}{ending}"
-
-
-def _ask(wanted: ExportSettings) -> None:
-    """Ask the engine for the file, unless the same is on its way or there."""
-    store = data.requests_store()
-    if not any(file.settings == wanted and file.is_good for file in export_files.files_of(store, wanted.session)):
-        jobs.create(store, JobKind.EXPORT, wanted.name, as_json.dump(wanted))
