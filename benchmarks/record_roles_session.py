@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,9 +39,13 @@ def record(folder: Path, chosen: argparse.Namespace) -> State:
     try:
         tools.warm(lambda line: print(line, flush=True))  # a GPU's peaks, too: without them there is no roofline
         session = _create(store, chosen)
-        state = _play(Person(store, tools, session), chosen.seconds)
         chosen.output.parent.mkdir(parents=True, exist_ok=True)
-        export(store, session, "jsonl", chosen.output)
+
+        def keep() -> None:
+            export(store, session, "jsonl", chosen.output)
+
+        state = _play(Person(store, tools, session), chosen.seconds, keep)
+        keep()
         return state
     finally:
         tools.close()
@@ -64,7 +69,8 @@ def _create(store: Store, chosen: argparse.Namespace) -> str:
     return store.create_session(SessionCreated(replace(created.settings, title=title)))
 
 
-def _play(person: Person, seconds: float) -> State:
+def _play(person: Person, seconds: float, keep: Callable[[], None]) -> State:
+    """Play to the end; `keep` is called before the best kernel is accepted, which takes long."""
     begun, sent_back, told = time.monotonic(), False, 0
     state = person.looks()
     while state.gate is not None:
@@ -73,7 +79,8 @@ def _play(person: Person, seconds: float) -> State:
                 told = step.number
                 print(f"{time.monotonic() - begun:6.1f} s  step {told}: {step.idea}: {step.status}", flush=True)
         over = time.monotonic() - begun > seconds or state.gate.gate is Gate.INSTRUCTION
-        if over and state.best:
+        if over and state.best and state.gate.gate is not Gate.PROMOTION:
+            keep()
             return person.decides(DecisionKind.ACCEPT, candidate=state.best)
         if state.gate.role is Role.PLANNING and not sent_back and _promoted(state) > 1:
             sent_back = True

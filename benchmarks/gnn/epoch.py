@@ -115,7 +115,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kernel", default=TORCH_AGGREGATES[0], help="kernel:SESSION.STEP")
-    parser.add_argument("--precisions", nargs="+", type=ComputeType, default=list(ComputeType))
+    parser.add_argument("--precisions", nargs="*", type=ComputeType, default=list(ComputeType))
+    parser.add_argument("--places", nargs="+", type=Place, default=list(Place), help="of the features")
     parser.add_argument("--ranks", nargs="+", type=int, default=[])
     parser.add_argument("--name", default="gnn_epoch", help="of the result file")
     given = parser.parse_args()
@@ -125,7 +126,7 @@ def main() -> None:
     )
     table, machine = [], {}
     print("  ".join(f"{title:>14}" for title in _HEAD))
-    for features in Place:
+    for features in given.places:
         for precision in given.precisions:
             result = measure(replace(settings, features=features, precision=precision))
             machine = result.machine | {"kernel": result.kernel_note}

@@ -97,8 +97,9 @@ class RunSettings:
         inference_fanouts: the same for sampled inference.
         layered: every hop draws again for all nodes known so far, as SALIENT does; else only for the newest ones.
         aggregate: one of `TORCH_AGGREGATES`, or `kernel:SESSION.STEP`.
-        threads: threads that prepare batches; 0 means one per processor.
-        slots: batches that may be prepared but not yet used; bounds the memory.
+        threads: threads that prepare batches; 0 means one per processor, beside a GPU two fewer.
+        slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means two more than
+            threads, so that every thread has work.
         device: "cpu", "cuda", or "sleep:MILLISECONDS", a declared stand-in for a GPU's step that computes nothing.
         ranks: processes of data-parallel training, one per GPU; `batch_size` is that of all ranks together.
         checkpoint: folder for checkpoints, "" for none; a run whose folder has one resumes it.
@@ -122,7 +123,7 @@ class RunSettings:
     mode: PipelineMode = PipelineMode.PIPELINED
     features: Place = Place.HOST
     threads: int = 0
-    slots: int = 4
+    slots: int = 0
     device: str = "cpu"
     ranks: int = 1
     checkpoint: str = ""

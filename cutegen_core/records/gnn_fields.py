@@ -94,6 +94,13 @@ def _whole(low: int, high: int) -> Read:
     return read
 
 
+def _slots(text: str) -> int:
+    count: int = _whole(0, 1024)(text)
+    if count == 1:
+        raise ValueError("1 is too few: one batch is copied while another is prepared. Give 0 or at least 2")
+    return count
+
+
 def _real(low: float, high: float, *, open_above: bool = False) -> Read:
     def read(text: str) -> float:
         typed = text.strip()
@@ -197,8 +204,10 @@ FIELDS = (
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
-    SettingField("threads", "Threads", "Threads that prepare batches; 0 takes one per processor.", _whole(0, 1024)),
-    SettingField("slots", "Slots", "Batches that may lie ready; each takes memory.", _whole(2, 1024)),
+    SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, beside a GPU two fewer.",
+                 _whole(0, 1024)),
+    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: two more than threads.",
+                 _slots),
     SettingField("device", "Device", "cpu, cuda, or sleep:20, a declared stand-in: a GPU's step of 20 ms that "
                  "computes nothing, to see the overlap.", _device),
     SettingField("ranks", "Ranks", "Processes that train together, one per GPU.", _whole(1, 64)),

@@ -38,10 +38,10 @@ args   = ["x", "out", "n"]
 BODY = """
 __global__ void relu(float const* x, float* out, long n) {
   for (long i = blockIdx.x * 1024 + threadIdx.x; i < min(n, long(blockIdx.x) * 1024 + 1024); i += 256)
-    out[i] = fmaxf(x[i], 0.0f);
+    out[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 """
-SLOW = BODY.replace("fmaxf(x[i], 0.0f);", "fmaxf(x[i], 0.0f); for (int k = 0; k < 200; ++k) __nanosleep(20);")
+SLOW = BODY.replace(": x[i];", ": x[i]; for (int k = 0; k < 200; ++k) __nanosleep(20);")
 TAIL = BODY.replace("min(n,", "min(n - 5,")
 COUNTS = """
 __device__ unsigned calls;

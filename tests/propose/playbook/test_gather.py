@@ -26,7 +26,7 @@ ALL = ("naive", "warp", "vectorised", "packed", "persistent")
 SEGMENTS = (*ALL, "balanced")
 MENUS = {
     "gather_rows": ALL, "gather_mean": SEGMENTS, "gather_mean_fp16": SEGMENTS, "gather_mean_bf16": SEGMENTS,
-    "gather_mean_backward": ALL, "gather_mean_backward_deterministic": SEGMENTS,
+    "gather_mean_backward": SEGMENTS, "gather_mean_backward_deterministic": SEGMENTS,
     "gather_mean_backward_deterministic_bf16": SEGMENTS, "sage_layer": ("naive", "packed", "fused"),
     "gat_softmax_aggregate": ALL,
 }  # fmt: skip

@@ -16,6 +16,7 @@ _LEVELS = (
     ("vectorised", "one warp a row: its gradient read once with 128-bit loads, four elements an atomic"),
     ("packed", "as many lanes a row as it has 128-bit chunks, several rows a warp"),
     ("persistent", "the same by as many blocks as the device holds, which go on to the next rows"),
+    ("balanced", "equal runs of entries instead of rows, so that the row of a hub is many groups' work"),
 )
 
 

@@ -150,10 +150,11 @@ class _Ready:
         self._tickets = []
         with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
             for batch in loader:
-                flight = _kept(run.device.send(batch))
+                flight = run.device.send(batch)
+                run.device.finish()  # the copy, which another stream makes
+                self._tickets.append(_kept(flight))
                 run.device.finish()
                 run.device.settle(flight)
-                self._tickets.append(flight)
 
     def measure(self, contestant: Contestant) -> None:
         """Time steps, and the aggregate's calls in them alone; both over the same batches."""

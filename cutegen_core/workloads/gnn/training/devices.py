@@ -61,7 +61,6 @@ class InFlight:
     Attributes:
         nodes: ids on the device, where features are gathered there; else None, and `inputs` has the features.
         copied, computed: when that was; to be read after `finish`.
-        copy_ended: on CUDA, the event behind which the batch may be read and its slot reused.
         copy_ended: on CUDA, the event behind which the batch may be read, and its slot be reused.
     """
 
@@ -253,7 +252,7 @@ def _put_batch(batch: Batch, where: torch.device, gathers: bool) -> InFlight:
 
     hops = _put_hops(batch.sampled.hops, put)
     nodes = put(torch.from_numpy(batch.sampled.nodes)) if gathers else None
-    features = torch.empty(0) if batch.features is None else put(batch.features)
+    features = torch.empty(0, device=where) if batch.features is None else put(batch.features)
     return InFlight(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
 
 

@@ -27,7 +27,7 @@ from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Gpu, Inpu
 from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, run_batches
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed
-from cutegen_core.workloads.gnn.training.settings import threads_of
+from cutegen_core.workloads.gnn.training.settings import slots_of, threads_of
 
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # a mapped graph, which nothing writes
 
@@ -89,7 +89,7 @@ class GnnRun:
             mode: other than the settings' one.
         """
         mode = mode or self.settings.mode
-        slots = self.settings.slots if mode is PipelineMode.PIPELINED else 1
+        slots = slots_of(self.settings) if mode is PipelineMode.PIPELINED else 1
         loader = self.loader(batches, sampling, first=first, slots=slots)
         return run_batches(loader, threads_of(self.settings), self.device, step, mode, after)
 

@@ -34,19 +34,27 @@ def sleep_of(device: str) -> float | None:
 
 
 def threads_of(settings: RunSettings) -> int:
-    """Return how many threads prepare in each rank."""
+    """Return how many threads prepare in each rank; beside a GPU, the trainer and autograd have a processor each."""
     if settings.threads:
         return settings.threads
-    return max(1, len(os.sched_getaffinity(0)) // settings.ranks)
+    own = len(os.sched_getaffinity(0)) // settings.ranks
+    return max(1, own - 2 if settings.device == "cuda" else own)
+
+
+def slots_of(settings: RunSettings) -> int:
+    """Return how many batches may have memory at once: by default one a thread, one ready and one that is copied."""
+    return settings.slots or threads_of(settings) + 2
 
 
 def _check_numbers(settings: RunSettings) -> None:
     least = {
-        "hidden": 1, "batch_size": 1, "epochs": 1, "threads": 0, "slots": 2, "ranks": 1, "trials": 1, "seed": 0,
+        "hidden": 1, "batch_size": 1, "epochs": 1, "threads": 0, "slots": 0, "ranks": 1, "trials": 1, "seed": 0,
     }  # fmt: skip
     for name, lowest in least.items():
         if getattr(settings, name) < lowest:
             raise UsageError(f"{name} is {getattr(settings, name)}; it must be at least {lowest}.")
+    if settings.slots == 1:
+        raise UsageError("slots is 1; it must be 0 (two more than threads) or at least 2: one is copied, one prepared.")
     if not (math.isfinite(settings.learning_rate) and settings.learning_rate > 0):
         raise UsageError(f"learning_rate is {settings.learning_rate:g}; it must be above 0.")
     if not 0 <= settings.dropout < 1:
