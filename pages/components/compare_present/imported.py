@@ -34,13 +34,19 @@ if TYPE_CHECKING:
 RECORDINGS = ASSETS / "recordings"
 PICTURES = ASSETS / "recording-pictures"
 """`docs.recording_pictures` draws them from the recordings."""
-CARDS_IN_A_ROW = 3
+CARDS = 3
 UPLOADS = ("jsonl", "gz", "json")
 _EXECUTORS = {ExecutorKind.CPU: "the emulator", ExecutorKind.GPU: "a GPU"}
 
 
 class Recording(NamedTuple):
-    """A shipped recording, described by its first lines; `at` is seconds since the epoch. `timed`: on a GPU."""
+    """A shipped recording, described by its first lines.
+
+    Attributes:
+        at: seconds since the epoch.
+        timed: recorded on a GPU.
+        events: how many it holds.
+    """
 
     path: Path
     problem: str
@@ -48,6 +54,7 @@ class Recording(NamedTuple):
     where: str
     at: float
     timed: bool
+    events: int
 
     @property
     def label(self) -> str:
@@ -94,37 +101,38 @@ def render_recordings(store: Store) -> None:
     """List the shipped recordings; a click imports one, only once, and opens or presents it."""
     found = _found()
     for number, recording in enumerate(found):
-        if isinstance(recording, str):
-            note("error", recording)
-            continue
-        left, right = st.columns([4.5, 1], gap="xsmall")
-        _buttons(store, number, recording, left, right)
+        _line(store, number, recording)
     _hint(found)
 
 
 def render_gallery(store: Store) -> None:
-    """Draw the shipped recordings as cards with a picture each, those of a GPU first."""
+    """Draw the first shipped recordings as cards with a picture each, and list the others."""
     found = _found()
-    for recording in found:
-        if isinstance(recording, str):
-            note("error", recording)
+    cards = [(number, one) for number, one in enumerate(found) if isinstance(one, Recording)][:CARDS]
     with st.container(key="recording-gallery"):
-        _cards(store, found)
+        for (number, recording), column in zip(cards, st.columns(CARDS, gap="medium"), strict=False):
+            with column, st.container(key=f"recording-card-{number}"):
+                _card(store, number, recording)
+    for number, one in enumerate(found):
+        if number not in dict(cards):
+            _line(store, number, one)
     _hint(found)
 
 
-def _cards(store: Store, found: list[Recording | str]) -> None:
-    cards = [(number, one) for number, one in enumerate(found) if isinstance(one, Recording)]
-    for first in range(0, len(cards), CARDS_IN_A_ROW):
-        for (number, recording), column in zip(
-            cards[first : first + CARDS_IN_A_ROW], st.columns(CARDS_IN_A_ROW, gap="medium"), strict=False
-        ):
-            with column, st.container(key=f"recording-card-{number}"):
-                if picture := _picture(str(picture_of(recording.path))):
-                    st.html(f'<img class="cg-recording" alt="{escape_html(recording.label)}" src="{picture}">')
-                st.html(f'<p class="cg-recording-title">{escape_html(recording.label)}</p>')
-                left, right = st.columns(2, gap="xsmall")
-                _buttons(store, number, recording, left, right, "Open step by step")
+def _card(store: Store, number: int, recording: Recording) -> None:
+    if picture := _picture(str(picture_of(recording.path))):
+        st.html(f'<img class="cg-recording" alt="{escape_html(recording.label)}" src="{picture}">')
+    st.html(f'<p class="cg-recording-title">{escape_html(recording.label)}</p>')
+    left, right = st.columns(2, gap="xsmall")
+    _buttons(store, number, recording, left, right, "Open step by step")
+
+
+def _line(store: Store, number: int, recording: Recording | str) -> None:
+    if isinstance(recording, str):
+        note("error", recording)
+        return
+    left, right = st.columns([4.5, 1], gap="xsmall")
+    _buttons(store, number, recording, left, right)
 
 
 def _found() -> list[Recording | str]:
@@ -160,7 +168,12 @@ def _imported_before(store: Store, recording: Recording) -> str:
 @st.cache_data(show_spinner=False)
 def _recordings(files: tuple[tuple[str, int], ...]) -> list[Recording | str]:
     found = [_described(Path(name)) for name, _ in files]
-    return sorted(found, key=lambda one: not (isinstance(one, Recording) and one.timed))
+    return sorted(found, key=_place)
+
+
+def _place(found: Recording | str) -> tuple[bool, int]:
+    """Sort recordings of a GPU first, the longest before the others."""
+    return (False, -found.events) if isinstance(found, Recording) and found.timed else (True, 0)
 
 
 @st.cache_data(show_spinner=False)
@@ -184,7 +197,7 @@ def _described(path: Path) -> Recording | str:
         day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
         on = f"{where} for {settings['arch']}{origin}, {day}"
         return Recording(path, head["problem"], settings["model"] or settings["answered_by"], on, first["at"],
-                         settings["executor"] == ExecutorKind.GPU)  # fmt: skip
+                         settings["executor"] == ExecutorKind.GPU, int(head["events"]))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, StopIteration, EOFError) as error:
         return f"{path.name} cannot be read: {error}"
 
