@@ -22,7 +22,7 @@ from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, choose_device, detect
-from cutegen_core.machine.places import Places
+from cutegen_core.machine.turns import Turns
 from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
@@ -137,7 +137,7 @@ class Tools:
         self._executors: dict[ExecutorKind, Executor] = {}
         self._judges: OrderedDict[str, _Judges] = OrderedDict()
         self._at_work: set[str] = set()
-        self._places = Places(_TRIALS_AT_ONCE)
+        self._turns = Turns(_TRIALS_AT_ONCE)
 
     def of_session(self, session: str) -> ToolsOfSession:
         return ToolsOfSession(self, session)
@@ -177,7 +177,7 @@ class Tools:
                 keep=self.store.put,
                 timer=judges.timer,
                 existing=judges.existing,
-                places=self._places,
+                turns=self._turns,
             )
 
     def forget(self, owner: str) -> None:

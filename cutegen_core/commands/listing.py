@@ -11,7 +11,7 @@ from typing import Any
 from cutegen_core.records import as_json
 from cutegen_core.trajectory.read import every_summary
 from cutegen_core.trajectory.store import Store
-from cutegen_core.trajectory.summaries import SessionRow, Summary
+from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 
 NAMES = ("sessions",)
 
@@ -34,9 +34,9 @@ def add_command(subcommands: Subcommands, name: str, run: Command, help_text: st
 
 def list_sessions(arguments: argparse.Namespace) -> int:
     found = every_summary(Store())
-    rows = [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, Summary)]
+    rows = [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, SessionSummary)]
     for session, said in found.items():
-        if not isinstance(said, Summary):
+        if not isinstance(said, SessionSummary):
             print(f"session {session} cannot be read: {said}", file=sys.stderr)
     if arguments.json:
         print(json.dumps([as_json.to_plain(row._asdict()) for row in rows]))

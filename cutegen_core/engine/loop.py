@@ -27,7 +27,7 @@ from cutegen_core.wiring import Tools
 IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
 SESSIONS_AT_ONCE = 8
-"""So many sessions are attended to; of their trials, the evaluators' places let fewer run at once."""
+"""So many sessions are attended to; of their trials fewer run at once, in turn (`wiring`)."""
 JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2}
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0

@@ -28,7 +28,7 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
-from cutegen_core.machine.places import Places
+from cutegen_core.machine.turns import Turns
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
@@ -59,7 +59,7 @@ class Evaluator:
         run_timeout_s: limit of one run of the candidate on one workload: processor time on the emulator, wall-clock
             time on a GPU.
         existing: the problem's existing kernel, kept as long as the judges of the problem.
-        places: where trials of all sessions wait for their turn.
+        turns: where trials of all sessions wait for theirs.
     """
 
     problem: Problem
@@ -71,7 +71,7 @@ class Evaluator:
     timer: Timer | None = None
     run_timeout_s: float = 10.0
     existing: ExistingKernel = field(default_factory=ExistingKernel)
-    places: Places = field(default_factory=lambda: Places(1))
+    turns: Turns = field(default_factory=lambda: Turns(1))
 
     @property
     def measures_speed(self) -> bool:
@@ -108,7 +108,7 @@ class Evaluator:
         """
         if not self.can_profile:
             raise MachineError("profiling needs a GPU")
-        with self.places.taken(_waiting(watch)):
+        with self.turns.taken(_waiting(watch)):
             return profile_candidate(
                 candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
             )
@@ -136,7 +136,7 @@ class Evaluator:
             StoppedError: `watch.stopped()` became true.
         """
         watch = watch or SilentWatch()
-        with self.places.taken(_waiting(watch)):
+        with self.turns.taken(_waiting(watch)):
             return self._evaluate(candidate, seed, watch, thorough, best, rough)
 
     def _evaluate(

@@ -15,7 +15,7 @@ from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
-from cutegen_core.trajectory.summaries import Summary, dump, load, summarise
+from cutegen_core.trajectory.summaries import SessionSummary, dump, load, summarise
 from cutegen_core.trajectory.transitions import fold, fold_on
 
 STATES_KEPT = 512
@@ -59,7 +59,7 @@ def append(store: Store, session: str, state: State, events: Sequence[Event], *,
     return reached
 
 
-def summary_of(store: Store, session: str) -> Summary:
+def summary_of(store: Store, session: str) -> SessionSummary:
     """Return the summary of a session; StoreError when it cannot be read, or the store has no such session."""
     found = store.listed(session)
     if found and found[0].summary:
@@ -69,9 +69,9 @@ def summary_of(store: Store, session: str) -> Summary:
     return summarise(state)
 
 
-def every_summary(store: Store) -> dict[str, Summary | StoreError]:
+def every_summary(store: Store) -> dict[str, SessionSummary | StoreError]:
     """Return the summaries of all sessions, newest first, or why a session cannot be read."""
-    found: dict[str, Summary | StoreError] = {}
+    found: dict[str, SessionSummary | StoreError] = {}
     made: dict[str, State] = {}
     for session, text in store.listed():
         try:

@@ -23,7 +23,7 @@ ROOMS = ("records", "trajectory")
 
 
 @dataclass(frozen=True)
-class Summary:
+class SessionSummary:
     """What a list shows of a session, and whether the engine has work there.
 
     Attributes:
@@ -59,16 +59,16 @@ class SessionRow(NamedTuple):
     origin: str
 
     @classmethod
-    def of(cls, session: str, said: Summary) -> SessionRow:
+    def of(cls, session: str, said: SessionSummary) -> SessionRow:
         return cls(
             session, said.problem, said.answered_by, said.executor, said.status, said.steps, said.best_idea,
             said.created_at, said.updated_at, said.origin,
         )  # fmt: skip
 
 
-def summarise(state: State) -> Summary:
+def summarise(state: State) -> SessionSummary:
     settings, best = state.settings, state.best_step
-    return Summary(
+    return SessionSummary(
         settings.problem_name,
         settings.answered_by,
         settings.executor,
@@ -87,8 +87,8 @@ def dump(state: State) -> str:
     return as_json.dump(summarise(state))
 
 
-def load(text: str) -> Summary:
-    return as_json.load(Summary, text)
+def load(text: str) -> SessionSummary:
+    return as_json.load(SessionSummary, text)
 
 
 @cache

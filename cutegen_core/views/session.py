@@ -17,7 +17,7 @@ from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import every_summary, state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
-from cutegen_core.trajectory.summaries import SessionRow, Summary
+from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 from cutegen_core.views.rail import RailStop, rail
 from cutegen_core.views.wording import no_step
 
@@ -100,7 +100,7 @@ class StepView(NamedTuple):
 def session_rows(store: Store) -> list[SessionRow]:
     """Return all sessions that can be read, newest first."""
     found = every_summary(store)
-    return [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, Summary)]
+    return [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, SessionSummary)]
 
 
 def unreadable_sessions(store: Store) -> dict[str, str]:

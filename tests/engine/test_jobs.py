@@ -142,7 +142,7 @@ def test_a_job_that_waits_is_stopped_at_once(store: Store) -> None:
     job = submit(store)
     jobs.request_stop(store, job)
     assert jobs.get(store, job).state is JobState.STOPPED
-    assert jobs.next_waiting(store) is None
+    assert jobs.next_waiting(store, JobKind.GNN) is None
 
 
 def test_what_does_not_listen_is_killed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.machine import priority
-from cutegen_core.machine.places import Places
+from cutegen_core.machine.turns import Turns
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import StoppedError
 from tests.patience import PATIENCE_S, wait_until
@@ -57,7 +57,7 @@ def test_a_worker_makes_way_where_it_is_asked_to(makes_way, tmp_path, monkeypatc
 
 
 def test_places_are_given_in_the_order_of_coming():
-    places, order, waited = Places(2), [], {}
+    places, order, waited = Turns(2), [], {}
     go = {name: threading.Event() for name in "abcd"}
 
     def work(name):
@@ -83,7 +83,7 @@ def test_places_are_given_in_the_order_of_coming():
 
 
 def test_who_gives_up_leaves_the_line():
-    places = Places(1)
+    places = Turns(1)
 
     def give_up(before):
         raise StoppedError("stopped by the person")

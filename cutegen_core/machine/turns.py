@@ -10,7 +10,7 @@ _LOOK_S = 0.2
 """How often who waits looks whether it should give up."""
 
 
-class Places:
+class Turns:
     """So many pieces of work run at once; the others wait in the order in which they came."""
 
     def __init__(self, count: int) -> None:
