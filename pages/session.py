@@ -13,6 +13,9 @@ from pages.components.editor import editor
 from pages.components.roles.answer_gate import render_answer_gate
 from pages.components.roles.cards import render_cards
 from pages.components.session import answers
+from pages.components.session.centre import room
+from pages.components.session.centre.no_kernel import render_no_kernel
+from pages.components.session.centre.source import render_source
 from pages.components.session.decide import render_decide
 from pages.components.session.evidence.evidence import render_evidence
 from pages.components.session.exchanges import render_stream
@@ -20,7 +23,6 @@ from pages.components.session.header import render_header
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
-from pages.components.session.source import render_source
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
 from pages.components.shared.texts import note
@@ -63,23 +65,31 @@ with st.container():  # always there, so that what is below keeps its place
 render_rail(store, view, shown, stale=editor.has_changes(store, session), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
-left, middle, right = st.columns([1.2, 2.45, 1.95], gap="small")
+newest = shown is None or is_last(view, shown)
+space = room.of(view, shown, editing=editor.is_open(store, view))
+left, middle, *right = st.columns(space.columns, gap="small")
 with left:
-    render_timeline(store, view, shown.step.number if shown else None)
+    render_timeline(store, view, shown.step.number if shown else None, chart=space.chart)
 with middle:
     if editor.is_open(store, view):
         editor.render_editor(store, view, shown)
     else:
         with st.container():
-            if shown is None or is_last(view, shown):
+            if newest:
                 render_reply_gate(store, view)
                 render_prompt_gate(store, view)
                 render_answer_gate(store, view)
-                render_stream(store, view)
         if shown:
-            render_source(store, view, shown)
-with right:
-    if shown:
-        render_evidence(store, view, shown)
+            render_source(store, view, shown, wide=not right)
+        else:
+            render_no_kernel(store, view, shown)
+if right:
+    with right[0]:
+        if space.reference:
+            room.draw_reference(view)
+        if newest:
+            render_stream(store, view)
+        if shown and space.evidence:
+            render_evidence(store, view, shown)
 render_decide(store, view, shown)
 render_tour(view)

@@ -21,6 +21,7 @@ from cutegen_core.execute.emulator import build, candidate_source, lexer
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.judge import problem_source
 from cutegen_core.kernel import hunks
+from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.kernel.expressions import parse_expression
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.kernel.screening import screen
@@ -131,6 +132,9 @@ ENTRIES = {
     "a problem's workloads": lambda text: read.read(PROBLEM.format(f"WORKLOADS = {text}"), "name", "here"),
     "a diff": lambda text: diff.rows(RELU, text),
     "a diff of long lines": lambda text: diff.rows(f"a {text}", f"b {text}"),
+    "a diff in parts": lambda text: diff.parts(RELU, with_body(text)),
+    "an edit's name": lambda text: say_edit(RELU, text),
+    "an edit's name in a body": lambda text: say_edit(with_body(f"a {text}"), with_body(f"b {text}")),
     "highlighted CUDA": highlight.lines,
     "highlighted Python": lambda text: highlight.lines(text, "python"),
     "highlighted SASS": lambda text: highlight.lines(text, "sass"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
+from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.propose import registry
-from cutegen_core.records.decision import Autonomy, Decision, Gate
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
 from cutegen_core.records.problem import Problem
@@ -73,13 +75,23 @@ def default_executor(device: Device) -> ExecutorKind:
     return ExecutorKind.GPU if device.present else ExecutorKind.CPU
 
 
+def _named(store: Store, decision: Decision) -> Decision:
+    if decision.kind is not DecisionKind.EDIT or decision.text or not decision.source:
+        return decision
+    return replace(
+        decision, text=say_edit(store.text(decision.candidate) if decision.candidate else "", decision.source)
+    )
+
+
 def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
     """Submit a decision, wait up to `wait_s` seconds for the engine to take it, return its number for `Store.ticket`.
+
+    An edit without a name is named by what it changes.
 
     Raises:
         StaleDecisionError: the engine refused it; the text says why.
     """
-    number = store.submit(session, decision)
+    number = store.submit(session, _named(store, decision))
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         ticket = store.ticket(number)

@@ -7,6 +7,7 @@ from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
+from cutegen_core.views.edits import idea_of
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
@@ -74,6 +75,7 @@ __all__ = [
     "compare_speed",
     "doubt_text",
     "engine_line",
+    "idea_of",
     "implied_peaks",
     "instruction_mix",
     "mix_rows",

@@ -85,7 +85,7 @@ def edit_and_run(page: Page, by: str) -> None:
         button_of(page, "Run the edit").click()
     else:
         page.keyboard.press("Control+Enter")
-    expect(title_of(page)).to_contain_text("Step 7 edited by hand")
+    expect(title_of(page)).to_contain_text("Step 7 written anew: 1 line")
     expect(stop_of(page, "PATCH")).to_contain_text("failed")
     leave_fields(page)
     page.wait_for_timeout(STILL_TYPING_MS)

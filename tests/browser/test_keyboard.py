@@ -93,7 +93,7 @@ def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Control+Enter")
     expect(editor_of(page)).to_have_count(0)
-    expect(title_of(page)).to_contain_text("edited by hand")
+    expect(title_of(page)).to_contain_text("same text again")
     expect(page.get_by_text("Review the verdict")).to_be_visible(timeout=FIRST_EVER_MS)
 
     tab_to(page, "Accept")

@@ -26,7 +26,10 @@ from cutegen_core.records.performance import Word
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Signature, TensorRole, TensorSpec, Values, WorkloadRole
 from cutegen_core.records.trial import Stage, Status
 from cutegen_core.share.exports import FORMATS
+from tests.later import Later
 from tests.places import ROOT
+
+keys = Later("pages.components.session.keys")
 
 DOCS = ROOT / "docs"
 KERNELS, PROBLEMS, WORDS = ((DOCS / name).read_text() for name in ("kernel-file.md", "problems.md", "words.md"))
@@ -188,3 +191,12 @@ def test_the_changelog_counts_the_rules_of_the_lint():
 def test_every_export_format_has_its_row():
     rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "sharing.md").read_text(), re.MULTILINE)
     assert rows == list(FORMATS)
+
+
+def test_every_key_that_the_readme_names_is_in_the_list_of_keys():
+    way = (ROOT / "README.md").read_text().partition("## Ten minutes")[2].partition("\n## ")[0]
+    named = set(re.findall(r"\b((?:Shift\+)?[A-Z])\b(?=\)| (?:compares|goes|opens|lists|with its parent))", way))
+    named |= set(re.findall(r"\b(Shift\+[A-Z])\b", way))
+    listed = {key for row, _ in keys.KEYS for key in row.replace("to", "/").split(" / ")}
+    assert {"A", "E", "V", "Shift+V", "J", "Y", "D", "K", "W", "B", "H", "F"} <= named
+    assert named <= listed

@@ -65,6 +65,32 @@ def test_sides_are_swapped_and_b_walks_over_branches(store: Store, open_page: Op
     assert "x faster" in tiles(page)["Time"]
 
 
+def test_both_sides_have_keys_and_a_is_the_best_or_the_parent_of_b(store: Store, open_page: OpenPage) -> None:
+    session = branched_story(store).session
+    page = open_page("compare", a=f"{session}.3", b=f"{session}.7")
+    shortcuts = {b.proto.shortcut.lower() for b in page.button if b.proto.shortcut}
+    assert {"s", "o", "n", "shift+o", "shift+n", "v", "shift+v"} <= shortcuts
+    page.button(key="compare-a-newer").click().run()
+    assert asked(page) == (f"{session}.4", f"{session}.7")
+    page.button(key="compare-parent").click().run()
+    assert asked(page) == (f"{session}.5", f"{session}.7")
+    assert page.button(key="compare-parent").disabled
+    page.button(key="compare-best").click().run()
+    assert asked(page) == (f"{session}.11", f"{session}.7")
+
+
+def test_numbers_that_changed_come_first_and_equal_ones_are_folded(store: Store, open_page: OpenPage) -> None:
+    session = gpu_story(store).session
+    page = open_page("compare", a=f"{session}.3", b=f"{session}.5")
+    table = next(str(one.value) for one in page.html if ">registers<" in str(one.value))
+    changed, _, equal = table.partition("<details")
+    assert ">registers<" in changed
+    assert "spill stores" not in changed
+    assert "spill stores" in equal
+    assert "compile, s" in equal, "the machine's, not the kernel's"
+    assert "8 equal numbers" in equal
+
+
 def test_best_is_a_step_and_a_suspect_time_no_result(store: Store, open_page: OpenPage) -> None:
     session = gpu_story(store).session
     page = open_page("compare", a=f"{session}.best", b=f"{session}.6")

@@ -54,7 +54,11 @@ def test_a_pane_of_a_trial_waits_for_one(store: Store, open_page: OpenPage, monk
     monkeypatch.setattr(panes, "PANES", (*panes.PANES, pane.Pane("sizes", "sizes", render_sizes)))
     story = Story(store).begin()
     story.gate(Gate.DIFF, story.propose("not tried", "an idea"))
-    assert "appear here" in shown(open_page("session", id=story.session, pane="sizes"))
+    page = open_page("session", id=story.session, pane="sizes")
+    assert "</p>" not in shown(page), "the kernel has the room"
+    assert 'class="cg-code"' in shown(page)
+    titles = {option.content for group in page.get("button_group") for option in group.proto.options}
+    assert "sizes" not in titles
 
 
 def test_every_pane_has_a_key_of_its_own() -> None:

@@ -32,7 +32,7 @@ from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 from tests.patience import PATIENCE_S
 
-keys = Later("pages.components.session.keys")
+keys, code_pane = Later("pages.components.session.keys"), Later("pages.components.shared.code_pane")
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
@@ -86,7 +86,7 @@ def test_header_rail_timeline_and_evidence_of_the_open_step(store: Store, open_p
     assert "7341" in text
     rows = step_rows(page)
     assert [rows[4][name] for name in ("idea", "shape", "verdict", "mark")] == [
-        "edited by hand", "failed", "compile error", "✎",
+        "higher → higer, line 43", "failed", "compile error", "✎",
     ]  # fmt: skip
     assert (rows[3]["star"], rows[3]["parent"], rows[3]["verdict"]) == ("★", 1, "promoted")
 
@@ -290,10 +290,11 @@ def test_running_stages_say_what_they_do(store: Store, open_page: OpenPage) -> N
 
 def test_every_key_of_the_page_is_in_the_list(store: Store, open_page: OpenPage) -> None:
     page = _click(open_page("session", id=gpu_story(store).session, pane="profile", view="hunks"), "keys")
-    listed = "".join(key for key, _ in keys.KEYS)
+    listed = " ".join(key for key, _ in keys.KEYS)
+    assert {code_pane.NEXT, code_pane.PREVIOUS, code_pane.UNFOLD} <= set(listed.split())
     used = {button.proto.shortcut for button in page.button if button.proto.shortcut}
     assert {"A", "E", "K", "W", "F", "S", "P", "H", "1"} <= {key.upper() for key in used}
-    assert all(key.upper() in listed or key.isdecimal() for key in used)
+    assert all(key.upper() in listed.upper().split() or key.isdecimal() for key in used)
     assert "keep or drop a hunk" in shown(page)
 
 

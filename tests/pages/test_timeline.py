@@ -31,21 +31,29 @@ def test_older_and_newer_walk_through_the_steps(store: Store, open_page: OpenPag
     assert page.button(key="step-newer").disabled
     page.button(key="step-older").click().run()
     assert page.query_params["step"] in ("4", ["4"])
-    assert "edited by hand" in shown(page)
+    assert "higher → higer, line 43" in shown(page), "recorded as edited by hand"
     page.button(key="step-newer").click().run()
     assert page.query_params["step"] in ("5", ["5"])
     first = open_page("session", id=softmax_story(store).session, step=1)
     assert first.button(key="step-older").disabled
 
 
-@pytest.mark.parametrize(("step", "beside"), [(3, 5), (5, 3)])
-def test_a_step_is_compared_with_the_best_and_the_best_with_its_parent(store: Store, step: int, beside: int) -> None:
+@pytest.mark.parametrize(
+    ("key", "step", "beside"), [("step-compare", 3, 5), ("step-compare-parent", 5, 3), ("step-compare-parent", 3, 1)]
+)
+def test_a_step_is_compared_with_the_best_and_with_its_parent(store: Store, key: str, step: int, beside: int) -> None:
     session = gpu_story(store).session
     page = framed("session", id=session, step=str(step))
-    page.button(key="step-compare").click().run()
+    page.button(key=key).click().run()
     assert not page.exception
     asked = {name: "".join(page.query_params[name]) for name in ("a", "b")}
     assert asked == {"a": f"{session}.{beside}", "b": f"{session}.{step}"}
+
+
+def test_the_best_has_no_other_best_and_the_seed_no_parent(store: Store, open_page: OpenPage) -> None:
+    session = gpu_story(store).session
+    assert open_page("session", id=session, step=5).button(key="step-compare").disabled
+    assert open_page("session", id=session, step=1).button(key="step-compare-parent").disabled
 
 
 def test_markup_in_an_idea_is_data(store: Store, open_page: OpenPage) -> None:

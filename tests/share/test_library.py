@@ -13,11 +13,13 @@ from cutegen_core.problems import read
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.share.exports import bundle as bundles
-from cutegen_core.share.exports.host_cpp import header, host_launcher
+from cutegen_core.share.exports.host_cpp import LAUNCH, header, host_launcher
 from cutegen_core.share.exports.library import dropin, operator
 from cutegen_core.share.exports.library.facts import LibraryFacts, Original, collect, count_lines, read_host
-from cutegen_core.share.exports.library.patch import patch
+from cutegen_core.share.exports.library.patch import patch, patched
 from cutegen_core.share.exports.library.project import library
+from cutegen_core.share.exports.own_names import in_namespace
+from cutegen_core.share.exports.torch_binding import own_scope
 from cutegen_core.share.imports.plain_cu import import_kernel
 from tests.later import Later
 from tests.places import DATA
@@ -93,7 +95,7 @@ def test_numbers_come_from_the_caller_and_outputs_lie_over_inputs(made):
     assert "static_cast<double>(eps)" in norm
     assert "at::Tensor out = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));" in norm
     assert "return out;" in norm
-    assert 'cutegen_out1 = cutegen::view(residual, at::kFloat, "residual")' in in_place
+    assert re.search(r'cutegen_out1 = ::\w+::cutegen::view\(residual, at::kFloat, "residual"\)', in_place)
     assert "return" not in in_place
     assert "#define __restrict__\n" in dropin.dropin_file(made(IN_PLACE))
     assert "#define __restrict__\n" not in dropin.dropin_file(made(NORM))
@@ -145,9 +147,12 @@ def test_the_host_side_of_a_drop_in_compiles(made, file, tmp_path):
     """Without a GPU's compiler only its host side is compiled, against the names of torch that it uses."""
     facts = made(file)
     launcher = launch_nothing(host_launcher(facts.bundle))
-    head = "#include <cmath>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
-    own = f"#include <cuda_fp16.h>\n{head}{header(facts.bundle)}{STUB}{TORCH}{dropin.VIEW}{launcher}"
-    check_compiles(f"{own}\n{dropin.scoped(facts, dropin.function(facts))}", tmp_path)
+    head = (
+        "#include <cmath>\n#include <cstdint>\n#include <initializer_list>\n#include <tuple>\n#include <type_traits>\n"
+    )
+    own = in_namespace(f"{header(facts.bundle)}{STUB}{dropin.VIEW}{launcher}", own_scope(facts.bundle))
+    function = dropin.scoped(facts, dropin.function(facts))
+    check_compiles(f"#include <cuda_fp16.h>\n#include <vector>\n{head}{TORCH}{own}\n{function}", tmp_path)
 
 
 def test_what_the_original_does_not_say_is_refused_by_name(made):
@@ -233,6 +238,36 @@ def test_the_patch_applies_and_keeps_everything_but_the_kernel(made, file, tmp_p
     for kept in ("PYBIND11_MODULE", "TORCH_LIBRARY_FRAGMENT"):
         assert (kept in text) == (kept in plain(file))
     assert text.count("{") == text.count("}")
+
+
+DEVICE = """
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <device_launch_parameters.h>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <tuple>
+#include <vector>
+#undef __noinline__
+inline void __syncthreads() {}
+using std::isnan;
+namespace at { struct OptionalCUDAGuard {}; }
+"""
+
+
+def test_a_patched_original_compiles_beside_the_helpers_that_it_keeps(made, tmp_path):
+    """For the host, where kernels are plain functions: no name of the kernel is the file's a second time."""
+    facts = made(SOFTMAX)
+    text = patched(facts, facts.host, facts.original)
+    text = re.sub(
+        r"#include <(?:cute|torch|ATen|c10)/[^\n]*|PYBIND11_MODULE.*?^}", "", text, flags=re.DOTALL | re.MULTILINE
+    )
+    assert text.count("float reduce(float value") == 2
+    stub = STUB.replace(
+        "template <class... A> cudaError_t launch(void*", "template <class K, class... A> cudaError_t launch(K"
+    )
+    check_compiles(DEVICE + TORCH + text.replace(LAUNCH, stub), tmp_path)
 
 
 def test_without_the_original_the_patch_is_for_the_existing_kernel_file(made):

@@ -68,7 +68,7 @@ def test_the_standalone_file_runs_every_shape(alike):
     assert 'measure("long", rmsnorm_workspace_bytes(' in text
     assert "// float32 [64, 128]" in text
     assert "// float32 [8, 4096]" in text
-    assert re.findall(r"^  (run_\d)\(\);$", text, re.MULTILINE) == ["run_0", "run_1"]
+    assert re.findall(r"^  cutegen_example::(run_\d)\(\);$", text, re.MULTILINE) == ["run_0", "run_1"]
 
 
 def test_numbers_that_differ_are_parameters_of_the_standalone_file(alike, different):

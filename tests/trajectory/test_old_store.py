@@ -122,11 +122,15 @@ def test_a_shipped_recording_says_what_it_said(tmp_path, name):
     store.close()
 
 
+UP_TO_A_PROMOTION = ("merge-roles-h200.jsonl.gz",)
+"""Recorded while the last kernel waited for its promotion."""
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
 def test_every_shipped_recording_opens_and_ends_accepted(tmp_path, name):
     store = Store(tmp_path / "store.db")
     view = views.session_view(store, import_path(store, RECORDINGS / name).session)
-    assert view.state.status is SessionState.ACCEPTED
+    assert view.state.status is (SessionState.STOPPED if name in UP_TO_A_PROMOTION else SessionState.ACCEPTED)
     assert view.state.best
     store.close()
 

@@ -10,6 +10,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.host_cpp import nvcc_flags
 from cutegen_core.share.exports.modelnew import contract
+from cutegen_core.share.exports.own_names import digest
 from cutegen_core.share.exports.reference_module import renamed
 from cutegen_core.share.exports.rendering import one_line, render
 from cutegen_core.share.exports.torch_binding import binding, kernel_header, kernel_source
@@ -21,6 +22,11 @@ def project(bundle: Bundle) -> Mapping[str, str]:
     name, package = bundle.name, f"cutegen_{bundle.name}"
     flags = [f for f in nvcc_flags(bundle.arch) if not f.startswith("-arch")]
     code = bundle.arch.removeprefix("sm_")
+    code_files = {
+        f"src/{name}.h": kernel_header(bundle),
+        f"src/{name}.cu": kernel_source(bundle),
+        "src/bindings.cpp": binding(bundle),
+    }
     facts = {
         "name": name,
         "package": package,
@@ -30,15 +36,14 @@ def project(bundle: Bundle) -> Mapping[str, str]:
         "arch": bundle.arch,
         "nvcc_flags": repr([*flags, f"-gencode=arch=compute_{code},code=sm_{code}"]),
         "contract": contract(bundle),
+        "digest": digest(*code_files.values()),
         "order": repr([t.name for t in bundle.signature.tensors]),
     }
     return {
         "README.md": render("extension_README.md.jinja", **facts),
         "pyproject.toml": render("extension_pyproject.toml.jinja", **facts),
         "setup.py": render("extension_setup.py.jinja", **facts),
-        f"src/{name}.h": kernel_header(bundle),
-        f"src/{name}.cu": kernel_source(bundle),
-        "src/bindings.cpp": binding(bundle),
+        **code_files,
         f"{package}/__init__.py": render("extension_module.py.jinja", **facts),
         f"{package}/reference.py": renamed(bundle.problem, "Model"),
         f"tests/test_{name}.py": render("extension_test.py.jinja", **facts),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from cutegen_core.share.exports.bundle import Bundle
+from cutegen_core.share.exports.own_names import digest
 from cutegen_core.share.exports.rendering import one_line
 from cutegen_core.share.exports.torch_binding import binding, kernel_header, kernel_source
 
@@ -26,8 +27,13 @@ def solution(bundle: Bundle) -> str:
         "Needs CUTLASS's include folder on CPATH and, for instructions of one architecture, TORCH_CUDA_ARCH_LIST. "
         f"run({', '.join(t.name for t in bundle.signature.tensors)}), outputs last."
     )
+    sources = [
+        {"path": "bindings.cpp", "content": binding(bundle)},
+        {"path": f"{bundle.name}.cu", "content": kernel_source(bundle)},
+        {"path": f"{bundle.name}.h", "content": kernel_header(bundle)},
+    ]
     solution = {
-        "name": f"{bundle.name}_cutegen_{bundle.candidate[:8]}",
+        "name": f"{bundle.name}_cutegen_{digest(*(source['content'] for source in sources))}",
         "definition": bundle.name,
         "author": "cutegen-workbench",
         "description": f"{idea}. {needs} Exported by {bundle.origin}."
@@ -41,10 +47,6 @@ def solution(bundle: Bundle) -> str:
             "destination_passing_style": True,
             "binding": "torch",
         },
-        "sources": [
-            {"path": "bindings.cpp", "content": binding(bundle)},
-            {"path": f"{bundle.name}.cu", "content": kernel_source(bundle)},
-            {"path": f"{bundle.name}.h", "content": kernel_header(bundle)},
-        ],
+        "sources": sources,
     }
     return json.dumps(solution, indent=2) + "\n"

@@ -12,7 +12,7 @@ from cutegen_core.share.exports.html import write_document
 from cutegen_core.share.exports.library.project import write_library
 from cutegen_core.share.exports.modelnew import cuda_source, modelnew_file
 from cutegen_core.share.exports.recording import write_recording
-from cutegen_core.share.exports.torch_binding import self_contained
+from cutegen_core.share.exports.torch_binding import among_others, self_contained
 
 _FORMATS = (
     Format("modelnew", "a KernelBench ModelNew file", ".py", OfKernel(text_file(modelnew_file), cuda_source)),
@@ -20,7 +20,7 @@ _FORMATS = (
     Format("extension", "a torch extension project, as a folder or a .zip", ".zip",
            OfKernel(write_project, self_contained)),
     Format("library", "back into the library: drop-in .cu, torch operator, patch and check, a folder or a .zip", ".zip",
-           OfKernel(write_library, self_contained)),
+           OfKernel(write_library, among_others)),
     Format("flashinfer", "a flashinfer-bench Solution", ".json", OfKernel(text_file(solution), self_contained)),
     Format("jsonl", "the trajectory with everything it names, compressed as .gz", ".jsonl.gz",
            OfSession(write_recording, "events and every text they name")),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located
 from cutegen_core.share.exports import tensor_maps
 from cutegen_core.share.exports.bundle import Bundle
+from cutegen_core.share.exports.own_names import Enclosed, between_macros, enclose
 from cutegen_core.share.exports.translate import HELPERS_CPP, to_cpp
 
 PROLOGUE = """\
@@ -140,13 +141,31 @@ def nvcc_flags(arch: str) -> tuple[str, ...]:
     return ("-std=c++17", "-O3", f"-arch={arch}", "--expt-relaxed-constexpr")
 
 
-def device_code(bundle: Bundle) -> str:
-    """Includes, parameters and the candidate's own C++, to be compiled by nvcc."""
+def device_code(bundle: Bundle, scope: str = "") -> str:
+    """Return includes, parameters and the candidate's own C++, to be compiled by nvcc; its macros end with it.
+
+    Args:
+        scope: a namespace for all but the includes.
+    """
     constants = bundle.kernel.to_cpp(bundle.params).partition("#line ")[0]
     body = bundle.kernel.body.replace("\r\n", "\n").strip("\n")
+    includes, body = enclose(body, scope) if scope else Enclosed("", body)
     parameters = f"// The plan's parameters.\n{constants}\n" if constants else ""
     shared = f"{IN_PLACE}\n" if bundle.in_place else ""
-    return f"{PROLOGUE}\n{parameters}{shared}// The kernel.\n{body}\n"
+    code = f"{parameters}{shared}// The kernel.\n{body}\n\n{_kernels(bundle)}"
+    code = f"namespace {scope} {{\n\n{code}\n}}  // namespace {scope}\n" if scope else code
+    return f"{PROLOGUE}{includes}\n{between_macros(code)}"
+
+
+def _kernels(bundle: Bundle) -> str:
+    """Return the kernels as the plan names them, where the names mean what they mean to the kernel's own code."""
+    names = enumerate(bundle.kernel.kernel_names())
+    return "".join(f"static constexpr auto {kernel_variable(i)} = {name};\n" for i, name in names)
+
+
+def kernel_variable(index: int) -> str:
+    """Return the host's name of a kernel: its own may be that of a size of the plan, or need its macros."""
+    return f"cutegen_kernel_{index}"
 
 
 def kernel_type(bundle: Bundle, kernel: str) -> str:
@@ -176,7 +195,7 @@ cudaError_t {name}_launch({tensors}, void* workspace, cudaStream_t stream);
 def host_launcher(bundle: Bundle) -> str:
     """Definitions of the two host functions; needs `header`, `device_code` and `LAUNCH` before it."""
     tensors, name = _parameters(bundle), bundle.name
-    launches = "".join(_launch(bundle, launch) for launch in bundle.kernel.launches)
+    launches = "".join(_launch(bundle, number, launch) for number, launch in bundle.launches())
     return f"""\
 namespace cutegen {{
 
@@ -267,7 +286,7 @@ def _nothing_to_do(bundle: Bundle) -> str:
     return f"  if ({empty}) return cudaSuccess;\n"
 
 
-def _launch(bundle: Bundle, launch: LaunchSpec) -> str:
+def _launch(bundle: Bundle, number: int, launch: LaunchSpec) -> str:
     smem = to_cpp(launch.smem.expression) if launch.smem else "0"
     config = (
         f"cutegen::Config{{{_dim3(launch.grid)}, {_dim3(launch.block)}, {_dim3(launch.cluster)}, "
@@ -276,7 +295,7 @@ def _launch(bundle: Bundle, launch: LaunchSpec) -> str:
     arguments = "".join(f", {_argument(bundle, a)}" for a in launch.args)
     body = f"""\
 {_tensor_maps(bundle, launch)}    // {kernel_type(bundle, launch.kernel)}
-    cudaError_t const error = cutegen::launch({qualified(launch.kernel)}, {config}, stream{arguments});
+    cudaError_t const error = cutegen::launch({kernel_variable(number)}, {config}, stream{arguments});
     if (error != cudaSuccess) return error;
     launched = true;
 """
@@ -298,11 +317,6 @@ def _tensor_maps(bundle: Bundle, launch: LaunchSpec) -> str:
                 f"cutegen_{spec.name}); error != cudaSuccess) return error;\n"
             )
     return lines
-
-
-def qualified(kernel: str) -> str:
-    """Return the kernel by its global name: a size of the plan may have the same one."""
-    return kernel if kernel.startswith("::") else f"::{kernel}"
 
 
 def _dim3(located: tuple[Located, ...]) -> str:

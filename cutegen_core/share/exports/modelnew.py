@@ -16,7 +16,7 @@ from cutegen_core.kernel.plan_records import LaunchSpec, Located
 from cutegen_core.records.problem import TensorRole
 from cutegen_core.share.exports import tensor_maps
 from cutegen_core.share.exports.bundle import Bundle
-from cutegen_core.share.exports.host_cpp import LAUNCH, device_code, kernel_type, qualified
+from cutegen_core.share.exports.host_cpp import LAUNCH, device_code, kernel_type, kernel_variable
 from cutegen_core.share.exports.reference_module import renamed
 from cutegen_core.share.exports.rendering import one_line, render
 from cutegen_core.share.exports.translate import HELPERS_PYTHON, to_python
@@ -34,7 +34,7 @@ def modelnew_file(bundle: Bundle) -> str:
         cuda_source=raw_string(cuda_source(bundle)),
         cpp_source=raw_string(cpp_source(bundle)),
         functions=repr([f"launch_{i}" for i in range(len(bundle.kernel.kernel_names()))]),
-        name=f"cutegen_{bundle.name}_{bundle.candidate[:10]}",
+        name=f"cutegen_{bundle.name}",
         contract=contract(bundle),
         helpers=HELPERS_PYTHON.strip("\n"),
         plan=plan_function(bundle),
@@ -98,7 +98,7 @@ def _launcher(bundle: Bundle, index: int, kernel: str) -> str:
     return f"""
 // {kernel_type(bundle, kernel)}
 cudaError_t cutegen_launch_{index}({parameters}) {{
-{encoded}  return cutegen::launch({qualified(kernel)}, cutegen_config(config), stream{arguments});
+{encoded}  return cutegen::launch({kernel_variable(index)}, cutegen_config(config), stream{arguments});
 }}
 """
 

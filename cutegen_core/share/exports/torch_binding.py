@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.host_cpp import LAUNCH, device_code, header, host_launcher
+from cutegen_core.share.exports.own_names import digest, in_namespace
 from cutegen_core.share.exports.rendering import render
 
 SCALAR_TYPES = {
@@ -29,6 +30,22 @@ def self_contained(bundle: Bundle) -> str:
     """NAME.cu with the header in place, to be compiled on its own."""
     include = f'#include "{bundle.name}.h"\n'
     return kernel_source(bundle).replace(include, header(bundle))
+
+
+def own_scope(bundle: Bundle) -> str:
+    """Return a namespace that no other export has, unless its text is the same."""
+    return f"cutegen_{bundle.name}_{digest(self_contained(bundle))}"
+
+
+def among_others(bundle: Bundle, more: str = "") -> str:
+    """Return the code of NAME.cu in a namespace of its own, to stand in one file, or one library, with any other code.
+
+    Args:
+        more: further host code for the namespace.
+    """
+    scope = own_scope(bundle)
+    host = f"{header(bundle)}\n{LAUNCH}\n{host_launcher(bundle)}\n{more}"
+    return f"// Exported by {bundle.origin}.\n{device_code(bundle, scope)}\n{in_namespace(host, scope)}"
 
 
 def binding(bundle: Bundle) -> str:

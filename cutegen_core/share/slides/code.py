@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
+from cutegen_core.kernel.plan_words import plan_lines
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import counted
 from cutegen_core.views.code_text import diff, highlight
@@ -61,7 +62,7 @@ def whole(source: str, title: str, language: Language = "cuda", says: Says | Non
 def without_plan(source: str, title: str, says: Says | None = None) -> Code:
     """Return a kernel whose launch plan is folded."""
     code = whole(source, f"{title}, {counted(len(source.splitlines()), 'line')}", says=says)
-    end = _plan_end(source)
+    end = plan_lines(source)
     return code._replace(rows=(_folded_plan(end), *_below(code.rows, end))) if end else code
 
 
@@ -74,7 +75,7 @@ def change(before: str, after: str, origin: str, says: Says) -> Code:
         return without_plan(after, f"The same kernel as {origin}", says)
     anew = summary.removed > _KEPT_SHARE * len(diff.plain_lines(before))
     rows = _drawn(_fitting(compared, after, says), before, after, says, anew)
-    end = _plan_end(after)
+    end = plan_lines(after)
     below = _below(rows, end)
     if end and len(rows) > MOST_ROWS and any(row.kind in _SIGNS for row in below):
         rows = [_folded_plan(end), *below]
@@ -113,12 +114,6 @@ def _with_idea_of(after: str, before: str) -> str:
     """Return the source with the other's idea line: the idea stands in the slide's title, so it is no change."""
     idea = _IDEA.search(after)
     return _IDEA.sub(lambda _: idea[0], before, count=1) if idea and _IDEA.search(before) else before
-
-
-def _plan_end(source: str) -> int:
-    """Return the line on which the opening comment ends, which holds the launch plan; 0 without one."""
-    end = source.find("*/") if source.lstrip().startswith("/*") else -1
-    return source[:end].count("\n") + 1 if end >= 0 else 0
 
 
 def _folded_plan(end: int) -> CodeRow:

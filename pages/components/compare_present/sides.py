@@ -8,6 +8,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.wording import lowered, micros
+from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepRow, StepView
 from pages.components.shared import address, places, ui_state
@@ -77,27 +78,30 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     st.selectbox(
         f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
         on_change=ui_state.noted(address.follow, key, name, drawn),
-        format_func=lambda place: show_hidden(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
+        format_func=lambda place: show_hidden(f"{name.upper()} · {_words(store, steps[place.partition('.')[2]])}"),
     )  # fmt: skip
     return Side(name, session, views.step_view(store, session, int(shown)), tuple(map(int, steps)))
 
 
-def _words(row: StepRow) -> str:
+def _words(store: Store, row: StepRow) -> str:
     took = f" · {micros(1000 * row.latency_ms)}" if row.latency_ms is not None else ""
-    return f"{row.number}: {row.idea} · {lowered(row.status or _UNTESTED)}{took}{' ★' if row.is_best else ''}"
+    status, star = lowered(row.status or _UNTESTED), " ★" if row.is_best else ""
+    return f"{row.number}: {views.idea_of(store, row)} · {status}{took}{star}"
 
 
-def render_keys(a: Side, b: Side) -> None:
-    """Draw the buttons that swap the sides and move B through the kernels of its session."""
-    at = b.numbers.index(b.number)
-    older, newer = b.numbers[max(0, at - 1)], b.numbers[min(at + 1, len(b.numbers) - 1)]
+def render_keys(store: Store, a: Side, b: Side) -> None:
+    """Draw the buttons that choose the sides: each moves through the kernels of its session, A also to what B is
+    usually compared with."""
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="compare-keys"):
         st.button("Swap A and B", key="compare-swap", shortcut="S",
                   on_click=ui_state.noted(address.go, a=b.address, b=a.address))  # fmt: skip
-        st.button("B older", key="compare-older", shortcut="O", disabled=older == b.number,
-                  on_click=ui_state.noted(address.go, b=f"{b.session}.{older}"))  # fmt: skip
-        st.button("B newer", key="compare-newer", shortcut="N", disabled=newer == b.number,
-                  on_click=ui_state.noted(address.go, b=f"{b.session}.{newer}"))  # fmt: skip
+        _walk(a, "Shift+")
+        _walk(b, "")
+        for label, shortcut, step in _usual(store, b):
+            key = f"compare-{label.rpartition(' ')[2]}"
+            to = f"{b.session}.{step.number}" if step and step.candidate and step.number != b.number else ""
+            st.button(label, key=key, shortcut=shortcut, disabled=not to or to == a.address,
+                      on_click=ui_state.noted(address.go, a=to))  # fmt: skip
         for side in (a, b):
             st.page_link(
                 places.session(), label=f"Open {side.label}",
@@ -105,9 +109,30 @@ def render_keys(a: Side, b: Side) -> None:
             )  # fmt: skip
 
 
-def verdict(side: Side) -> str:
+def _walk(side: Side, modifier: str) -> None:
+    """Draw the buttons to the older and the newer kernel of one side."""
+    at = side.numbers.index(side.number)
+    to = {"older": side.numbers[max(0, at - 1)], "newer": side.numbers[min(at + 1, len(side.numbers) - 1)]}
+    for word, number in to.items():
+        name = "compare" if side.name == "b" else "compare-a"
+        st.button(
+            f"{side.name.upper()} {word}", key=f"{name}-{word}", shortcut=f"{modifier}{word[0].upper()}",
+            disabled=number == side.number,
+            on_click=ui_state.noted(address.go, **{side.name: f"{side.session}.{number}"}),
+        )  # fmt: skip
+
+
+def _usual(store: Store, b: Side) -> tuple[tuple[str, str, Step | None], ...]:
+    """Return label, key and step of what B is usually compared with."""
+    state = views.session_view(store, b.session).state
+    parent = b.step.step.parent
+    return ("B vs best", "V", state.best_step), ("B vs parent", "Shift+V", state.step_of(parent) if parent else None)
+
+
+def verdict(store: Store, side: Side) -> str:
     """Describe one side in a line."""
     trial, step = side.step.trial, side.step.step
     author = f" by {step.author}" if step.author else ""
     status = lowered(trial.status) if trial else _UNTESTED
-    return f"{side.label}: {step.idea}{author} · {status}{'. ' + trial.message if trial and trial.message else ''}"
+    message = f". {trial.message}" if trial and trial.message else ""
+    return f"{side.label}: {views.idea_of(store, step)}{author} · {status}{message}"

@@ -13,7 +13,7 @@ from cutegen_core.records.performance import Performance, Speedup, Timing, Word,
 from cutegen_core.records.trial import Status, Trial
 from cutegen_core.records.wording import pace, percent
 from cutegen_core.views import compare_speed, why_untimed
-from pages.components.session.evidence.resources import deltas
+from pages.components.compare_present.changed_first import changed_first
 from pages.components.shared import speed_charts
 from pages.components.shared.texts import Html, escape_html, heard, quiet
 
@@ -85,7 +85,7 @@ def render_versus(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> N
         _workload(one, names)
     rows = compare_speed(a, b)
     if rows:
-        st.html(deltas(rows, *names))
+        st.html(changed_first(rows, names))
     else:
         quiet(_neither(a, b, names))
     if is_suspect(a, b):

@@ -21,9 +21,10 @@ from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.editor import code_editor, draft_exchange, plan_form, text_field
 from pages.components.editor.draft_exchange import DraftMessage, Visit
+from pages.components.editor.first_text import first_text
 from pages.components.editor.text_field import TextField
+from pages.components.session.centre.line_notes import line_messages
 from pages.components.session.line_marks import marks_of, moved
-from pages.components.session.source import line_messages
 from pages.components.shared import ui_state
 from pages.components.shared.texts import heading, table
 
@@ -48,9 +49,10 @@ def has_changes(store: Store, session: str) -> bool:
 
 
 def start(store: Store, session: str, base: str) -> None:
-    """Open the editor on the draft if there is one, else on this candidate ("" for an example)."""
+    """Open the editor on the draft if there is one, else on this candidate ("" for a first kernel)."""
     if store.draft(session) is None:
-        store.save_draft(session, Draft(base, _source(store, base)))
+        text = _source(store, base) if base else first_text(views.session_view(store, session).problem)
+        store.save_draft(session, Draft(base, text))
     ui_state.set_editing(session, True)
 
 
@@ -75,7 +77,7 @@ def render_editor(store: Store, view: SessionView, shown: StepView | None) -> No
     if draft is None:
         return
     step = view.state.step_of(draft.base) if draft.base else None
-    heading(f"Editing step {step.number}: {step.idea}" if step else "New kernel, from an example")
+    heading(f"Editing step {step.number}: {step.idea}" if step else "New kernel")
     if kind() == "text":
         _text_field(store, view, shown, draft)
         return

@@ -22,6 +22,7 @@ from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
 from pages.components.problems.listing import agree_to, known
+from pages.components.problems.who_proposes import render_who_proposes
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import note, quiet, show_hidden
 
@@ -50,6 +51,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         steps = st.number_input("Max. steps", 1, 1000, 40, key=f"new-steps-{name}")
     with st.container():  # always there, so that everything below keeps its place
         answers = _roles(name, strategy, proposer)
+    with st.container():
+        render_who_proposes(problem, proposer)
     asked = [proposer] if not answers else list(answers.values())
     with st.container():
         llm = _llm(name) if AnsweredBy.LLM in asked else Llm()

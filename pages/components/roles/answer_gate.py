@@ -15,7 +15,7 @@ from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView
 from pages.components.access import access
 from pages.components.roles import answer_field
-from pages.components.shared import code_tables, ui_state
+from pages.components.shared import code_pane, code_tables, ui_state
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import escape_html, heading, note, quiet, show_hidden, table
 
@@ -134,8 +134,8 @@ def _render_change(base: str, answer: str) -> bool:
         return False
     if parsed.plan.strip():
         st.html(f'<div class="cg-plan">{escape_html(parsed.plan.strip())}</div>')
-    with st.container(key="code-pane"):
-        st.html(code_tables.inline(base, parsed.source, Notes()))
+    st.html(code_pane.change_line(base, parsed.source))
+    code_pane.render_code(code_tables.inline(base, parsed.source, Notes()))
     return True
 
 

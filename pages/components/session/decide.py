@@ -253,9 +253,11 @@ def _rewind(view: SessionView, shown: StepView | None) -> _Button:
 
 
 def _branch(view: SessionView, shown: StepView | None) -> _Button:
-    """Make the button that continues from the shown kernel, while the best stays the best."""
+    """Make the button that continues from the shown kernel, or from the base of a step that has none yet; the best
+    stays the best."""
     state = view.state
-    number = shown.step.number if shown and shown.step.candidate else 0
+    made = state.step_of(shown.step.base) if shown and shown.step.base and not shown.step.candidate else None
+    number = shown.step.number if shown and shown.step.candidate else made.number if made else 0
     enabled = number > 0 and (_answerable(view) or state.status is SessionState.ACCEPTED)
     return _Button(
         "decide-branch", f"Branch {number}" if number else "Branch", "B", enabled,

@@ -33,9 +33,14 @@ def call_in_progress(state: State) -> Exchange | None:
     return step.calls[-1] if step and state.lost_call and state.running_stage is not None else None
 
 
+def is_at_work(view: SessionView) -> bool:
+    """Tell whether a proposer works on the next kernel."""
+    return view.working and view.state.phase in (Phase.IDLE, Phase.GENERATING)
+
+
 def render_stream(store: Store, view: SessionView) -> None:
     """Draw the reply as it arrives, in a fragment that redraws itself."""
-    if view.working and view.state.phase in (Phase.IDLE, Phase.GENERATING):
+    if is_at_work(view):
         st.fragment(_stream, run_every=STREAM_POLL_S)(store, view.id)
 
 

@@ -25,7 +25,14 @@ KEYS: tuple[tuple[str, str], ...] = (
         "O / N",
         "open the older or newer step; in the list: arrow keys move, ← goes to the parent, Enter opens",
     ),
-    ("V", "compare the shown step with the best"),
+    ("V / Shift+V", "compare the shown step with the best, or with its parent"),
+    (
+        "Shift+Enter",
+        "in the list: compare the focused step with the shown one; or drag a step onto another",
+    ),
+    ("J / Shift+J", "show the next or previous hunk"),
+    ("U", "show or fold the unchanged lines and the launch plan"),
+    ("Y", "open or close the PyTorch reference beside the kernel"),
     ("H", "show this list"),
 )
 

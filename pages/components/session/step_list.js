@@ -65,12 +65,16 @@ class StepList {
     this.items = new Map();
     this.dom.addEventListener("click", (event) => this.clicked(event));
     this.dom.addEventListener("keydown", (event) => this.pressed(event));
+    this.dom.addEventListener("dragstart", (event) => this.dragged(event));
+    this.dom.addEventListener("dragover", (event) => this.over(event));
+    this.dom.addEventListener("dragend", () => this.dropped(null));
+    this.dom.addEventListener("drop", (event) => this.dropped(event));
     parent.append(this.dom);
   }
 
   receive({ data, setStateValue }) {
     // a state and no trigger: a trigger is lost when another click follows before the server has looked
-    this.send = (act, step) => setStateValue("asked", { act, step, at: Date.now() });
+    this.send = (act, step, other = 0) => setStateValue("asked", { act, step, with: other, at: Date.now() });
     this.rows = data.rows;
     this.byNumber = new Map(data.rows.map((row) => [row.n, row]));
     this.session = data.session;
@@ -123,6 +127,7 @@ class StepList {
     link.title = row.said;
     link.setAttribute("aria-label", row.said);
     link.tabIndex = -1;
+    link.draggable = row.compare;
     const passed = row.shape === "passed" || row.shape === "best";
     const measure = passed && row.took ? [row.took, row.ratio].filter(Boolean).join(" ") : row.verdict;
     const sign = row.shape === "failed" ? "✗ " : "";
@@ -193,6 +198,39 @@ class StepList {
     this.send(event.target.closest(".compare") ? "compare" : "open", number);
   }
 
+  /** A step dropped on another one is compared with it: the older one is A. */
+  dragged(event) {
+    this.held = Number(event.target.closest?.("li")?.dataset.step) || 0;
+    event.dataTransfer.effectAllowed = "link";
+    event.dataTransfer.setData("text/plain", `step ${this.held}`);
+  }
+
+  over(event) {
+    const on = this.dropTarget(event);
+    for (const { dom } of this.items.values()) dom.classList.toggle("drop", dom === on);
+    if (on) event.preventDefault();
+  }
+
+  dropped(event) {
+    const on = event && this.dropTarget(event);
+    if (on) {
+      event.preventDefault();
+      this.compare(this.held, Number(on.dataset.step));
+    }
+    this.held = 0;
+    for (const { dom } of this.items.values()) dom.classList.remove("drop");
+  }
+
+  dropTarget(event) {
+    const item = event.target.closest?.("li");
+    const row = this.byNumber.get(Number(item?.dataset.step));
+    return this.held && row?.compare && row.n !== this.held ? item : null;
+  }
+
+  compare(one, other) {
+    if (one && other && one !== other) this.send("compare", Math.max(one, other), Math.min(one, other));
+  }
+
   pressed(event) {
     const number = this.focused();
     if (!number || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -209,7 +247,9 @@ class StepList {
       ArrowLeft: this.rows[at].parent || undefined,
       ArrowRight: (children.find((row) => row.best) ?? children.at(-1))?.n,
     };
-    if (event.key === " ") {
+    if (event.key === "Enter" && event.shiftKey) {
+      if (this.byNumber.get(number).compare && this.byNumber.get(this.shown)?.compare) this.compare(this.shown, number);
+    } else if (event.key === " ") {
       this.send("open", number);
     } else if (!(event.key in to)) {
       return;

@@ -32,10 +32,10 @@ AUTHORS: Mapping[Author, tuple[str, str]] = {
 
 
 class StepListActions(NamedTuple):
-    """Callbacks that take the number of a step."""
+    """Callbacks that take the numbers of steps: `compare` takes A, 0 for the best, and B."""
 
     open: Callable[[int], None]
-    compare: Callable[[int], None]
+    compare: Callable[[int, int], None]
 
 
 @lru_cache(maxsize=1)
@@ -44,19 +44,22 @@ def _component() -> Callable[..., Any]:
     return st.components.v2.component("cutegen-steps", js=js, css=css)
 
 
-def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...], shown: int | None,
-                     actions: StepListActions) -> None:  # fmt: skip
-    """Draw all steps, newest first."""
+def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...],
+                     ideas: Mapping[int, str], shown: int | None, actions: StepListActions) -> None:  # fmt: skip
+    """Draw all steps, newest first, each with its idea."""
     key = "steps"
     against = {row.step: row for row in speeds}
-    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(view.steps, tree, strict=True)]
+    named = [row._replace(idea=ideas[row.number]) for row in view.steps]
+    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(named, tree, strict=True)]
     numbers = {row.number for row in view.steps}
     data = {"session": view.id, "shown": shown, "rows": rows[::-1]}
 
     def received() -> None:
         match ui_state.reported(key, "asked"):
-            case {"act": "open" | "compare" as act, "step": int(number)} if number in numbers:
-                (actions.open if act == "open" else actions.compare)(number)
+            case {"act": "open", "step": int(number)} if number in numbers:
+                actions.open(number)
+            case {"act": "compare", "step": int(number), "with": int(other)} if number in numbers:
+                actions.compare(other if other in numbers else 0, number)
 
     _component()(key=key, data=data, on_asked_change=ui_state.noted(received))
 

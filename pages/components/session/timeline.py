@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -13,6 +14,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from pages.components.session import hunk_view
 from pages.components.session.branch_marks import mark_branches
+from pages.components.session.centre import room
 from pages.components.session.step_list import AUTHORS, StepListActions, render_step_list
 from pages.components.shared import address, charts, data, places, speed_charts, ui_state
 from pages.components.shared.texts import heading, heard, quiet
@@ -30,17 +32,20 @@ _LEGEND = " · ".join(f"{mark} {word}" for mark, word in list(AUTHORS.values())[
 """The authors a step can have; imported ones are named in their rows."""
 
 
-def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
-    """Draw the list, newest first, and the chart below."""
+def render_timeline(store: Store, view: SessionView, shown: int | None, *, chart: bool) -> None:
+    """Draw the list, newest first, and the chart below unless the page needs its room."""
     heading(f"Timeline · {counted(len(view.steps), 'step')}")
+    _keys(view, shown)
     if not view.steps:
         quiet("Waiting for the first step.")
         return
     tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
-    _keys(view, shown)
-    render_step_list(view, tree, speeds, shown, StepListActions(_open, lambda number: ui_state.put(_COMPARING, number)))
+    ideas = {row.number: views.idea_of(store, row) for row in view.steps}
+    render_step_list(view, tree, speeds, ideas, shown, StepListActions(_open, partial(_compare, view)))
     quiet(f"★ best · ☆ promoted · {_LEGEND}")
     _go_to_comparison(view)
+    if not chart:
+        return
     if any(row.status for row in view.steps):
         _chart(store, view, tree, speeds, shown)
     else:
@@ -48,31 +53,53 @@ def render_timeline(store: Store, view: SessionView, shown: int | None) -> None:
 
 
 def _keys(view: SessionView, shown: int | None) -> None:
-    """Draw buttons with shortcuts for what the list does."""
+    """Draw buttons with shortcuts for what the list does, and for the reference."""
+    with st.container(horizontal=True, gap="xsmall", key="step-keys"):
+        if view.steps:
+            _moves(view, shown)
+        room.reference_button()
+
+
+def _moves(view: SessionView, shown: int | None) -> None:
     numbers = [row.number for row in view.steps]
     at = numbers.index(shown) if shown in numbers else len(numbers) - 1
-    candidate = view.steps[at].candidate
-    with st.container(horizontal=True, gap="xsmall", key="step-keys"):
-        st.button("Older", key="step-older", shortcut="O", disabled=at == 0,
-                  on_click=ui_state.noted(_open, numbers[max(0, at - 1)]))  # fmt: skip
-        st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers),
-                  on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
-        st.button("Compare", key="step-compare", shortcut="V", disabled=candidate is None or len(numbers) < 2,
-                  help="Compares the shown step with the best, or the best with its parent",
-                  on_click=ui_state.noted(ui_state.put, _COMPARING, numbers[at]))  # fmt: skip
+    row = view.steps[at]
+    st.button("Older", key="step-older", shortcut="O", disabled=at == 0,
+              on_click=ui_state.noted(_open, numbers[max(0, at - 1)]))  # fmt: skip
+    st.button("Newer", key="step-newer", shortcut="N", disabled=at + 1 == len(numbers),
+              on_click=ui_state.noted(_open, numbers[min(at + 1, len(numbers) - 1)]))  # fmt: skip
+    pair = _pairs(view, row)
+    st.button("vs best", key="step-compare", shortcut="V", disabled="best" not in pair,
+              help="Compares the shown step with the best kernel",
+              on_click=ui_state.noted(ui_state.put, _COMPARING, pair.get("best")))  # fmt: skip
+    st.button("vs parent", key="step-compare-parent", shortcut="Shift+V", disabled="parent" not in pair,
+              help="Compares the shown step with the kernel that it was made from",
+              on_click=ui_state.noted(ui_state.put, _COMPARING, pair.get("parent")))  # fmt: skip
+
+
+def _pairs(view: SessionView, row: StepRow) -> dict[str, tuple[int, int]]:
+    """Return the steps to compare, A and B, by what B is compared with."""
+    made_from = view.state.step_of(row.parent) if row.parent else None
+    others = {"best": view.state.best_step, "parent": made_from}
+    return {
+        name: (other.number, row.number)
+        for name, other in others.items()
+        if row.candidate and other and other.candidate and other.number != row.number
+    }
 
 
 def _go_to_comparison(view: SessionView) -> None:
-    """Open the comparison of a step with the best, or of the best with its parent."""
-    number = ui_state.taken(_COMPARING)
-    row = next((row for row in view.steps if row.number == number), None)
-    if row is None:
-        return
-    best = view.state.best_step
-    made_from = view.state.step_of(row.parent) if row.parent else None
-    other = made_from if best is None or best.number == row.number else best
-    query = {"a": f"{view.id}.{other.number}"} if other else {}
-    st.switch_page(places.compare(), query_params={**query, "b": f"{view.id}.{row.number}"})
+    """Open the comparison that a click, a key or a drag has asked for."""
+    match ui_state.taken(_COMPARING):
+        case (int(a), int(b)):
+            st.switch_page(places.compare(), query_params={"a": f"{view.id}.{a}", "b": f"{view.id}.{b}"})
+
+
+def _compare(view: SessionView, a: int, b: int) -> None:
+    """Note two steps to compare; 0 as A is the best, or for the best itself its parent."""
+    row = view.steps[b - 1]
+    pairs = _pairs(view, row)
+    ui_state.put(_COMPARING, (a, b) if a else pairs.get("best") or pairs.get("parent"))
 
 
 def _open(number: int) -> None:

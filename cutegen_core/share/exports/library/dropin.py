@@ -13,7 +13,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import TensorSpec
 from cutegen_core.share.exports.host_cpp import C_TYPES, number_type
 from cutegen_core.share.exports.library.facts import HostFunction, LibraryFacts
-from cutegen_core.share.exports.torch_binding import SCALAR_TYPES, self_contained
+from cutegen_core.share.exports.torch_binding import SCALAR_TYPES, among_others, own_scope
 
 _TORCH_HEADERS = """\
 #include <torch/all.h>
@@ -45,9 +45,8 @@ def dropin_file(facts: LibraryFacts) -> str:
 
 
 def support(facts: LibraryFacts) -> str:
-    """Return everything in front of the host function: the kernel and its launches."""
-    code = self_contained(facts.bundle)
-    return f"{code}\n{_TORCH_HEADERS}\n{VIEW}" if _takes_tensors(facts) else code
+    """Return everything in front of the host function: the kernel and its launches, in a namespace of their own."""
+    return among_others(facts.bundle, f"{_TORCH_HEADERS}\n{VIEW}" if _takes_tensors(facts) else "")
 
 
 def function(facts: LibraryFacts) -> str:
@@ -124,7 +123,7 @@ def _places(facts: LibraryFacts, names: Mapping[str, str]) -> Iterator[tuple[Ten
 
 
 def _torch_body(facts: LibraryFacts) -> Iterator[str]:
-    bundle, names = facts.bundle, host_names(facts)
+    bundle, names, scope = facts.bundle, host_names(facts), own_scope(facts.bundle)
     first = names[bundle.signature.inputs[0].name]
     yield f"  c10::cuda::CUDAGuard const cutegen_guard({first}.device());\n"
     made = [spec for spec in facts.made_outputs() if spec.name not in names]
@@ -133,13 +132,14 @@ def _torch_body(facts: LibraryFacts) -> Iterator[str]:
         options = f"{first}.options().dtype({SCALAR_TYPES[spec.dtype]})"
         yield f"  at::Tensor {spec.name} = at::empty({{{extents}}}, {options});\n"
     for spec, place in _places(facts, names):
-        yield f'  auto const cutegen_{spec.name} = cutegen::view({place}, {SCALAR_TYPES[spec.dtype]}, "{place}");\n'
+        checked = f'{place}, {SCALAR_TYPES[spec.dtype]}, "{place}"'
+        yield f"  auto const cutegen_{spec.name} = ::{scope}::cutegen::view({checked});\n"
     listed = ", ".join((*(f"cutegen_{t.name}" for t in bundle.signature.tensors), *_numbers(facts)))
     yield f"""\
-  std::size_t const cutegen_bytes = ::{bundle.name}_workspace_bytes({listed});
+  std::size_t const cutegen_bytes = ::{scope}::{bundle.name}_workspace_bytes({listed});
   auto const cutegen_workspace =
       at::empty({{static_cast<std::int64_t>(cutegen_bytes)}}, {first}.options().dtype(at::kByte));
-  cudaError_t const cutegen_error = ::{bundle.name}_launch(
+  cudaError_t const cutegen_error = ::{scope}::{bundle.name}_launch(
       {listed}, cutegen_workspace.data_ptr(), c10::cuda::getCurrentCUDAStream());
   TORCH_CHECK(cutegen_error == cudaSuccess, "{bundle.name}: ", cudaGetErrorString(cutegen_error));
 """
@@ -177,7 +177,7 @@ def _torch_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def _raw_body(facts: LibraryFacts) -> Iterator[str]:
-    host, bundle, names = facts.host, facts.bundle, host_names(facts)
+    host, bundle, names, scope = facts.host, facts.bundle, host_names(facts), own_scope(facts.bundle)
     assert host is not None
     stream = next((p.name for p in host.parameters if p.type.endswith("cudaStream_t")), "cudaStream_t{}")
     for spec, place in _places(facts, names):
@@ -185,19 +185,19 @@ def _raw_body(facts: LibraryFacts) -> Iterator[str]:
             raise UsageError(f"the original {host.function} of {host.file} does not take {spec.name}")
         extents = ", ".join(_extents(facts, host, spec))
         yield (
-            f"  cutegen::Tensor const cutegen_{spec.name}{{const_cast<void*>(static_cast<void const*>({place})), "
-            f"{{{extents}}}, sizeof({C_TYPES[spec.dtype]})}};\n"
+            f"  ::{scope}::cutegen::Tensor const cutegen_{spec.name}{{"
+            f"const_cast<void*>(static_cast<void const*>({place})), {{{extents}}}, sizeof({C_TYPES[spec.dtype]})}};\n"
         )
     listed = ", ".join((*(f"cutegen_{t.name}" for t in bundle.signature.tensors), *_numbers(facts)))
     fails = "return cutegen_error;" if host.head.startswith("cudaError_t") else "return;"
     last = "  return cutegen_error;\n" if host.head.startswith("cudaError_t") else "  (void)cutegen_error;\n"
     yield f"""\
-  std::size_t const cutegen_bytes = ::{bundle.name}_workspace_bytes({listed});
+  std::size_t const cutegen_bytes = ::{scope}::{bundle.name}_workspace_bytes({listed});
   void* cutegen_workspace = nullptr;
   cudaError_t cutegen_error = cudaSuccess;
   if (cutegen_bytes > 0) cutegen_error = cudaMallocAsync(&cutegen_workspace, cutegen_bytes, {stream});
   if (cutegen_error != cudaSuccess) {fails}
-  cutegen_error = ::{bundle.name}_launch({listed}, cutegen_workspace, {stream});
+  cutegen_error = ::{scope}::{bundle.name}_launch({listed}, cutegen_workspace, {stream});
   if (cutegen_workspace) cudaFreeAsync(cutegen_workspace, {stream});
 {last}"""
 

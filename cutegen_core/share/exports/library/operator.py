@@ -10,6 +10,7 @@ from cutegen_core.records.problem import Problem, TensorSpec
 from cutegen_core.share.exports.host_cpp import number_type
 from cutegen_core.share.exports.library.facts import LibraryFacts
 from cutegen_core.share.exports.modelnew import cpp_source, cuda_source, plan_function, raw_string
+from cutegen_core.share.exports.own_names import digest
 from cutegen_core.share.exports.rendering import one_line, render
 from cutegen_core.share.exports.translate import HELPERS_PYTHON
 
@@ -35,6 +36,7 @@ def operator_module(facts: LibraryFacts, name: str = "") -> str:
         idea=one_line(bundle.kernel.idea),
         origin=bundle.origin,
         name=name,
+        digest=digest(cuda_source(bundle), cpp_source(bundle), plan_function(bundle), *imports, backward, repr(shapes)),
         functions=repr([f"launch_{i}" for i in range(len(bundle.kernel.kernel_names()))]),
         cuda_source=raw_string(cuda_source(bundle)),
         cpp_source=raw_string(cpp_source(bundle)),

@@ -9,10 +9,14 @@ from typing import NamedTuple
 from cutegen_core.records.errors import UsageError
 from cutegen_core.share.exports.library import dropin
 from cutegen_core.share.exports.library.facts import HostFunction, LibraryFacts, Original, count_lines
+from cutegen_core.share.imports.plain_cu.directives import read_directives
 from cutegen_core.share.imports.plain_cu.source import SourceFile, split_file
 from cutegen_core.share.imports.plain_cu.tokens import find_close, tokenize
 
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*\n", re.MULTILINE)
+_OPENING = re.compile(
+    r"\s*(?:#[ \t]*pragma[ \t]+once\b[^\n]*\n|#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n[ \t]*#[ \t]*define[ \t]+\1\b[^\n]*\n)?"
+)
+"""Opening comments, which are blank here, and a guard against being included twice."""
 
 
 class Patch(NamedTuple):
@@ -48,16 +52,27 @@ def patched(facts: LibraryFacts, host: HostFunction, original: Original) -> str:
     if function is None:
         listed = ", ".join(source.hosts) or "none"
         raise UsageError(f"{original.name}: has no host function {host.function} (functions: {listed})")
+    if _packed(function.head) != _packed(host.head) or function.scope != host.scope:
+        raise UsageError(
+            f"{original.name}: {function.qualified} is declared as `{function.head}`, but the kernel was imported from "
+            f"`{host.head}`: import the file again (of functions of one name, only the last can be replaced)"
+        )
     begin, end = source.ranges[function.name]
     opening = _body_of(source, begin, end)
     changes = [(opening, end, f"{{\n{dropin.body(facts)}}}")]
-    changes += [(*source.ranges[kernel], "") for kernel in _replaced(facts, source, host)]
-    at = max((match.end() for match in _INCLUDE.finditer(source.code)), default=0)
+    changes += [(*source.ranges[kernel], "") for kernel in _replaced(source, host)]
+    # In front of everything: no macro of the file, and no option that its first include fixes, reaches the new code.
+    opened = _OPENING.match(source.code)
+    at = opened.end() if opened else 0
     changes.append((at, at, f"\n{dropin.support(facts)}\n"))
     text = original.text
     for first, last, new in sorted(changes, reverse=True):
         text = text[:first] + new + text[last:]
     return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def _packed(head: str) -> str:
+    return re.sub(r"\s", "", head)
 
 
 def _body_of(source: SourceFile, begin: int, end: int) -> int:
@@ -69,24 +84,26 @@ def _body_of(source: SourceFile, begin: int, end: int) -> int:
     return tokens[index].at if index < len(tokens) else end
 
 
-def _replaced(facts: LibraryFacts, source: SourceFile, host: HostFunction) -> set[str]:
-    """Return the kernels and helpers that only the replaced function uses.
-
-    Raises:
-        UsageError: a kernel of the original stays, and the new kernel has its name.
-    """
-    roots = set(source.hosts) - _reached(source, {host.function})
-    kept = _reached(source, roots)
-    stays = {name for name in source.kernels if name in kept}
-    clash = next((launch.function for launch in facts.bundle.kernel.launches if launch.function in stays), "")
-    if clash:
-        raise UsageError(f"{source.name}: other functions launch {clash} too: give the new kernel another name")
-    return (set(source.kernels) | set(source.hosts)) & _reached(source, {host.function}) - kept - {host.function}
+def _replaced(source: SourceFile, host: HostFunction) -> set[str]:
+    """Return the kernels and host functions that nothing but the replaced function uses."""
+    functions = set(source.kernels) | set(source.hosts)
+    used = _reached(source, {host.function}) & functions
+    roots = set(source.hosts) - used | _named_outside(source) & functions
+    return used - _reached(source, roots - {host.function}, without=host.function) - {host.function}
 
 
-def _reached(source: SourceFile, names: set[str]) -> set[str]:
-    """Return the functions and macros that these use, themselves included."""
-    bodies = {name: function.body for name, function in (source.hosts | source.kernels).items()}
+def _named_outside(source: SourceFile) -> set[str]:
+    """Return the words of the file outside of its functions: tables, bindings, explicit instantiations."""
+    bare = list(read_directives(source.text, source.code).bare)
+    for begin, end in source.ranges.values():
+        bare[begin:end] = " " * (end - begin)
+    return {token.text for token in tokenize("".join(bare))}
+
+
+def _reached(source: SourceFile, names: set[str], without: str = "") -> set[str]:
+    """Return the functions and macros that these use, themselves included; not through the one named `without`."""
+    functions = source.hosts | source.kernels
+    bodies = {name: function.body for name, function in functions.items() if name != without}
     bodies |= {name: macro.body for name, macro in source.macros.items()}
     found = set(names)
     while more := {t.text for name in found for t in bodies.get(name, ())} & set(bodies) - found:

@@ -1,0 +1,87 @@
+"""The change in a browser: hunks by key, folded lines, the map, the reference, and two steps compared by a drag."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cutegen_core.trajectory.store import Store
+from tests.browser.driving import settled, shortcut
+from tests.pages.gpu_stories import branched_story, gpu_story
+from tests.pages.test_centre import at_the_diff_gate
+from tests.serving import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def seen(page: Page, text: str) -> Locator:
+    """The line of code with this text, within the pane."""
+    return page.locator(".st-key-code-pane tr", has_text=text).first
+
+
+def in_pane(page: Page, text: str) -> bool:
+    inside: bool = seen(page, text).evaluate("""row => {
+      const [at, pane] = [row.getBoundingClientRect(), row.closest(".st-key-code-pane").getBoundingClientRect()];
+      return at.height > 0 && at.top >= pane.top && at.bottom <= pane.bottom;
+    }""")
+    return inside
+
+
+def test_the_change_is_walked_by_key_and_unfolded(server: Server, store: Store, page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 640})
+    page.goto(f"{server.url}/session?id={at_the_diff_gate(store).session}")
+    settled(page)
+    at = page.locator(".cg-at")
+    expect(at).to_have_text("· 3 hunks")
+    assert in_pane(page, "c += BLOCK * 4")
+    expect(page.locator(".st-key-code-pane")).to_contain_text("launch plan (hunk 1)")
+    expect(seen(page, "[params]")).to_be_hidden()
+
+    shortcut(page, "j")
+    expect(at).to_have_text("· hunk 2 of 3")
+    shortcut(page, "j")
+    expect(at).to_have_text("· hunk 3 of 3")
+    shortcut(page, "Shift+J")
+    shortcut(page, "Shift+J")
+    expect(at).to_have_text("· hunk 1 of 3")
+    expect(seen(page, "one pass, 128-bit loads")).to_be_visible()  # the plan opened itself
+    shortcut(page, "u")
+    expect(seen(page, "block_reduce(float value")).to_be_visible()
+    shortcut(page, "u")
+    expect(seen(page, "block_reduce(float value")).to_be_hidden()
+    page.get_by_role("checkbox", name=re.compile("unchanged line")).first.press("Space")
+    expect(seen(page, "block_reduce(float value")).to_be_visible()
+    assert page.locator(".map .mark.add").count() >= 2
+
+    # A typed J is a letter.
+    page.get_by_placeholder("What should change next?").type("j")
+    expect(at).to_have_text("· hunk 1 of 3")
+
+    shortcut(page, "y")
+    expect(page.locator(".st-key-reference-pane")).to_contain_text("class Model(nn.Module)")
+    expect(page).to_have_url(re.compile("reference=1"))
+    shortcut(page, "y")
+    expect(page.locator(".st-key-reference-pane")).to_have_count(0)
+
+
+def test_a_link_into_the_folded_plan_unfolds_it(server: Server, store: Store, page: Page) -> None:
+    page.goto(f"{server.url}/session?id={gpu_story(store).session}&step=5&view=source#L9")
+    expect(page.locator("#L9")).to_be_visible()
+    expect(page.locator("#L9")).to_be_in_viewport()
+
+
+def test_two_steps_are_compared_by_a_drag_and_by_keys(server: Server, store: Store, page: Page) -> None:
+    session = branched_story(store).session
+    address = f"{server.url}/session?id={session}&step=11"
+    page.goto(address)
+    settled(page)
+    rows = [page.get_by_role("link", name=f"Step {number}:") for number in (7, 3)]
+    rows[0].drag_to(rows[1])
+    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.7"))
+    page.goto(address)
+    settled(page)
+    page.get_by_role("link", name="Step 3:").focus()
+    page.keyboard.press("Shift+Enter")
+    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.11"))

@@ -1,0 +1,141 @@
+"""The centre of the session page: the change first, never empty, and the reference one key away."""
+
+from __future__ import annotations
+
+from cutegen_core.kernel import hunks
+from cutegen_core.problems import library
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.event import Decided, Outcome, SessionState, StateChanged, StepStarted
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
+from tests.later import Later
+from tests.pages.conftest import OpenPage, button_of, shown
+from tests.pages.stories import KERNEL, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed
+from tests.patience import PATIENCE_S, wait_until
+
+testing = Later("streamlit.testing.v1")
+
+
+def seeded(store: Store) -> Story:
+    """A session whose seed is promoted."""
+    story = Story(store).begin(held=True)
+    seed = story.propose(KERNEL, "one block a row, three passes", plan="The simplest correct kernel.")
+    return story.test(passed(store, seed)).promote(seed)
+
+
+def at_the_diff_gate(store: Store) -> Story:
+    story = seeded(store)
+    return story.gate(Gate.DIFF, story.propose(VECTORS, "one pass, 128-bit loads")).publish()
+
+
+def test_before_a_test_the_change_has_the_width_and_what_is_known_is_a_click_away(
+    store: Store, open_page: OpenPage
+) -> None:
+    page = open_page("session", id=at_the_diff_gate(store).session)
+    text = shown(page)
+    assert "cg-split" in text, "side by side"
+    assert "launch plan (hunk 1)" in text
+    assert f"· {len(hunks.split(KERNEL, VECTORS))} hunks" in text
+    assert not page.get("plotly_chart")
+    assert not [one for one in page.segmented_control if str(one.key).startswith("pane-")]
+    page.button(key="panes-open").click().run()
+    assert "cg-split" not in shown(page)
+    assert [one for one in page.segmented_control if str(one.key).startswith("pane-")]
+    page.button(key="panes-close").click().run()
+    assert "cg-split" in shown(page)
+
+
+def test_an_accepted_result_is_compared_with_the_seed_not_with_a_broken_parent(
+    store: Store, open_page: OpenPage
+) -> None:
+    story = seeded(store)
+    story.base = typo = story.propose(TYPO, "a typo", author=Author.PERSON)
+    story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
+    good = story.propose(VECTORS, "mended")
+    story.test(passed(store, good)).promote(good)
+    open_page_of = story.add(StateChanged(SessionState.AWAITING_REVIEW)).publish()
+    page = open_page("session", id=open_page_of.session, step=3)
+    assert page.selectbox(key=f"against-{story.session}-3").value == "parent"
+    story.add(Decided(Decision(DecisionKind.ACCEPT, story.seq, candidate=good)), StateChanged(SessionState.ACCEPTED))
+    page = open_page("session", id=story.session)
+    chosen = page.selectbox(key=f"against-{story.session}-3")
+    assert chosen.value == "seed"
+    assert chosen.options[0] == "seed (step 1)"
+
+
+def test_the_best_kernel_stays_while_there_is_no_other(store: Store, open_page: OpenPage) -> None:
+    story = seeded(store)
+    story.add(StepStarted(2, story.base)).gate(Gate.INSTRUCTION, None, "what next?").publish()
+    text = shown(open_page("session", id=story.session))
+    assert "the proposer needs an instruction" in text
+    assert "Best so far: step 1 · one block a row, three passes" in text
+    assert "block_reduce" in text
+    assert "launch plan, 16 lines: softmax, grid rows, block 256" in text
+
+
+def test_the_reference_is_one_key_away_as_its_file_has_it(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=at_the_diff_gate(store).session)
+    assert "PyTorch reference" not in shown(page)
+    assert page.button(key="reference").proto.shortcut.upper() == "Y"
+    page.button(key="reference").click().run()
+    text = shown(page)
+    assert "PyTorch reference · built-in" in text
+    assert "cg-add" in text, "the kernel stays beside it"
+    source = next(p for p in library.catalogue() if p.name == "softmax").source
+    assert text.count('class="cg-ln" id=') >= len(source.splitlines())
+    page.button(key="reference").click().run()
+    assert "PyTorch reference" not in shown(page)
+
+
+def test_without_any_kernel_the_reference_is_there(store: Store, open_page: OpenPage) -> None:
+    story = Story(store).begin(held=True)
+    story.steps = 1
+    story.add(StepStarted(1, None)).gate(Gate.INSTRUCTION, None, "not in the playbook").publish()
+    text = shown(open_page("session", id=story.session))
+    assert "PyTorch reference" in text
+    assert "Skeleton with the right signature" in text
+
+
+def test_a_branch_goes_on_from_where_a_rewind_led(store: Store, open_page: OpenPage) -> None:
+    story = seeded(store)
+    other = story.propose(ONE_PASS, "one pass")
+    story.test(passed(store, other)).promote(other)
+    story.add(Decided(Decision(DecisionKind.REWIND, story.seq, step=1)))
+    story.steps = 3
+    seed = store.put(KERNEL)
+    story.add(StepStarted(3, seed)).gate(Gate.INSTRUCTION, None, "all kernels were tried").publish()
+    button = button_of(open_page("session", id=story.session), "decide-branch")
+    assert (button.label, button.disabled) == ("Branch 1", False)
+
+
+def test_a_hand_edit_is_named_by_what_it_changed(store: Store) -> None:
+    story = seeded(store).publish()
+    edit = Decision(
+        DecisionKind.EDIT, story.seq, source=KERNEL.replace("c < cols", "c <= cols", 1), candidate=store.put(KERNEL)
+    )
+    start.decide(store, story.session, edit)
+    (waiting,) = store.waiting()
+    assert waiting.decision.text == "c < cols → c <= cols, line 38"
+
+
+def ask_about_a_scan() -> None:
+    """A page that is about to start a session on a problem of one's own."""
+    from dataclasses import replace
+
+    from cutegen_core.records.event import AnsweredBy
+    from pages.components.problems.who_proposes import render_who_proposes
+    from tests.few_runs import few_runs
+
+    relu = few_runs("relu")
+    source = relu.source.replace("torch.relu(x)", "torch.cumsum(x, dim=0)")
+    render_who_proposes(replace(relu, source=source, origin="/tmp/scan.py"), AnsweredBy.PLAYBOOK)
+
+
+def test_who_could_propose_is_said_before_a_session_begins() -> None:
+    page = testing.AppTest.from_function(ask_about_a_scan, default_timeout=PATIENCE_S).run()
+    wait_until(lambda: "Asking the playbook" not in shown(page.run()), lambda: shown(page))
+    assert not page.exception
+    text = shown(page)
+    assert "The playbook does not know this problem: &#x27;aten.cumsum&#x27; is not in the playbook." in text
+    assert "any model by copy and paste" in text
