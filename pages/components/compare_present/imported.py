@@ -144,7 +144,7 @@ def _buttons(
 ) -> None:
     """Draw what opens, with these words or its label, and what presents a recording."""
     label = plain_label(recording.label)
-    opened = left.button(words or label, key=f"recording-{number}", width="stretch", help=label if words else None)
+    opened = left.button(words or label, key=f"recording-{number}", width="stretch")
     shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=label)
     if opened or shown:
         session = _imported_before(store, recording) or _imported(store, recording.path).session
