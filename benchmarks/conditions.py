@@ -59,6 +59,14 @@ def write(name: str, result: Mapping[str, Any]) -> None:
     (RESULTS / f"{name}.json").write_text(text + "\n")
 
 
+def replace_parts(name: str, parts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Replaces parts of `results/NAME.json`; each says under which conditions it was measured, the others stay."""
+    path = RESULTS / f"{name}.json"
+    kept = json.loads(path.read_text())
+    kept |= {part: {"conditions": conditions(), **found} for part, found in parts.items()}
+    path.write_text(json.dumps(kept, indent=2) + "\n")
+
+
 class Rows:
     """The lines of a result file; a later line of the same key replaces an earlier one."""
 

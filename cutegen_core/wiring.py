@@ -22,6 +22,7 @@ from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, choose_device, detect
+from cutegen_core.machine.turns import Turns
 from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
@@ -35,6 +36,7 @@ from cutegen_core.trajectory.store import Store
 
 EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
 _JUDGES_KEPT = 3
+_TRIALS_AT_ONCE = 2
 _ORACLE_SEED = 918_273_645
 """Another one than any check's: the oracle looks at other inputs than the suite."""
 
@@ -135,6 +137,7 @@ class Tools:
         self._executors: dict[ExecutorKind, Executor] = {}
         self._judges: OrderedDict[str, _Judges] = OrderedDict()
         self._at_work: set[str] = set()
+        self._turns = Turns(_TRIALS_AT_ONCE)
 
     def of_session(self, session: str) -> ToolsOfSession:
         return ToolsOfSession(self, session)
@@ -174,6 +177,7 @@ class Tools:
                 keep=self.store.put,
                 timer=judges.timer,
                 existing=judges.existing,
+                turns=self._turns,
             )
 
     def forget(self, owner: str) -> None:

@@ -24,11 +24,12 @@ from pages.components.session.header import render_header
 from pages.components.session.prompt_gate import render_prompt_gate
 from pages.components.session.rail import render_rail
 from pages.components.session.reply import render_reply_gate
-from pages.components.session.session_list import render_sessions
 from pages.components.session.sides import render_sides
 from pages.components.session.timeline import render_timeline
 from pages.components.shared import data, places
 from pages.components.shared.texts import heading, note
+from pages.components.start.session_list import render_sessions
+from pages.components.start.tour import render_tour
 
 
 def shown_step(store: Store, view: SessionView) -> StepView | None:
@@ -102,3 +103,4 @@ if draft is not None or edits_answer(store, view, shown):
     render_editing(store, view, shown, draft)
 else:
     render_decide(store, view, shown)
+render_tour(view)

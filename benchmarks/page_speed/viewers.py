@@ -129,15 +129,15 @@ def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict
     """`rounds` times A B B A with `steps` steps in each turn."""
     problem = library.load("relu")
     session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU, max_steps=1000)
-    _step(store, session)  # what is only done once is not measured
+    step(store, session)  # what is only done once is not measured
     times: dict[str, list[float]] = {"A": [], "B": []}
     polls = reruns = received = 0
     for turn in ORDER * rounds:
         if turn == "A":
-            times[turn] += [_step(store, session) for _ in range(steps)]
+            times[turn] += [step(store, session) for _ in range(steps)]
             continue
         with looking(url, session, count) as seen:
-            times[turn] += [_step(store, session) for _ in range(steps)]
+            times[turn] += [step(store, session) for _ in range(steps)]
         polls += sum(viewer.polls for viewer in seen)
         reruns += sum(viewer.reruns for viewer in seen)
         received += sum(viewer.bytes for viewer in seen)
@@ -152,7 +152,7 @@ def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict
     }  # fmt: skip
 
 
-def _step(store: Store, session: str) -> float:
+def step(store: Store, session: str) -> float:
     """Seconds of one step, from the engine's own events."""
     _until(lambda: views.session_view(store, session).state.status is SessionState.AWAITING_REVIEW)
     source = f"{KERNEL.read_text()}\n// {randbits(62)}\n__device__ int edit_{randbits(30)};\n"

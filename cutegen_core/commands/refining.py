@@ -22,9 +22,8 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
-from cutegen_core.session.moves import WORKING
 from cutegen_core.share.imports import import_path
-from cutegen_core.trajectory.state import Step
+from cutegen_core.trajectory.state import WORKING, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import make_executor
 

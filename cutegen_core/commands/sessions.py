@@ -1,4 +1,4 @@
-"""List, show, import and export sessions."""
+"""Show, import and export sessions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,6 @@ def import_(arguments: argparse.Namespace) -> int:
         print_json(imported._asdict())
     else:
         print(f"session {imported.session}: {counted(imported.steps, 'step')}. {imported.note}")
-    return 0
-
-
-def list_sessions(arguments: argparse.Namespace) -> int:
-    store = Store()
-    rows = views.session_rows(store)
-    for session, why in views.unreadable_sessions(store).items():
-        print(f"session {session} cannot be read: {why}", file=sys.stderr)
-    if arguments.json:
-        print_json([row._asdict() for row in rows])
-    for row in () if arguments.json else rows:
-        print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {row.steps} steps  {row.best_idea}")
     return 0
 
 

@@ -103,6 +103,10 @@ class JobProcess:
         self._home.cleanup()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def code(self) -> int:
         """Return the exit code; negative for a signal. Only once it `is_over`."""
         return self._process.wait()

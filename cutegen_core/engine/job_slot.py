@@ -1,4 +1,4 @@
-"""Run the jobs of a store, one at a time, each as a child process, and take over what a killed engine left."""
+"""Run the jobs of a kind, a few at a time, each as a child process, and take over what a killed engine left."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutegen_core.engine.job_process import BoundedLog, JobProcess, LineTooLongError
-from cutegen_core.machine import workspace
+from cutegen_core.machine import priority, workspace
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import StoreError
+from cutegen_core.records.export import ExportProgress, ExportResult, ExportSettings
 from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings, Task
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
@@ -30,7 +31,6 @@ STOP_S = 10.0
 _STORE_PAUSE_S = 1.0
 _LONGEST_BAD_LINE = 200
 
-CUT_SHORT = "The engine was ended while this ran, before an epoch was finished. Run it again."
 KILLED = "Its process was killed from outside, or the machine ran out of memory. The log has what it said last."
 
 _log = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ class JobProgram(NamedTuple):
         module: started as `python -m MODULE --settings FILE`.
         prepare: fills in the settings, given the job's folder.
         resumes: whether a run with these settings goes on from a checkpoint.
+        cut_short: what a person reads of one that does not, and whose engine was ended.
+        makes_way: the pages and the engine come first, since nothing that it does is timed.
     """
 
     module: str
@@ -52,6 +54,8 @@ class JobProgram(NamedTuple):
     result: type[Any]
     prepare: Callable[[Any, Path], Any]
     resumes: Callable[[Any], bool]
+    cut_short: str
+    makes_way: bool
 
 
 def _keeps_checkpoints(settings: RunSettings) -> bool:
@@ -70,7 +74,13 @@ PROGRAMS: dict[JobKind, JobProgram] = {
     JobKind.GNN: JobProgram(
         "cutegen_core.workloads.gnn", RunSettings, RunProgress, EpochReport, RunResult,
         _with_checkpoint, _keeps_checkpoints,
-    )
+        "The engine was ended while this ran, before an epoch was finished. Run it again.", False,
+    ),
+    JobKind.EXPORT: JobProgram(
+        "cutegen_core.share.exporting", ExportSettings, ExportProgress, ExportProgress, ExportResult,
+        lambda settings, _: settings, lambda _: False,
+        "The engine was ended while the file was written; nothing of it is left. Create it again.", True,
+    ),
 }  # fmt: skip
 
 
@@ -83,49 +93,52 @@ def _resumes(job: Job) -> bool:
         return False
 
 
-class JobSlot:
-    """Hand waiting jobs to a thread, one at a time. `dispatch` is called in a loop."""
+class JobSlots:
+    """Hand waiting jobs of a kind to threads, at most `count` at a time. `dispatch` is called in a loop."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._thread: threading.Thread | None = None
+    def __init__(self, store: Store, kind: JobKind, count: int) -> None:
+        self._store, self._kind, self._count = store, kind, count
+        self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
         self._taken_over = False
 
     @property
     def busy(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return any(thread.is_alive() for thread in self._threads)
 
     def dispatch(self) -> None:
-        """Start the next job when none runs. An error of the store is the caller's; nothing is lost."""
-        if self.busy or self._closing.is_set():
+        """Start the next jobs where fewer run than may. An error of the store is the caller's; nothing is lost."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        if len(self._threads) >= self._count or self._closing.is_set():
             return
         if not self._taken_over:
             self._take_over()
             self._taken_over = True
-        job = jobs.next_waiting(self._store)
+        job = jobs.next_waiting(self._store, self._kind)
         if job is not None and jobs.start(self._store, job.id):
-            self._thread = threading.Thread(target=self._run, args=(job,), name=f"job {job.id}")
-            self._thread.start()
+            thread = threading.Thread(target=self._run, args=(job,), name=f"job {job.id}")
+            self._threads.append(thread)
+            thread.start()
 
     def close(self) -> None:
         """End the running job's process. It stays RUNNING in the store, so the next engine takes it over."""
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def _take_over(self) -> None:
         """Let what a killed engine left wait again if it goes on from a checkpoint, else mark it.
 
         One that had finished no epoch is not tried again: it may be what brought the engine down.
         """
-        for job in jobs.running(self._store):
+        for job in jobs.running(self._store, self._kind):
+            jobs.remove_partial(job.id)
             if jobs.stop_wanted(self._store, job.id):
                 jobs.end(self._store, job.id, JobState.STOPPED)
             elif _resumes(job) and jobs.reported_since_start(self._store, job.id):
                 jobs.wait_again(self._store, job.id)
             else:
-                jobs.end(self._store, job.id, JobState.INTERRUPTED, error=CUT_SHORT)
+                jobs.end(self._store, job.id, JobState.INTERRUPTED, error=PROGRAMS[job.kind].cut_short)
 
     def _run(self, job: Job) -> None:
         try:
@@ -160,12 +173,15 @@ class _JobRun:
         try:
             self._log.note(f"started: {self._program.module}")
             with JobProcess(self._program.module, ["--settings", str(settings)], self._log) as process:
+                if self._program.makes_way:
+                    priority.make_way(process.pid)
                 self._read(process)
                 self._log.note(f"ended with exit code {process.code}")
                 ended, error = self._outcome(process.code)
             self._finish(ended, error)
         finally:
             self._log.close()
+            jobs.remove_partial(self._job.id)
 
     def _read(self, process: JobProcess) -> None:
         while not process.is_over():

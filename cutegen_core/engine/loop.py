@@ -12,21 +12,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from cutegen_core.engine import single
-from cutegen_core.engine.job_slot import JobSlot
+from cutegen_core.engine.job_slot import JobSlots
 from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError, LeaseError, StoreError, StoreGoneError
 from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.records.job import JobKind
 from cutegen_core.session import studies
 from cutegen_core.session.loop import Session
-from cutegen_core.session.moves import WORKING
-from cutegen_core.trajectory.read import state_of
-from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.read import append, state_of, summary_of
+from cutegen_core.trajectory.state import WORKING
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.wiring import Tools
 
 IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
-SESSIONS_AT_ONCE = 2
+SESSIONS_AT_ONCE = 8
+"""So many sessions are attended to; of their trials fewer run at once, in turn (`wiring`)."""
+JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2}
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0
 
@@ -56,7 +58,7 @@ class Engine:
         self._tools = tools
         self._may_serve = may_serve
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
-        self._jobs = JobSlot(store)
+        self._slots = [JobSlots(store, kind, count) for kind, count in JOBS_AT_ONCE.items()]
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
@@ -68,7 +70,8 @@ class Engine:
         try:
             self._poll()
         finally:
-            self._jobs.close()
+            for slots in self._slots:
+                slots.close()
 
     def _poll(self) -> None:
         last_use = time.monotonic()
@@ -82,7 +85,8 @@ class Engine:
                     _log.error("a newer workbench has migrated the store %s; its own engine goes on", self._store.path)
                     break
                 self._dispatch()
-                self._jobs.dispatch()
+                for slots in self._slots:
+                    slots.dispatch()
                 trouble = ""
             except StoreGoneError as error:
                 _log.error("%s", error)
@@ -92,7 +96,7 @@ class Engine:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
                 trouble = str(error)
                 time.sleep(_STORE_PAUSE_S)
-            if self._active or self._jobs.busy or single.client_age_s() < IDLE_EXIT_S:
+            if self._active or any(slots.busy for slots in self._slots) or single.client_age_s() < IDLE_EXIT_S:
                 last_use = time.monotonic()
             time.sleep(POLL_S)
 
@@ -113,7 +117,7 @@ class Engine:
 
     def _look_at(self, session: str) -> None:
         try:
-            self._works[session] = _has_work(state_of(self._store, session))
+            self._works[session] = summary_of(self._store, session).works
         except sqlite3.Error as error:
             self._try_again(session, error)
         except Exception as error:  # noqa: BLE001 - an unreadable session must not stop the others
@@ -126,7 +130,7 @@ class Engine:
             with self._writing(session):
                 with self._tools.at_work(session) as bench:
                     state = Session(self._store, session, bench).run()
-                self._works[session] = _has_work(state)
+                self._works[session] = state.works
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("session %s", session)
             self._works[session] = False
@@ -141,7 +145,7 @@ class Engine:
                 if state.status in WORKING:
                     events.append(StateChanged(SessionState.INTERRUPTED, f"{reason} Resume to try again."))
                 if events:
-                    self._store.append(session, events, after=state.seq)
+                    append(self._store, session, state, events)
                 elif decisions := self._store.waiting(session):
                     self._store.refuse(decisions[0].id, reason)
         except Exception:  # noqa: BLE001 - thread boundary: its record cannot be read
@@ -188,11 +192,6 @@ class Engine:
             _log.exception("warming up")
             with contextlib.suppress(sqlite3.Error, StoreError):
                 self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
-
-
-def _has_work(state: State) -> bool:
-    """Return whether the session has work to do without a new decision; never for an imported one."""
-    return not state.settings.imported and (state.status in WORKING or bool(state.studies_wanted))
 
 
 def _message_for(error: Exception) -> str:

@@ -28,6 +28,7 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device
+from cutegen_core.machine.turns import Turns
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
@@ -45,6 +46,7 @@ from cutegen_core.records.trial import (
     Trial,
     WorkloadVerdict,
 )
+from cutegen_core.records.wording import counted
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Evaluator:
         run_timeout_s: limit of one run of the candidate on one workload: processor time on the emulator, wall-clock
             time on a GPU.
         existing: the problem's existing kernel, kept as long as the judges of the problem.
+        turns: where trials of all sessions wait for theirs.
     """
 
     problem: Problem
@@ -68,6 +71,7 @@ class Evaluator:
     timer: Timer | None = None
     run_timeout_s: float = 10.0
     existing: ExistingKernel = field(default_factory=ExistingKernel)
+    turns: Turns = field(default_factory=lambda: Turns(1))
 
     @property
     def measures_speed(self) -> bool:
@@ -104,9 +108,10 @@ class Evaluator:
         """
         if not self.can_profile:
             raise MachineError("profiling needs a GPU")
-        return profile_candidate(
-            candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
-        )
+        with self.turns.taken(_waiting(watch)):
+            return profile_candidate(
+                candidate.source, self.problem, self.reference, self.executor, self.compiler, self.device, seed, watch
+            )
 
     def evaluate(
         self,
@@ -130,8 +135,15 @@ class Evaluator:
             MachineError: the machine failed; there is no verdict.
             StoppedError: `watch.stopped()` became true.
         """
+        watch = watch or SilentWatch()
+        with self.turns.taken(_waiting(watch)):
+            return self._evaluate(candidate, seed, watch, thorough, best, rough)
+
+    def _evaluate(
+        self, candidate: Candidate, seed: int, watch: Watch, thorough: bool, best: Candidate | None, rough: bool
+    ) -> Trial:
         instrumented = self.executor.can_check and (thorough or self.executor.checks_every_trial)
-        run = _Run(self, candidate, seed, watch or SilentWatch(), instrumented, best, rough)
+        run = _Run(self, candidate, seed, watch, instrumented, best, rough)
         stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
         if self.timer:
             stages.append((Stage.BENCHMARK, run.benchmark))
@@ -143,6 +155,20 @@ class Evaluator:
             run.skip(Stage.BENCHMARK, "needs a GPU")
         run.skip(Stage.PROFILE, "on request" if self.can_profile else "needs a GPU")
         return run.trial(None)
+
+
+def _waiting(watch: Watch) -> Callable[[int], None]:
+    """Return what says, whenever it changes, what the trial waits for; StoppedError where the person stops it."""
+    said = 0
+
+    def wait(before: int) -> None:
+        nonlocal said
+        raise_if_stopped(watch)
+        if before != said:
+            watch.say(f"waits for its turn: {counted(before, 'trial')} of other sessions first")
+        said = before
+
+    return wait
 
 
 @dataclass

@@ -248,7 +248,7 @@ def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker
     """
     limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
-    return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker")
+    return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker", makes_way=True)
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.machine import priority
 from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.records.errors import MachineError, WorkerLimitError
 
@@ -46,14 +47,20 @@ def child_environment(private_home: Path) -> dict[str, str]:
 class Worker:
     """One child process, started by the first request and restarted after it died or was killed.
 
+    Args:
+        makes_way: it computes for long, and nothing that it does is timed: the pages come first (`priority`).
+
     Attributes:
         descriptors: the parent's end of the socket for file descriptors; None if not requested or no child runs.
     """
 
-    def __init__(self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False) -> None:
+    def __init__(
+        self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False, makes_way: bool = False
+    ) -> None:
         self.name = name
         self.descriptors: socket.socket | None = None
         self._takes_descriptors = descriptors
+        self._makes_way = makes_way
         self._command = [sys.executable, "-m", module, *args]
         self._process: subprocess.Popen[bytes] | None = None
         self._home: tempfile.TemporaryDirectory[str] | None = None
@@ -108,6 +115,8 @@ class Worker:
             self._command, env=environment, pass_fds=inherited, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
+        if self._makes_way:
+            priority.make_way(self._process.pid)
         for fd in inherited:
             os.close(fd)
         self._requests = os.fdopen(request_write, "wb")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def compiled(
     return _source(problem.name, problem, text, Resources(arch, result.kernels, ()), result.cubin, reference)
 
 
-def _step(steps: tuple[Step, ...], number: str) -> Step | None:
+def _step(steps: Sequence[Step], number: str) -> Step | None:
     return next((s for s in steps if str(s.number) == number), None)
 
 

@@ -1,4 +1,4 @@
-"""Define jobs: long runs of a process of their own, kept by the engine, shown by the page."""
+"""Define jobs: long work in processes of their own, kept by the engine, shown by the page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ class JobKind(StrEnum):
     """What a job runs."""
 
     GNN = "gnn"
+    EXPORT = "export"
 
 
 class JobState(StrEnum):

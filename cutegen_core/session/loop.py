@@ -21,7 +21,7 @@ from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.session import decisions, moves, proposing, studies, trying
 from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait
 from cutegen_core.session.writer import SessionTools, TrialWatch, Writer
-from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.state import WORKING, State
 from cutegen_core.trajectory.store import Store
 
 
@@ -30,7 +30,7 @@ class Session(Writer):
 
     def __init__(self, store: Store, session: str, tools: SessionTools) -> None:
         super().__init__(store, session, tools)
-        if self.state.lost_call and self.state.status in moves.WORKING and not self.state.settings.imported:
+        if self.state.lost_call and self.state.status in WORKING and not self.state.settings.imported:
             self.append(*proposing.record_lost_call(self))
 
     def run(self) -> State:

@@ -32,9 +32,7 @@ from cutegen_core.records.event import (
 )
 from cutegen_core.records.trial import Status
 from cutegen_core.session import promotion
-from cutegen_core.trajectory.state import Phase, State, Step, WantedStudy, waits_at
-
-WORKING = (SessionState.READY, SessionState.RUNNING)
+from cutegen_core.trajectory.state import WORKING, Phase, State, Step, WantedStudy, waits_at
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from cutegen_core.records.event import (
 from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.session import decisions, request, studies, suites
 from cutegen_core.session.writer import ReplyLine, TrialWatch, Writer
+from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import Step, waits_at
 from cutegen_core.trajectory.transitions import REPLACED
 
@@ -169,7 +170,7 @@ def _finish(writer: Writer, answer: Finished, step: Step) -> list[Event]:
         return [closed, StateChanged(SessionState.STOPPED, f"{answer.reason}; nothing passed")]
     chosen = answer.choice if state.passed(answer.choice) else state.best
     acceptance = decisions.accept_by_policy(chosen, state.meaning_seq)
-    return [closed, *decisions.consequences(replace(state, steps=()), acceptance, writer.store.put)]
+    return [closed, *decisions.consequences(replace(state, steps=Grown()), acceptance, writer.store.put)]
 
 
 def _model_seconds(step: Step) -> float:

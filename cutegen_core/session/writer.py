@@ -14,10 +14,9 @@ from cutegen_core.propose.port import Proposer
 from cutegen_core.records.decision import DecisionKind
 from cutegen_core.records.event import Event, Role, StageEnded, StageStarted
 from cutegen_core.records.trial import Stage, StageResult
-from cutegen_core.trajectory.read import state_of
+from cutegen_core.trajectory.read import append, state_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
-from cutegen_core.trajectory.transitions import apply
 
 LIVE_LINES = 200
 """How many of the last lines of a running stage are kept; they are not part of the trajectory."""
@@ -52,8 +51,7 @@ class Writer:
         Args:
             taking: id of the inbox entry that these events answer.
         """
-        for recorded in self.store.append(self.id, events, after=self.state.seq, taking=taking):
-            self.state = apply(self.state, recorded)
+        self.state = append(self.store, self.id, self.state, events, taking=taking)
 
     @property
     def open_step(self) -> Step:

@@ -7,6 +7,7 @@ one before.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,9 +49,9 @@ def _insert(
     return job
 
 
-def every(store: Store) -> tuple[Job, ...]:
-    """Return all jobs, newest first."""
-    rows = store.query(f"SELECT {_COLUMNS} FROM jobs ORDER BY created_at DESC, id")
+def every(store: Store, kind: JobKind = JobKind.GNN) -> tuple[Job, ...]:
+    """Return all jobs of a kind, newest first."""
+    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE kind = ? ORDER BY created_at DESC, id", (kind,))
     return tuple(_job(row) for row in rows)
 
 
@@ -103,16 +104,17 @@ def put_back(store: Store, job: str) -> bool:
 # ---- for the engine
 
 
-def next_waiting(store: Store) -> Job | None:
-    """Return the job that has waited longest."""
+def next_waiting(store: Store, kind: JobKind) -> Job | None:
+    """Return the job of this kind that has waited longest."""
     rows = store.query(
-        f"SELECT {_COLUMNS} FROM jobs WHERE state = ? ORDER BY created_at, id LIMIT 1", (JobState.WAITING,)
+        f"SELECT {_COLUMNS} FROM jobs WHERE state = ? AND kind = ? ORDER BY created_at, id LIMIT 1",
+        (JobState.WAITING, kind),
     )
     return _job(rows[0]) if rows else None
 
 
-def running(store: Store) -> tuple[Job, ...]:
-    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE state = ?", (JobState.RUNNING,))
+def running(store: Store, kind: JobKind) -> tuple[Job, ...]:
+    rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE state = ? AND kind = ?", (JobState.RUNNING, kind))
     return tuple(_job(row) for row in rows)
 
 
@@ -159,16 +161,33 @@ def wait_again(store: Store, job: str) -> None:
 # ---- files of a job
 
 
+def place(job: str) -> Path:
+    """Return where the job's folder is, or would be."""
+    return workspace.home() / "jobs" / job
+
+
 def folder(job: str) -> Path:
     """Return the job's folder in the workspace, which holds its settings, its log and its checkpoints."""
-    path = workspace.home() / "jobs" / job
+    path = place(job)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
 
 
+def partial(job: str) -> Path:
+    """Return the folder of what is not whole yet: the engine removes it when the job's process has ended, or when it
+    takes over after an engine that was killed."""
+    path = folder(job) / "partial"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def remove_partial(job: str) -> None:
+    shutil.rmtree(place(job) / "partial", ignore_errors=True)
+
+
 def log_of(job: str) -> str:
     """Return the end of the job's log; "" where it has none."""
-    path = workspace.home() / "jobs" / job / "log"
+    path = place(job) / "log"
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))

@@ -133,11 +133,29 @@ def _name_drafts_by_kernel(db: sqlite3.Connection) -> None:
     db.execute("UPDATE drafts SET session = session || ':' || base WHERE session IN (SELECT id FROM sessions)")
 
 
+_SUMMARY_TABLES = (
+    """CREATE TABLE summaries (
+        session TEXT PRIMARY KEY REFERENCES sessions(id), seq INTEGER NOT NULL, made_by TEXT NOT NULL,
+        payload TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TRIGGER events_changed AFTER UPDATE ON events BEGIN
+        DELETE FROM summaries WHERE session IN (OLD.session, NEW.session); END""",
+    """CREATE TRIGGER events_removed AFTER DELETE ON events BEGIN
+        DELETE FROM summaries WHERE session = OLD.session; END""",
+)
+
+
+def _create_summaries(db: sqlite3.Connection) -> None:
+    """Create the table; who lists the sessions first fills it. A stored event that is changed drops its summary."""
+    for statement in _SUMMARY_TABLES:
+        db.execute(statement)
+
+
 MIGRATIONS = (
     Migration(1, "the tables of the first stores", _create_tables),
     Migration(2, "cached trials under keys that rest on what can change a verdict", _forget_cached_trials),
     Migration(3, "jobs and what they report", _create_job_tables),
     Migration(4, "a draft for every edited kernel", _name_drafts_by_kernel),
+    Migration(5, "a summary of each session", _create_summaries),
 )
 """In order, numbered from 1 without gaps."""
 

@@ -26,9 +26,13 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.trial import Stage, StageResult, Status
+from cutegen_core.trajectory.grown import Grown
 
 TRANSIENT_STATUSES = (Status.TIMEOUT, Status.COMPILE_LIMIT)
 """Verdicts that a busy machine may have caused: each holds for its trial, not for the kernel."""
+
+WORKING = (SessionState.READY, SessionState.RUNNING)
+"""States in which the engine goes on by itself."""
 
 
 class Phase(StrEnum):
@@ -184,6 +188,7 @@ class State:
         branched: the person went on from another kernel than the best; steps move the branch's tip, `base`.
         lost_call: a model was called and its answer never arrived.
         suites: the testing role's suites, in order.
+        refutations: by candidate, the acceptance test that it failed, unless it has passed one since.
         problem: blob key of the problem that judges from now on: with the last trusted suite.
     """
 
@@ -197,11 +202,11 @@ class State:
     max_steps: int = 0
     max_tokens: int | None = None
     standing: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: Grown[Step] = field(default_factory=Grown)
     gate: OpenGate | None = None
     gates_passed: frozenset[Gate] = frozenset()
     best: str | None = None
-    promoted: tuple[Promotion, ...] = ()
+    promoted: Grown[Promotion] = field(default_factory=Grown)
     base: str | None = None
     instruction: str = ""
     running_stage: Stage | None = None
@@ -216,6 +221,7 @@ class State:
     studies: Mapping[WantedStudy, Studied] = field(default_factory=dict)
     branched: bool = False
     suites: tuple[SuiteTried, ...] = ()
+    refutations: Mapping[str, Tried] = field(default_factory=dict)
     created_at: float = 0.0
     updated_at: float = 0.0
 
@@ -233,6 +239,11 @@ class State:
         return self.step if self.step is not None and self.step.outcome is None else None
 
     @property
+    def works(self) -> bool:
+        """Whether the engine has work here without a new decision; never where the session was imported."""
+        return not self.settings.imported and (self.status in WORKING or bool(self.studies_wanted))
+
+    @property
     def lost_call(self) -> bool:
         step = self.open_step
         return step is not None and bool(step.calls) and step.calls[-1].answer is None
@@ -245,13 +256,23 @@ class State:
     @property
     def best_step(self) -> Step | None:
         """The last step in which the best candidate was promoted, or at least the last that carried it."""
-        carried = [step for step in self.steps if self.best and step.candidate == self.best]
-        promoted = [step for step in carried if step.outcome is Outcome.PROMOTED]
-        return next(reversed(promoted or carried), None)
+        carried = None
+        for step in reversed(self.steps) if self.best else ():
+            if step.candidate == self.best:
+                if step.outcome is Outcome.PROMOTED:
+                    return step
+                carried = carried or step
+        return carried
 
     def suite_of(self, step: Step) -> SuiteTried | None:
         """Return the testing role's suite that judged a step's kernel; None where the problem's own workloads did."""
         return next((suite for suite in self.suites if suite.trusted and suite.problem == step.judged_by), None)
+
+    def numbered(self, number: int | None) -> Step | None:
+        """Return the step with this number, or None."""
+        if number is not None and 0 < number <= len(self.steps) and self.steps[number - 1].number == number:
+            return self.steps[number - 1]
+        return next((step for step in self.steps if step.number == number), None)
 
     def step_of(self, candidate: str) -> Step | None:
         """Return the last step that carried this candidate, or None."""
@@ -267,7 +288,7 @@ class State:
 
     def refuted(self, candidate: str) -> Tried | None:
         """Return the acceptance test that this candidate failed; None if it failed none, or passed one since."""
-        return next((s.refuted for s in self.steps if s.candidate == candidate and s.refuted), None)
+        return self.refutations.get(candidate)
 
     def passed(self, candidate: str) -> bool:
         """Return whether the candidate passed its tests and its last acceptance test, if it had one."""

@@ -10,8 +10,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -27,8 +27,13 @@ from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory import migrations
 from cutegen_core.trajectory.migrations import NewerSchemaError
+from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.summaries import dump, fold_digest
+from cutegen_core.trajectory.transitions import fold
 
 R = TypeVar("R")
+Summarise = Callable[[Sequence[Recorded]], str]
+"""Makes the summary, as it is stored, of the session after these further events."""
 _EVENT: Any = Annotated[Event, Field(discriminator="kind")]
 
 ENGINE_LINE = "engine"
@@ -98,6 +103,13 @@ class CachedTrial(NamedTuple):
     at: float
 
 
+class Listed(NamedTuple):
+    """A session in a list; `summary` is its stored summary, "" where it must be made of the events."""
+
+    session: str
+    summary: str
+
+
 class Draft(NamedTuple):
     """Unsaved typing in the editor: `base` is the candidate it was started from."""
 
@@ -147,7 +159,7 @@ class Store:
         session = uuid4().hex[:10]
         with self._transaction():
             self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
-            self._append(session, [first], after=0)
+            self._summarise_all(session, self._append(session, [first], after=0))
         return session
 
     def adopt(self, events: Sequence[Recorded]) -> str:
@@ -163,6 +175,7 @@ class Store:
         with self._transaction():
             self._db.execute("INSERT INTO sessions VALUES (?, ?)", (session, time.time()))
             self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+            self._summarise_all(session, events)
         return session
 
     def sessions(self) -> tuple[str, ...]:
@@ -179,12 +192,16 @@ class Store:
             )
         return found[0]
 
-    def append(self, session: str, events: Sequence[Event], *, after: int, taking: int | None = None) -> list[Recorded]:
+    def append(
+        self, session: str, events: Sequence[Event], *, after: int, taking: int | None = None,
+        summarise: Summarise | None = None,
+    ) -> list[Recorded]:  # fmt: skip
         """Append in one transaction, durable on return.
 
         Args:
             after: the last sequence number the writer knows.
             taking: id of the inbox entry these events answer, marked taken in the same transaction.
+            summarise: makes the summary that is stored with them; without it the next list makes it.
 
         Raises:
             LeaseError: somebody else has appended meanwhile.
@@ -193,6 +210,8 @@ class Store:
             recorded = self._append(session, events, after)
             if taking is not None:
                 self._db.execute("UPDATE inbox SET taken = 1 WHERE id = ?", (taking,))
+            if summarise is not None and recorded:
+                self._put_summary(session, recorded[-1].seq, summarise(recorded))
         return recorded
 
     def events(self, session: str, after: int = 0) -> list[Recorded]:
@@ -205,6 +224,25 @@ class Store:
     def last_seq(self, session: str) -> int:
         row = self.query("SELECT MAX(seq) FROM events WHERE session = ?", (session,))
         return int(row[0][0] or 0)
+
+    def listed(self, session: str = "") -> list[Listed]:
+        """Return all sessions, newest first, or this one: each with its summary if that was made of all its events."""
+        where, values = ("WHERE s.id = ?", (session,)) if session else ("", ())
+        rows = self.query(
+            "SELECT s.id, m.payload FROM sessions s LEFT JOIN summaries m ON m.session = s.id AND m.made_by = ? "
+            f"AND m.seq = (SELECT MAX(seq) FROM events WHERE session = s.id) {where} ORDER BY s.created_at DESC",
+            (fold_digest(), *values),
+        )
+        return [Listed(found, payload or "") for found, payload in rows]
+
+    def put_summaries(self, states: Mapping[str, State]) -> None:
+        """Store the summaries of these sessions, each for the last event of its state; does nothing on a store that
+        cannot be written."""
+        if self._read_only or not states:
+            return
+        with self._transaction():
+            for session, state in states.items():
+                self._put_summary(session, state.seq, dump(state))
 
     def version(self) -> int:
         """Return a number that changes whenever another connection has written."""
@@ -337,6 +375,14 @@ class Store:
             return self._db.execute(sql, values).rowcount
 
     # ---- inside
+
+    def _summarise_all(self, session: str, events: Sequence[Recorded]) -> None:
+        """Store the summary of a new session; none where its events cannot be folded, which the next list says."""
+        with suppress(StoreError):
+            self._put_summary(session, events[-1].seq, dump(fold(events)))
+
+    def _put_summary(self, session: str, seq: int, summary: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", (session, seq, fold_digest(), summary))
 
     def _refuse_unreadable(self, number: int, error: StoreError) -> None:
         if not self._read_only:

@@ -34,6 +34,7 @@ from cutegen_core.records.event import (
     Tried,
 )
 from cutegen_core.records.trial import Stage, Status
+from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import (
     TRANSIENT_STATUSES,
     Closing,
@@ -63,6 +64,13 @@ def fold(events: Iterable[Recorded]) -> State:
         state = apply(state, recorded)
     if state is None:
         raise StoreError("the session has no events")
+    return state
+
+
+def fold_on(state: State, events: Iterable[Recorded]) -> State:
+    """Return the state after these further events."""
+    for recorded in events:
+        state = apply(state, recorded)
     return state
 
 
@@ -102,7 +110,7 @@ def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
     match event:
         case StepStarted():
             step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
-            return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=(*state.steps, step),
+            return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=state.steps.and_one(step),
                            gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
         case ModelCalled():
             exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt)
@@ -184,7 +192,7 @@ def _decided(state: State, decision: Decision) -> State:
         case DecisionKind.REDIRECT:
             return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
         case DecisionKind.REWIND:
-            target = next((s for s in state.steps if s.number == decision.step), None)
+            target = state.numbered(decision.step)
             candidate = target.candidate if target else None
             state = replace(state, status=SessionState.RUNNING, gate=None, base=candidate, branched=False)
             return _back_to(state, target) if target is None or target.passed else state
@@ -193,8 +201,9 @@ def _decided(state: State, decision: Decision) -> State:
         case DecisionKind.STUDY:
             return _study_wanted(state, decision)
         case DecisionKind.BRANCH:
-            tip = next((s.candidate for s in state.steps if s.number == decision.step), None)
-            return replace(state, status=SessionState.RUNNING, gate=None, base=tip, branched=True)
+            tip = state.numbered(decision.step)
+            return replace(state, status=SessionState.RUNNING, gate=None, base=tip.candidate if tip else None,
+                           branched=True)  # fmt: skip
         case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; wanted studies end here
             return replace(state, studies_wanted=(), running_stage=None)
         case _:  # RESUME: a StateChanged follows where it changes anything
@@ -234,7 +243,7 @@ def _adjusted(state: State, decision: Decision) -> State:
             return _told(replace(state, standing=decision.text))
         case _:
             steps = (replace(s, memory=decision.text) if s.number == decision.step else s for s in state.steps)
-            return _told(replace(state, steps=tuple(steps)))
+            return _told(replace(state, steps=Grown(steps)))
 
 
 def _told(state: State) -> State:
@@ -278,7 +287,7 @@ def _state_changed(state: State, event: StateChanged) -> State:
 def _closed(state: State, event: StepClosed) -> State:
     step = replace(state.steps[-1], outcome=event.outcome, note=event.note)
     step = _refuted(step, step.refuted) if step.refuted else step
-    state = replace(state, steps=(*state.steps[:-1], step), phase=Phase.IDLE, gate=None, gates_passed=frozenset(),
+    state = replace(state, steps=state.steps.with_last(step), phase=Phase.IDLE, gate=None, gates_passed=frozenset(),
                     running_stage=None)  # fmt: skip
     if step.outcome is Outcome.PROMOTED and step.candidate:
         promotion = Promotion(step.number, step.candidate)
@@ -287,15 +296,19 @@ def _closed(state: State, event: StepClosed) -> State:
 
 
 def _best(state: State, promotion: Promotion) -> State:
-    others = tuple(p for p in state.promoted if p != promotion)
-    return replace(state, best=promotion.candidate, promoted=(*others, promotion))
+    """Make it the best. An equal promotion before it counts no more; it can only stand among the last ones, since
+    their steps never fall."""
+    before = state.promoted
+    if before and before[-1].step >= promotion.step:
+        before = Grown(p for p in before if p != promotion)
+    return replace(state, best=promotion.candidate, promoted=before.and_one(promotion))
 
 
 def _back_to(state: State, target: Step | None) -> State:
     """Make the kernel of that step the best, or none; drop later promotions."""
     if target is None or target.candidate is None:
-        return replace(state, best=None, promoted=())
-    kept = tuple(p for p in state.promoted if p.step <= target.number)
+        return replace(state, best=None, promoted=Grown())
+    kept = Grown(p for p in state.promoted if p.step <= target.number)
     return _best(replace(state, promoted=kept), Promotion(target.number, target.candidate))
 
 
@@ -308,9 +321,11 @@ def _acceptance_tried(state: State, event: Tried) -> State:
     if event.status in TRANSIENT_STATUSES:
         return state
     if event.status is Status.PASSED:
-        return _with_verdict(state, event.candidate, _confirmed)
+        cleared = {key: tried for key, tried in state.refutations.items() if key != event.candidate}
+        return _with_verdict(replace(state, refutations=cleared), event.candidate, _confirmed)
+    state = replace(state, refutations={**state.refutations, event.candidate: event})
     state = _with_verdict(state, event.candidate, lambda step: _refuted(step, event))
-    promoted = tuple(p for p in state.promoted if p.candidate != event.candidate)
+    promoted = Grown(p for p in state.promoted if p.candidate != event.candidate)
     earlier = promoted[-1].candidate if promoted else None
     best = state.best if state.best != event.candidate else earlier
     state = replace(state, promoted=promoted, best=best)
@@ -319,7 +334,7 @@ def _acceptance_tried(state: State, event: Tried) -> State:
 
 def _with_verdict(state: State, candidate: str, judged: Callable[[Step], Step]) -> State:
     """Return the state with `judged` applied to every step that carries the candidate."""
-    return replace(state, steps=tuple(judged(s) if s.candidate == candidate else s for s in state.steps))
+    return replace(state, steps=Grown(judged(s) if s.candidate == candidate else s for s in state.steps))
 
 
 def _refuted(step: Step, event: Tried) -> Step:
@@ -340,4 +355,4 @@ def _confirmed(step: Step) -> Step:
 def _with_step(state: State, **changes: object) -> State:
     if not state.steps:
         return state
-    return replace(state, steps=(*state.steps[:-1], replace(state.steps[-1], **changes)))  # type: ignore[arg-type]
+    return replace(state, steps=state.steps.with_last(replace(state.steps[-1], **changes)))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from cutegen_core.evaluate.evidence.proof import MARK_WORDS
 from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, strongest, suspect, untimed_text, why_untimed
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
+from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
@@ -14,7 +15,6 @@ from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards, roles_of
 from cutegen_core.views.session import (
     CallView,
-    SessionRow,
     SessionView,
     StepRow,
     StepView,

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Gate
-from cutegen_core.records.errors import CutegenError, StoreError
+from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import ModelAnswered, Outcome, Role, SessionState, Tried
 from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import ExecutorKind, Mark, Status, Trial
-from cutegen_core.trajectory.read import state_of, trial_of
+from cutegen_core.records.trial import Mark, Status, Trial
+from cutegen_core.trajectory.read import every_summary, state_of, trial_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
+from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 from cutegen_core.views.rail import RailStop, rail
 from cutegen_core.views.wording import no_step
 
@@ -46,21 +47,6 @@ class StepRow(NamedTuple):
     def was_best(self) -> bool:
         """Whether it passes and is, or was, the best: a kernel that was only kept, since it regressed, never was."""
         return self.status is Status.PASSED and (self.is_best or self.outcome is Outcome.PROMOTED)
-
-
-class SessionRow(NamedTuple):
-    """A line of the list of sessions."""
-
-    id: str
-    problem: str
-    proposer: str
-    executor: ExecutorKind
-    status: SessionState
-    steps: int
-    best_idea: str
-    created_at: float
-    updated_at: float
-    origin: str
 
 
 class SessionView(NamedTuple):
@@ -113,21 +99,14 @@ class StepView(NamedTuple):
 
 def session_rows(store: Store) -> list[SessionRow]:
     """Return all sessions that can be read, newest first."""
-    states = ((session, _readable(store, session)) for session in store.sessions())
-    return [_session_row(session, state) for session, state in states if isinstance(state, State)]
+    found = every_summary(store)
+    return [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, SessionSummary)]
 
 
 def unreadable_sessions(store: Store) -> dict[str, str]:
     """Return the sessions that cannot be read, each with the reason."""
-    states = {session: _readable(store, session) for session in store.sessions()}
-    return {session: str(error) for session, error in states.items() if isinstance(error, CutegenError)}
-
-
-def _readable(store: Store, session: str) -> State | CutegenError:
-    try:
-        return state_of(store, session)
-    except CutegenError as error:
-        return error
+    found = every_summary(store)
+    return {session: str(error) for session, error in found.items() if isinstance(error, StoreError)}
 
 
 def session_view(store: Store, session: str) -> SessionView:
@@ -223,23 +202,6 @@ def autonomy_words() -> Mapping[Autonomy, str]:
 @lru_cache(maxsize=64)
 def _problem(store: Store, key: str) -> Problem:
     return store.record(Problem, key)
-
-
-def _session_row(session: str, state: State) -> SessionRow:
-    best = state.best_step
-    settings = state.settings
-    return SessionRow(
-        session,
-        settings.problem_name,
-        settings.answered_by,
-        settings.executor,
-        state.status,
-        len(state.steps),
-        best.idea if best else "",
-        state.created_at,
-        state.updated_at,
-        settings.origin,
-    )
 
 
 def _step_row(step: Step, state: State, *, star: bool) -> StepRow:

@@ -17,14 +17,16 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.engine import job_process, job_slot, loop, single
-from cutegen_core.engine.job_slot import JobSlot
+from cutegen_core.engine.job_slot import JobSlots
 from cutegen_core.records import as_json
+from cutegen_core.records.export import ExportResult, ExportSettings
 from cutegen_core.records.gnn import EpochReport, GraphSettings, RunProgress, RunResult, RunSettings, Task
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.engine.double_engine import DOUBLE
 from tests.engine.test_engine import Cold, raw, sound, status
+from tests.pages.stories import softmax_story
 from tests.patience import PATIENCE_S, SOON_S, wait_until
 
 
@@ -43,9 +45,9 @@ def submit(store: Store, source: str = "blocks", ms: int = 1, **changes: object)
 
 
 @contextmanager
-def slot(store: Store) -> Iterator[JobSlot]:
+def slot(store: Store) -> Iterator[JobSlots]:
     """A slot that is asked as the engine does, in a thread."""
-    made, over = JobSlot(store), threading.Event()
+    made, over = JobSlots(store, JobKind.GNN, 1), threading.Event()
 
     def serve() -> None:
         while not over.wait(0.02):
@@ -140,7 +142,7 @@ def test_a_job_that_waits_is_stopped_at_once(store: Store) -> None:
     job = submit(store)
     jobs.request_stop(store, job)
     assert jobs.get(store, job).state is JobState.STOPPED
-    assert jobs.next_waiting(store) is None
+    assert jobs.next_waiting(store, JobKind.GNN) is None
 
 
 def test_what_does_not_listen_is_killed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +303,7 @@ def test_what_had_finished_no_epoch_is_not_tried_again(store: Store, changes: di
     if changes:
         jobs.add_report(store, job, "{}")
     with slot(store):
-        assert ended(store, job).error == job_slot.CUT_SHORT
+        assert ended(store, job).error == job_slot.PROGRAMS[JobKind.GNN].cut_short
     assert jobs.get(store, job).state is JobState.INTERRUPTED
 
 
@@ -350,3 +352,41 @@ def test_an_imported_job_is_never_run(store: Store) -> None:
     job = jobs.adopt(store, replace(made, state=JobState.STOPPED, origin="imported from a.json"), ["{}"])
     assert not jobs.put_back(store, job)
     assert jobs.reports(store, job) == ("{}",)
+
+
+# ---- exports
+
+
+def asked(store: Store, session: str, format: str = "jsonl") -> str:
+    wanted = ExportSettings(session, 1, format, f"file.{format}")
+    return jobs.create(store, JobKind.EXPORT, wanted.name, as_json.dump(wanted))
+
+
+def carried_out(store: Store) -> None:
+    slots = JobSlots(store, JobKind.EXPORT, 2)
+    wait_until(lambda: slots.dispatch() or all(job.is_over for job in jobs.every(store, JobKind.EXPORT)))
+    slots.close()
+
+
+def test_several_files_are_written_at_once_and_one_that_cannot_be_says_what_and_where(store: Store) -> None:
+    session = softmax_story(store).session
+    good, bad = asked(store, session, "html"), asked(store, "0123456789", "html")
+    carried_out(store)
+    made = store.record(ExportResult, jobs.get(store, good).result)
+    assert made.nbytes == (jobs.folder(good) / made.name).stat().st_size > 1000
+    failed = jobs.get(store, bad)
+    assert failed.state is JobState.FAILED
+    assert failed.error.startswith("file.html (format html): there is no session 0123456789")
+    assert {path.name for path in jobs.folder(bad).rglob("*")} == {"settings.json", "log"}
+    assert jobs.every(store) == (), "a training is another kind"
+
+
+def test_nothing_half_written_is_left_of_an_export_whose_engine_was_killed(store: Store) -> None:
+    job = asked(store, softmax_story(store).session)
+    assert jobs.start(store, job)
+    (jobs.partial(job) / "file.jsonl").write_text("half")
+    carried_out(store)
+    cut = jobs.get(store, job)
+    assert cut.state is JobState.INTERRUPTED
+    assert "nothing of it is left. Create it again." in cut.error
+    assert not list(jobs.folder(job).rglob("*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import time
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cutegen_core import views
+from cutegen_core.engine.job_slot import JobSlots
 from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 from cutegen_core.problems import library
 from cutegen_core.propose.llm import model_settings
@@ -31,18 +33,21 @@ from cutegen_core.records.event import (
     StepStarted,
     Studied,
 )
+from cutegen_core.records.job import JobKind, JobState
 from cutegen_core.records.trial import Status
 from cutegen_core.session import start
 from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
+from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
 from tests.model_server import MODEL, ModelServer
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 imported = Later("pages.components.compare_present.imported")
+recording_pictures = Later("docs.recording_pictures")
 
 pytestmark = pytest.mark.usefixtures("one_worker")
 
@@ -355,34 +360,68 @@ def test_a_broken_models_file_is_said_and_left_alone(store: Store, tmp_path: Pat
 # ---- elsewhere and back
 
 
-@pytest.mark.parametrize("chosen", [pytest.param("cu", marks=pytest.mark.thorough), "jsonl", "html"])
-def test_a_file_is_made_and_offered(store: Store, open_page: OpenPage, chosen: str) -> None:
+def written(store: Store) -> None:
+    """Does what the engine does for the files that were asked for."""
+    slots = JobSlots(store, JobKind.EXPORT, 2)
+    wait_until(lambda: slots.dispatch() or all(job.is_over for job in jobs.every(store, JobKind.EXPORT)))
+    slots.close()
+
+
+@pytest.mark.parametrize("chosen", [pytest.param("cu", marks=pytest.mark.thorough), "jsonl"])
+def test_a_file_is_asked_for_written_elsewhere_and_offered(store: Store, open_page: OpenPage, chosen: str) -> None:
     story = softmax_story(store)
     page = open_page("session", id=story.session)
     menu = page.selectbox(key="export-format")
     assert [option.partition(":")[0] for option in menu.options] == [*FORMATS]
     menu.select(chosen).run()
+    text = shown(click(page, "export-make"))
+    assert f"● {chosen}: starting" in text or f"● {chosen}: waits" in text
+    assert not page.get("download_button")
     click(page, "export-make")
+    (job,) = jobs.every(store, JobKind.EXPORT)
+    written(store)
+    page.run()
     assert page.get("download_button")
     assert chosen != "cu" or "ompiled" in shown(page)
+    made = jobs.folder(job.id) / jobs.get(store, job.id).title
+    assert made.stat().st_size > 1000
+    assert not (made.parent / "partial").exists()
+    made.unlink()
+    assert "no longer in the workspace. Create it again" in shown(page.run())
 
 
-def test_an_export_that_failed_is_tried_again_when_it_is_asked_for_again(
+def test_an_export_that_failed_says_where_and_why_and_is_tried_again_when_it_is_asked_for_again(
     store: Store, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the two, the compiler of this machine is repaired."""
+    """Between the two, the compiler of this machine is repaired; another file is written beside the first."""
     compiler = tmp_path / "toolkit" / "bin" / "nvcc"
     compiler.parent.mkdir(parents=True)
     compiler.write_text("#!/bin/sh\necho error: no licence; exit 1\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
     page = open_page("session", id=softmax_story(store).session)
-    page.selectbox(key="export-format").select("flashinfer").run()
-    assert "error: no licence" in shown(click(page, "export-make"))
+    for wanted in ("html", "flashinfer"):
+        page.selectbox(key="export-format").select(wanted).run()
+        click(page, "export-make")
+    written(store)
+    text = shown(page.run())
+    assert "(format flashinfer): nvcc does not compile the exported kernel: error: no licence" in text
+    assert len(page.get("download_button")) == 1
     compiler.write_text("#!/bin/sh\n: > kernel.o\n")
     assert "error: no licence" in shown(page.run()), "not tried at every drawing"
-    assert "no licence" not in shown(click(page, "export-make"))
-    assert page.get("download_button")
+    click(page, "export-make")
+    written(store)
+    assert "no licence" not in shown(page.run())
+    assert len(page.get("download_button")) == 2
+
+
+def test_an_export_is_cancelled(store: Store, open_page: OpenPage) -> None:
+    page = open_page("session", id=softmax_story(store).session)
+    click(page, "export-make")
+    (job,) = jobs.every(store, JobKind.EXPORT)
+    text = shown(click(page, f"export-cancel-{job.id}"))
+    assert "cancelled" in text
+    assert jobs.get(store, job.id).state is JobState.STOPPED
 
 
 def test_a_recording_opens_once_read_only_and_is_walked_again(
@@ -427,3 +466,20 @@ def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path
     page = framed()
     page.text_input(key="import-path").input(str(tmp_path / "x.txt"))
     assert "is no recording" in shown(click(page, "import-open"))
+
+
+def test_on_a_first_run_the_recorded_sessions_come_first_with_their_pictures(store: Store) -> None:
+    page = framed()
+    html = shown(page)
+    headings = [text for text in ("Look first", "Start a new session", "System check") if text in html]
+    assert headings == sorted(headings, key=html.index)
+    pictures = re.findall('<img class="cg-recording" alt="(.*?)"', html)
+    assert len(pictures) == imported.CARDS
+    assert ["NVIDIA H200" in alt for alt in pictures] == [True, True, False], "those of a GPU first"
+    softmax_story(store)
+    assert '<img class="cg-recording"' not in shown(framed())
+
+
+def test_the_picture_of_a_recording_is_drawn_from_its_data() -> None:
+    for recording in imported.RECORDINGS.glob("*.jsonl*"):
+        assert imported.picture_of(recording).read_text() == recording_pictures.drawn(recording)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ import pytest
 
 from cutegen_core import cli
 from cutegen_core.records.decision import Gate
+from cutegen_core.records.job import JobKind
 from cutegen_core.share.exports import FORMATS, Format, export
 from cutegen_core.share.exports.format import OfKernel, OfSession, text_file
+from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import StepView
 from tests.later import Later
@@ -81,8 +84,8 @@ def test_a_format_is_in_the_menu_of_the_page_and_makes_its_file(store: Store, op
     assert "jsonl and html and id export the whole session" in shown(page)
     menu.select("id").run()
     page.button(key="export-make").click().run()
-    assert "only its id" in shown(page)
-    assert page.get("download_button")
+    (asked,) = jobs.every(store, JobKind.EXPORT)
+    assert (json.loads(asked.settings)["format"], asked.title.endswith(".txt")) == ("id", True)
 
 
 @pytest.mark.usefixtures("added")

@@ -98,6 +98,7 @@ class Compiler:
             "cutegen_core.execute.compiler.compile_server",
             [arch, str(cache_dir("prelude"))],
             name=f"the compile server for {arch}",
+            makes_way=True,
         )
         self._turn = threading.Lock()
 

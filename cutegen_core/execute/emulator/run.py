@@ -27,6 +27,7 @@ from cutegen_core.execute.emulator.installation import Installation
 from cutegen_core.execute.emulator.symbolise import Symboliser
 from cutegen_core.execute.port import Executed, Execution
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME
+from cutegen_core.machine import priority
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
@@ -195,6 +196,7 @@ def _run_process(command: list[str], timeout_s: float) -> str:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={}, cwd="/", start_new_session=True
         )
         try:
+            priority.make_way(process.pid)
             _wait_for_end(process.pid, timeout_s)
         finally:
             sandbox.kill_group(process.pid)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from cutegen_core.machine import priority
 from cutegen_core.machine.sandbox import launcher
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, Policy, SandboxLevel
 from cutegen_core.records.errors import MachineError
@@ -88,6 +89,7 @@ def _run_once(
     )  # fmt: skip
     output, limit = b"", ""
     try:
+        priority.make_way(process.pid)
         output, limit = _read_capped(process, started + seconds, output_limit_bytes)
     finally:
         kill_group(process.pid)

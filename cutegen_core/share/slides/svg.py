@@ -31,10 +31,14 @@ class Picture(NamedTuple):
     def image(self) -> Markup:
         """Return the SVG as an image, for a page that takes no SVG in its HTML; it brings its own style and cannot run
         anything."""
-        data = base64.b64encode(self._svg(f"<style>{STYLE}</style>").encode()).decode()
+        data = base64.b64encode(self.standalone().encode()).decode()
         return Markup('<img class="pr-picture" alt="{}" src="data:image/svg+xml;base64,{}">').format(
             show_hidden(self.label), data
         )
+
+    def standalone(self, style: str = "") -> str:
+        """Return the SVG as a file, with its own style and what is added to it."""
+        return f"{self._svg(f'<style>{STYLE}{style}</style>')}\n"
 
     def _svg(self, style: str) -> Markup:
         opening = (

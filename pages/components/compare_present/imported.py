@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from cutegen_core import views
 from cutegen_core.records import older
@@ -24,24 +26,39 @@ from pages.components import ASSETS
 from pages.components.access import access
 from pages.components.shared import places, ui_state
 from pages.components.shared.file_choice import render_file_choice
-from pages.components.shared.texts import note, plain_label, quiet
+from pages.components.shared.texts import escape_html, note, plain_label, quiet
 
 if TYPE_CHECKING:
     from cutegen_core.share.imports import Imported
 
 RECORDINGS = ASSETS / "recordings"
+PICTURES = ASSETS / "recording-pictures"
+"""`docs.recording_pictures` draws them from the recordings."""
+CARDS = 3
 UPLOADS = ("jsonl", "gz", "json")
 _EXECUTORS = {ExecutorKind.CPU: "the emulator", ExecutorKind.GPU: "a GPU"}
 
 
 class Recording(NamedTuple):
-    """A shipped recording, described by its first lines; `at` is seconds since the epoch."""
+    """A shipped recording, described by its first lines.
+
+    Attributes:
+        at: seconds since the epoch.
+        timed: recorded on a GPU.
+        events: how many it holds.
+    """
 
     path: Path
     problem: str
     proposer: str
     where: str
     at: float
+    timed: bool
+    events: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.problem} · {self.proposer} · recorded on {self.where}"
 
 
 # ---- importing
@@ -75,20 +92,66 @@ def _open(store: Store, path: Path) -> None:
 # ---- recordings that ship with the workbench
 
 
+def picture_of(recording: Path) -> Path:
+    """Return where the picture of a recording lies, if it has one."""
+    return PICTURES / f"{recording.name.partition('.')[0]}.svg"
+
+
 def render_recordings(store: Store) -> None:
     """List the shipped recordings; a click imports one, only once, and opens or presents it."""
-    found = _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
+    found = _found()
     for number, recording in enumerate(found):
-        if isinstance(recording, str):
-            note("error", recording)
-            continue
-        label = f"{recording.problem} · {recording.proposer} · recorded on {recording.where}"
-        left, right = st.columns([3.6, 1], gap="xsmall")
-        opened = left.button(plain_label(label), key=f"recording-{number}", width="stretch")
-        shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=plain_label(label))
-        if opened or shown:
-            session = _imported_before(store, recording) or _imported(store, recording.path).session
-            st.switch_page(places.present() if shown else places.session(), query_params={"id": session})
+        _line(store, number, recording)
+    _hint(found)
+
+
+def render_gallery(store: Store) -> None:
+    """Draw the first shipped recordings as cards with a picture each, and list the others."""
+    found = _found()
+    cards = [(number, one) for number, one in enumerate(found) if isinstance(one, Recording)][:CARDS]
+    with st.container(key="recording-gallery"):
+        for (number, recording), column in zip(cards, st.columns(CARDS, gap="medium"), strict=False):
+            with column, st.container(key=f"recording-card-{number}"):
+                _card(store, number, recording)
+    for number, one in enumerate(found):
+        if number not in dict(cards):
+            _line(store, number, one)
+    _hint(found)
+
+
+def _card(store: Store, number: int, recording: Recording) -> None:
+    if picture := _picture(str(picture_of(recording.path))):
+        st.html(f'<img class="cg-recording" alt="{escape_html(recording.label)}" src="{picture}">')
+    st.html(f'<p class="cg-recording-title">{escape_html(recording.label)}</p>')
+    left, right = st.columns(2, gap="xsmall")
+    _buttons(store, number, recording, left, right, "Open step by step")
+
+
+def _line(store: Store, number: int, recording: Recording | str) -> None:
+    if isinstance(recording, str):
+        note("error", recording)
+        return
+    left, right = st.columns([3.6, 1], gap="xsmall")
+    _buttons(store, number, recording, left, right)
+
+
+def _found() -> list[Recording | str]:
+    return _recordings(tuple((str(f), f.stat().st_mtime_ns) for f in sorted(RECORDINGS.glob("*.jsonl*"))))
+
+
+def _buttons(
+    store: Store, number: int, recording: Recording, left: DeltaGenerator, right: DeltaGenerator, words: str = ""
+) -> None:
+    """Draw what opens, with these words or its label, and what presents a recording."""
+    label = plain_label(recording.label)
+    opened = left.button(words or label, key=f"recording-{number}", width="stretch")
+    shown = right.button("Present", key=f"recording-present-{number}", width="stretch", help=label)
+    if opened or shown:
+        session = _imported_before(store, recording) or _imported(store, recording.path).session
+        st.switch_page(places.present() if shown else places.session(), query_params={"id": session})
+
+
+def _hint(found: list[Recording | str]) -> None:
     if found:
         quiet("Open a finished session read-only, or present it. A recorded session can be replayed on this machine.")
     else:
@@ -104,7 +167,21 @@ def _imported_before(store: Store, recording: Recording) -> str:
 
 @st.cache_data(show_spinner=False)
 def _recordings(files: tuple[tuple[str, int], ...]) -> list[Recording | str]:
-    return [_described(Path(name)) for name, _ in files]
+    found = [_described(Path(name)) for name, _ in files]
+    return sorted(found, key=_place)
+
+
+def _place(found: Recording | str) -> tuple[bool, int]:
+    """Sort recordings of a GPU first, the longest before the others."""
+    return (False, -found.events) if isinstance(found, Recording) and found.timed else (True, 0)
+
+
+@st.cache_data(show_spinner=False)
+def _picture(path: str) -> str:
+    """Return the picture as an address that holds it, "" where there is none."""
+    if not Path(path).is_file():
+        return ""
+    return f"data:image/svg+xml;base64,{base64.b64encode(Path(path).read_bytes()).decode()}"
 
 
 def _described(path: Path) -> Recording | str:
@@ -119,7 +196,8 @@ def _described(path: Path) -> Recording | str:
         origin = "" if settings.get("origin", "here") == "here" else f", {settings['origin']}"
         day = time.strftime("%d %b %Y", time.gmtime(first["at"]))
         on = f"{where} for {settings['arch']}{origin}, {day}"
-        return Recording(path, head["problem"], settings["model"] or settings["answered_by"], on, first["at"])
+        return Recording(path, head["problem"], settings["model"] or settings["answered_by"], on, first["at"],
+                         settings["executor"] == ExecutorKind.GPU, int(head["events"]))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, StopIteration, EOFError) as error:
         return f"{path.name} cannot be read: {error}"
 

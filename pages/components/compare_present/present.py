@@ -15,9 +15,9 @@ from cutegen_core.share import slides
 from cutegen_core.share.slides import Deck, SlidePane, Stop
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionRow, SessionView
-from pages.components.session.session_list import facts
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import escape_html, plain_label
+from pages.components.start.session_list import facts
 
 PANES: tuple[SlidePane, ...] = get_args(SlidePane)
 INTERVALS_S = (3, 5, 8, 12, 20)

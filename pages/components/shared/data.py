@@ -35,6 +35,12 @@ def store() -> Store:
     return _store(str(workspace.home()), access.role() is not access.AccessRole.OWNER)
 
 
+def requests_store() -> Store:
+    """Return the store into which a request for a file of a session is put: a viewer's too, who may write nothing
+    else."""
+    return _store(str(workspace.home()), False)
+
+
 def forget_store() -> None:
     """Open the store again for the next page: its file was deleted or replaced."""
     _store.clear()

@@ -1,0 +1,45 @@
+"""List the sessions: the command that must answer at once, so nothing is imported that compiles, runs or draws."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from cutegen_core.records import as_json
+from cutegen_core.trajectory.read import every_summary
+from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
+
+NAMES = ("sessions",)
+
+Command = Callable[[argparse.Namespace], int]
+Subcommands = Any
+"""What `add_subparsers` returns; argparse has no public name for it."""
+
+
+def add(subcommands: Subcommands) -> None:
+    add_command(subcommands, "sessions", list_sessions, "list the sessions of this workspace")
+
+
+def add_command(subcommands: Subcommands, name: str, run: Command, help_text: str) -> argparse.ArgumentParser:
+    """Add a command that can print one JSON document."""
+    added: argparse.ArgumentParser = subcommands.add_parser(name, help=help_text, description=help_text)
+    added.set_defaults(command=run)
+    added.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    return added
+
+
+def list_sessions(arguments: argparse.Namespace) -> int:
+    found = every_summary(Store())
+    rows = [SessionRow.of(session, said) for session, said in found.items() if isinstance(said, SessionSummary)]
+    for session, said in found.items():
+        if not isinstance(said, SessionSummary):
+            print(f"session {session} cannot be read: {said}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps([as_json.to_plain(row._asdict()) for row in rows]))
+    for row in () if arguments.json else rows:
+        print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {row.steps} steps  {row.best_idea}")
+    return 0
