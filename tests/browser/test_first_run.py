@@ -31,6 +31,11 @@ def test_the_tour_leads_over_the_real_page_and_does_not_come_back(page: Page, se
     opened_recording(page, server)
     expect(page.get_by_role("dialog", name="Guided tour, 1 of 5")).to_be_visible()
     expect(page.locator(f"{TOUR} .cg-tour-next")).to_be_focused()
+    page.set_viewport_size({"width": 1024, "height": 768})  # the pane of the steps is not shown
+    expect(page.locator(".cg-tour-frame")).to_be_hidden()
+    expect(page.locator(TOUR)).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    expect(page.locator(".cg-tour-frame")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.locator(TOUR)).to_contain_text("Stages")
     card, frame = page.locator(TOUR).bounding_box(), page.locator(".cg-rail").bounding_box()

@@ -48,6 +48,11 @@ class Tour {
     }
     const box = target.getBoundingClientRect();
     const [width, height] = [this.card.offsetWidth, this.card.offsetHeight];
+    this.frame.hidden = !box.width; // in a narrow window only one pane is shown
+    if (!box.width) {
+      Object.assign(this.card.style, { left: `${(innerWidth - width) / 2}px`, top: `${(innerHeight - height) / 2}px` });
+      return;
+    }
     const top = Math.max(0, box.top);
     const bottom = Math.min(innerHeight, box.bottom);
     const right = box.right + GAP_PX + width < innerWidth;
