@@ -150,10 +150,11 @@ class _Ready:
         self._tickets = []
         with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
             for batch in loader:
-                flight = _kept(run.device.send(batch))
+                flight = run.device.send(batch)
+                run.device.finish()  # the copy runs on a stream of its own
+                self._tickets.append(_kept(flight))
                 run.device.finish()
                 run.device.settle(flight)
-                self._tickets.append(flight)
 
     def measure(self, contestant: Contestant) -> None:
         """Time steps, and the aggregate's calls in them alone; both over the same batches."""
@@ -172,7 +173,8 @@ def _kept(flight: InFlight) -> InFlight:
     inputs = flight.inputs
     hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
     kept = Inputs(inputs.number, inputs.features.clone(), inputs.labels.clone(), hops)
-    return replace(flight, inputs=kept, nodes=None if flight.nodes is None else flight.nodes.clone())
+    nodes = None if flight.nodes is None else flight.nodes.clone()
+    return replace(flight, inputs=kept, nodes=nodes, memory=())
 
 
 def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
@@ -205,7 +207,8 @@ def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -
         with torch.autocast(run.device.where.type, torch.bfloat16, enabled=half):
             means = aggregate(table, call.idx, call.indptr)
         if call.needs_gradient:
-            means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
+            with torch.autograd.set_multithreading_enabled(False):  # as the steps do
+                means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
 
 
 def _seconds(run: GnnRun, work: Callable[[], None]) -> float:
