@@ -12,19 +12,21 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.gnn.kernels import GatherBench
 from cutegen_core.judge.reference import Reference
 from cutegen_core.operators.gather_mean import GatherMean
 from cutegen_core.operators.runner import KernelRunner
+from cutegen_core.operators.source import Source, compiled
 from cutegen_core.problems.library import load
+from cutegen_core.propose.playbook import propose
 from cutegen_core.records.gnn import GraphSettings, Place, RunSettings, Task
 from cutegen_core.workloads.gnn.aggregate import ChosenAggregate, choose_aggregate
 from cutegen_core.workloads.gnn.data.open import open_graph
@@ -58,14 +60,21 @@ class _Mean(GatherMean):
 
 
 def _plugged() -> ChosenAggregate:
-    made = GatherBench(torch.device("cpu"), 5, ["packed"])
-    for name in ("gather_mean", "gather_mean_backward"):
-        problem = load(name)
-        with Reference(problem, made.folder / name) as reference:
-            made.compiled(problem, reference)
+    forward, backward = _source("gather_mean"), _source("gather_mean_backward")
     KernelRunner._emulate = _Planned._emulate  # type: ignore[method-assign]
-    kernel = _Mean(made.source("gather_mean", "packed"), made.source("gather_mean_backward", "packed"))
-    return ChosenAggregate("plugged kernel", kernel, "")
+    return ChosenAggregate("plugged kernel", _Mean(forward, backward), "")
+
+
+def _source(name: str) -> Source:
+    problem = load(name)
+    with (
+        tempfile.TemporaryDirectory(prefix="gnn-host-") as folder,
+        Reference(problem, Path(folder)) as reference,
+    ):
+        own = problem.workloads[0]
+        found = propose(reference.graph(own), reference.signature(own), name, problem.allow)
+        text = next(variant.source for variant in found if variant.name == "packed")
+        return compiled(problem, text, "sm_90a", reference=reference)
 
 
 def _least(rounds: int, work: Callable[[], None], clock: Callable[[], float], times: int) -> float:
