@@ -4,8 +4,8 @@
 
 The graph is tiny and torch has one thread, so that what is left is Python and torch's dispatch. A plugged kernel's own
 work is replaced by an allocation of its results; its checks, plan and autograd stay. What a driver's launch costs is
-not in these figures (tests/gpu/test_operators.py bounds a call with it). Each figure is the least of all rounds; Adam is
-PyTorch's unfused one here, a fused one on a GPU.
+not in these figures (tests/gpu/test_operators.py bounds a call with it). Adam is PyTorch's unfused one here, the fused
+one on a GPU. Each figure is the least of all rounds.
 """
 
 from __future__ import annotations

@@ -119,6 +119,8 @@ def test_tracing_takes_the_operator(aggregates):
     table, idx, indptr = graph(14)
     traced = torch.fx.experimental.proxy_tensor.make_fx(aggregates[""], tracing_mode="fake")(table, idx, indptr)
     assert "cutegen" in traced.code
+    whole = torch.compile(lambda *given: aggregates[""](*given) + 1, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(whole(table, idx, indptr), torchs(table, idx, indptr) + 1)
 
 
 def test_an_epoch_with_the_kernels_is_the_epoch_without(aggregates):
