@@ -32,6 +32,9 @@ Gradient = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tenso
 class GatherMean:
     """An aggregation: table [m, D], idx [E], indptr [n + 1] -> the mean of each row's entries [n, D].
 
+    An ordinary call goes to the kernel directly: the dispatch of a `torch.library` operator written in Python takes
+    longer than the kernel. Under `torch.compile` and with tensor subclasses, as in tracing, it goes to the operator.
+
     Attributes:
         dtype: of the table; the kernel takes no other.
         note: how it runs on this machine.
@@ -45,8 +48,11 @@ class GatherMean:
         if self._backward:
             _check_names(self._backward.runner, (_BACKWARD, _DETERMINISTIC), "gather_mean_backward")
             self._check_dtypes(self._backward.runner)
-        self._gradient = _gradient_by(self._backward) if self._backward else torch_gradient
+        self._gradient = (
+            _gradient_by(self._backward.runner, self._backward.operator) if self._backward else torch_gradient
+        )
         self._operator = self._define()
+        self._function = _function_of(self._runner, self._gradient, self._backward)
         self._try()
 
     @property
@@ -56,7 +62,12 @@ class GatherMean:
         return f"{self._runner.note}; {gradient}"
 
     def __call__(self, table: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self._operator(table, idx, indptr)
+        if torch.compiler.is_compiling() or type(table) is not torch.Tensor:
+            result: torch.Tensor = self._operator(table, idx, indptr)
+        elif torch.is_grad_enabled() and table.requires_grad:
+            result = self._function.apply(table, idx, indptr)  # type: ignore[no-untyped-call]
+        else:
+            result = self._runner(table, idx, indptr)[0]
         return result
 
     def _define(self) -> CustomOpDef:
@@ -131,15 +142,38 @@ def transpose(idx: torch.Tensor, indptr: torch.Tensor, sources: int) -> tuple[to
     return rows.index_select(0, places), starts
 
 
-def _gradient_by(plugged: Plugged) -> Gradient:
-    deterministic = len(plugged.runner.shapes.inputs) == len(_DETERMINISTIC)
+def _function_of(runner: KernelRunner, gradient: Gradient, backward: Plugged | None) -> type[torch.autograd.Function]:
+    """Make the aggregation a node of autograd's graph, which calls the kernels without the dispatcher."""
+    direct = gradient
+    if backward:
+        kernel = backward.runner
+        direct = _gradient_by(kernel, lambda *tensors, **numbers: kernel(*tensors, **numbers)[0])
+
+    class PluggedGatherMean(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, table: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's
+            ctx.save_for_backward(idx, indptr)
+            ctx.sources = table.shape[0]
+            return runner(table, idx, indptr)[0]
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:  # noqa: ANN401 - torch's
+            idx, indptr = ctx.saved_tensors
+            # For a gradient of the gradient autograd must see the call: the operator refuses it, the runner cannot.
+            compute = gradient if torch.is_grad_enabled() else direct
+            return compute(grad, idx, indptr, ctx.sources), None, None
+
+    return PluggedGatherMean
+
+
+def _gradient_by(runner: KernelRunner, run: Callable[..., torch.Tensor]) -> Gradient:
+    """Return the gradient by the runner's kernel, called by `run`."""
+    deterministic = len(runner.shapes.inputs) == len(_DETERMINISTIC)
 
     def compute(grad: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor, sources: int) -> torch.Tensor:
         if deterministic:
-            result: torch.Tensor = plugged.operator(grad, *transpose(idx, indptr, sources), indptr)
-        else:
-            result = plugged.operator(grad, idx, indptr, sources=sources)
-        return result
+            return run(grad, *transpose(idx, indptr, sources), indptr)
+        return run(grad, idx, indptr, sources=sources)
 
     return compute
 

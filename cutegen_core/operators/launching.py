@@ -121,7 +121,7 @@ class Launcher:
     ) -> None:
         """Enqueue all launches on torch's current stream of the device, which must be torch's current one."""
         enter_context(self._ordinal)
-        stream = torch.cuda.current_stream(self._ordinal).cuda_stream
+        stream = torch._C._cuda_getCurrentRawStream(self._ordinal)  # without an object for it: a tenth of the time
         places = {name: tensor.data_ptr() for name, tensor in zip(closure.tensors, (*inputs, *outputs), strict=True)}
         # Scratch belongs to this stream: torch gives its memory away again in the stream's order.
         kept = []

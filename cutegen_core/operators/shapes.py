@@ -8,7 +8,7 @@ have primes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.kernel.expressions import Number
@@ -16,6 +16,8 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Signature, TensorSpec
 
 Shape = tuple[int, ...]
+Fit = Callable[[Sequence[Shape], Sequence[Number]], list[Shape] | None]
+"""Of the inputs' shapes and the numbers, the results' shapes; None where the inputs do not fit together."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ class Shapes:
                 raise UsageError(f"{rule.left.text} is {found}, but {rule.expected(wanted)}")
 
 
+def compile_fit(shapes: Shapes) -> Fit:
+    """Write `Shapes.check` and `Shapes.output_shapes` as one expression, which a training step can afford."""
+    kept = " and ".join(f"{_code(rule.left)} == {_value(rule)}" for rule in shapes.rules) or "True"
+    results = "".join(f"({''.join(f'{_value(rule)}, ' for rule in rules)}), " for rules in shapes.results)
+    fit: Fit = eval(f"lambda shapes, numbers: [{results}] if {kept} else None")  # written here, not given
+    return fit
+
+
 def derive(signatures: Sequence[Signature]) -> Shapes:
     """Find the rules.
 
@@ -120,6 +130,14 @@ def _extent_of(extent: TensorExtent, signature: Signature) -> int:
 
 def _read(extent: TensorExtent, shapes: Sequence[Shape], numbers: Sequence[Number]) -> int:
     return shapes[extent.tensor][extent.dim] if extent.tensor >= 0 else int(numbers[extent.dim])
+
+
+def _code(extent: TensorExtent) -> str:
+    return f"shapes[{extent.tensor}][{extent.dim}]" if extent.tensor >= 0 else f"int(numbers[{extent.dim}])"
+
+
+def _value(rule: Rule) -> str:
+    return str(rule.offset) if rule.right is None else f"{_code(rule.right)} + {rule.offset}"
 
 
 def _rule(extent: TensorExtent, earlier: Sequence[TensorExtent], columns: Columns) -> Rule | None:

@@ -83,6 +83,48 @@ def test_torch_finds_nothing_wrong_with_the_operators(aggregates):
         torch.library.opcheck(aggregates[gradient]._operator, graph(1))
 
 
+@pytest.mark.parametrize("gradient", GRADIENTS)
+def test_a_direct_call_gives_what_the_operator_gives(aggregates, gradient):
+    """Ordinary calls go round the dispatcher: bit for bit the same, forward and backward."""
+    table, idx, indptr = graph(12)
+    other = table.detach().clone().requires_grad_()
+    direct, dispatched = aggregates[gradient](table, idx, indptr), aggregates[gradient]._operator(other, idx, indptr)
+    assert "PluggedGatherMean" in direct.grad_fn.name()
+    assert "PluggedGatherMean" not in dispatched.grad_fn.name()
+    assert torch.equal(direct, dispatched)
+    along = torch.randn_like(direct)
+    direct.backward(along)
+    dispatched.backward(along)
+    if gradient.endswith("deterministic"):
+        assert torch.equal(table.grad, other.grad)
+    torch.testing.assert_close(table.grad, other.grad)
+    with torch.no_grad():
+        assert torch.equal(aggregates[gradient](table, idx, indptr), direct)
+
+
+def test_a_gradient_of_the_gradient_is_torchs_or_refused(aggregates):
+    """Never a wrong one: a kernel's call that autograd does not see would be taken for a constant."""
+    for gradient in GRADIENTS:
+        table, idx, indptr = graph(13)
+        along = torch.ones(17, 24, requires_grad=True)
+        (first,) = torch.autograd.grad(aggregates[gradient](table, idx, indptr), table, along, create_graph=True)
+        if gradient:
+            with pytest.raises(RuntimeError, match="no autograd formula"):
+                first.square().sum().backward()
+        else:
+            first.square().sum().backward()
+            assert along.grad.abs().sum() > 0
+
+
+def test_tracing_takes_the_operator(aggregates):
+    """It passes tensors without memory, from which no kernel can be launched."""
+    table, idx, indptr = graph(14)
+    traced = torch.fx.experimental.proxy_tensor.make_fx(aggregates[""], tracing_mode="fake")(table, idx, indptr)
+    assert "cutegen" in traced.code
+    whole = torch.compile(lambda *given: aggregates[""](*given) + 1, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(whole(table, idx, indptr), torchs(table, idx, indptr) + 1)
+
+
 def test_an_epoch_with_the_kernels_is_the_epoch_without(aggregates):
     def losses(aggregate):
         torch.manual_seed(0)

@@ -129,6 +129,9 @@ def test_the_shapes_of_results_follow_from_the_workloads():
     ])  # fmt: skip
     assert found.output_shapes([(100, 4), (8,), (33,)], [0.5, 9]) == [(32, 4)]
     assert found.required == ("k",)
+    fit = shapes.compile_fit(found)
+    assert fit([(100, 4), (8,), (33,)], [0.5, 9]) == [(32, 4)]
+    assert fit([(100, 5), (8,), (33,)], [0.5, 9]) is None
     with pytest.raises(UsageError, match=r"table\.shape\[1\] is 5, but it was 4 in every test"):
         found.check([(100, 5), (8,), (33,)], [0.5, 9])
 

@@ -22,4 +22,4 @@ class Sage(SampledModel):
         """Return the layer's output."""
         means = self.aggregate(sources, idx, indptr)
         out: Tensor = self.neighbours[number](means) + self.own[number](own)
-        return out if self.is_last(number) else self.drop(F.relu(out))
+        return out if self.is_last(number) else self.drop(F.relu(out, inplace=True))

@@ -21,7 +21,7 @@ from cutegen_core.records.gnn import BatchStage, Span
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.sampling.batch import Sampled
 from cutegen_core.workloads.gnn.sampling.sampler import Sampler
-from cutegen_core.workloads.gnn.sampling.slots import Slot, SlotPool
+from cutegen_core.workloads.gnn.sampling.slots import PackedIds, Slot, SlotPool, pack
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Batch:
     Attributes:
         features: [m, width] of all nodes, None where the loader slices none.
         labels: int64, of the seeds.
+        packed: the same ids in one piece.
         prepared: sampling, then slicing, in seconds of `time.perf_counter`.
     """
 
@@ -38,6 +39,7 @@ class Batch:
     sampled: Sampled
     features: torch.Tensor | None
     labels: torch.Tensor
+    packed: PackedIds
     prepared: tuple[Span, Span]
     _loader: BatchLoader = field(repr=False)
     _slot: Slot | None = field(repr=False)
@@ -149,6 +151,7 @@ class BatchLoader:
 
     def _prepare(self, number: int, slot: Slot, lane: str) -> Batch:
         seeds = self._batches[number]
+        slot.buffers.reserve_labels(len(seeds))
         start = time.perf_counter()
         sampled = self._sampler.sample_into(seeds, self._first + number, slot.buffers)
         middle = time.perf_counter()
@@ -159,4 +162,4 @@ class BatchLoader:
             Span(BatchStage.PREPARE, lane, number, start, middle),
             Span(BatchStage.PREPARE, lane, number, middle, end),
         )
-        return Batch(number, sampled, features, labels, spans, self, slot)
+        return Batch(number, sampled, features, labels, pack(slot.buffers, sampled), spans, self, slot)

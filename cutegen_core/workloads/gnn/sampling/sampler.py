@@ -27,8 +27,13 @@ class Buffers:
 
     def grow(self, full: GaveUp) -> None:
         """Double the array that was too small; what it holds is lost."""
-        name = {GaveUp.NODES_FULL: "nodes", GaveUp.INDPTR_FULL: "indptr", GaveUp.IDX_FULL: "idx"}[full]
+        name = self.named(full)
         setattr(self, name, self._allocate(2 * len(getattr(self, name))))
+
+    @staticmethod
+    def named(full: GaveUp) -> str:
+        """Return the name of the array that was too small."""
+        return {GaveUp.NODES_FULL: "nodes", GaveUp.INDPTR_FULL: "indptr", GaveUp.IDX_FULL: "idx"}[full]
 
     def as_output(self) -> Output:
         arrays = (self.nodes, self.indptr, self.idx)

@@ -173,7 +173,8 @@ def _kept(flight: InFlight) -> InFlight:
     inputs = flight.inputs
     hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
     kept = Inputs(inputs.number, inputs.features.clone(), inputs.labels.clone(), hops)
-    return replace(flight, inputs=kept, nodes=None if flight.nodes is None else flight.nodes.clone())
+    nodes = None if flight.nodes is None else flight.nodes.clone()
+    return replace(flight, inputs=kept, nodes=nodes, memory=())
 
 
 def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
@@ -206,7 +207,8 @@ def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -
         with torch.autocast(run.device.where.type, torch.bfloat16, enabled=half):
             means = aggregate(table, call.idx, call.indptr)
         if call.needs_gradient:
-            means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
+            with torch.autograd.set_multithreading_enabled(False):  # as the steps do
+                means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]
 
 
 def _seconds(run: GnnRun, work: Callable[[], None]) -> float:

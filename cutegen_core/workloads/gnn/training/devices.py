@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -20,7 +20,6 @@ from torch import Tensor
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.workloads.gnn.models.sampled import HopTensors
-from cutegen_core.workloads.gnn.sampling.batch import Hop
 from cutegen_core.workloads.gnn.sampling.loader import Batch
 from cutegen_core.workloads.gnn.training.settings import sleep_of
 
@@ -41,6 +40,9 @@ class Inputs(NamedTuple):
 
 
 Step = Callable[[Inputs], None]
+_NO_FEATURES = torch.empty(0)
+_ALIGNED_IDS = 2
+"""An id whose place is a multiple of this begins at 16 bytes, as kernels that load wide need it."""
 
 
 class Interval(NamedTuple):
@@ -60,6 +62,7 @@ class InFlight:
 
     Attributes:
         nodes: ids on the device, where features are gathered there; else None, and `inputs` has the features.
+        memory: the tensors of which the others are views.
         copied, computed: when that was; to be read after `finish`.
         copy_ended: on CUDA, the event behind which the batch may be read, and its slot be reused.
     """
@@ -67,6 +70,7 @@ class InFlight:
     batch: Batch
     inputs: Inputs
     nodes: Tensor | None
+    memory: tuple[Tensor, ...]
     copied: Callable[[], Interval]
     computed: Callable[[], Interval] = _not_yet
     copy_ended: torch.cuda.Event | None = None
@@ -178,7 +182,7 @@ class Gpu:
         stream = torch.cuda.current_stream(self.where)
         start, end = _timed_event(), _timed_event()
         stream.wait_event(flight.copy_ended)
-        for tensor in _tensors(flight):
+        for tensor in flight.memory:
             tensor.record_stream(stream)  # allocated on the side stream: not to be reused before this one is done
         start.record(stream)
         step(_with_features(flight, self._table))
@@ -245,36 +249,33 @@ def _timed_event() -> torch.cuda.Event:
 
 
 def _put_batch(batch: Batch, where: torch.device, gathers: bool) -> InFlight:
-    """Return the batch on a device; out of pinned memory this only queues copies on the current stream."""
+    """Return the batch on a device; out of pinned memory this only queues copies on the current stream.
 
-    def put(tensor: Tensor) -> Tensor:
-        return tensor.to(where, non_blocking=True)
+    All ids travel in one copy, and their parts are views of it: a copy's cost is the host's time, not its bytes.
+    """
+    packed = batch.packed
+    first = 0 if gathers else packed.after_nodes
+    ids = packed.whole[first:].to(where, non_blocking=True)
+    memory = [ids]
 
-    hops = _put_hops(batch.sampled.hops, put)
-    nodes = put(torch.from_numpy(batch.sampled.nodes)) if gathers else None
-    features = torch.empty(0, device=where) if batch.features is None else put(batch.features)
-    return InFlight(batch, Inputs(batch.number, features, put(batch.labels), hops), nodes, _not_yet)
+    def part(start: int, count: int) -> Tensor:
+        view = ids.narrow(0, start - first, count)
+        if start % _ALIGNED_IDS == 0:
+            return view
+        memory.append(view.clone())  # once here, instead of at every call of a kernel that loads wide
+        return memory[-1]
 
-
-def _put_hops(hops: Sequence[Hop], put: Callable[[Tensor], Tensor]) -> tuple[HopTensors, ...]:
-    """Return the hops on the device; layers that are the beginning of the first one's rows are not copied again."""
-    whole: list[tuple[Tensor, Tensor]] = []
-    out = []
-    for hop in hops:
-        if not (whole and hop.idx.ctypes.data == hops[0].idx.ctypes.data):
-            whole.append((put(torch.from_numpy(hop.idx)), put(torch.from_numpy(hop.indptr))))
-        idx, indptr = whole[-1]
-        out.append(HopTensors(idx[: len(hop.idx)], indptr[: hop.targets + 1], hop.targets, hop.sources))
-    return tuple(out)
-
-
-def _tensors(flight: InFlight) -> Iterator[Tensor]:
-    yield flight.inputs.labels
-    yield flight.inputs.features
-    if flight.nodes is not None:
-        yield flight.nodes
-    for hop in flight.inputs.hops:
-        yield from (hop.idx, hop.indptr)
+    nodes = part(0, len(batch.sampled.nodes)) if gathers else None
+    hops = tuple(
+        HopTensors(part(idx, len(hop.idx)), part(indptr, hop.targets + 1), hop.targets, hop.sources)
+        for hop, (idx, indptr) in zip(batch.sampled.hops, packed.hops, strict=True)
+    )
+    features = _NO_FEATURES
+    if batch.features is not None:
+        features = batch.features.to(where, non_blocking=True)
+        memory.append(features)
+    inputs = Inputs(batch.number, features, part(packed.after_nodes, len(batch.labels)), hops)
+    return InFlight(batch, inputs, nodes, tuple(memory), _not_yet)
 
 
 def _with_features(flight: InFlight, table: Tensor | None) -> Inputs:

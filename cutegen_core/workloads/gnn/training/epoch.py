@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.optim import Optimizer
 
 from cutegen_core.records.errors import StoppedError, UsageError
@@ -16,7 +17,7 @@ from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
 from cutegen_core.workloads.gnn.training.run import GnnRun
-from cutegen_core.workloads.gnn.training.schedule import seed_step, share_of_rank
+from cutegen_core.workloads.gnn.training.schedule import seed_step, share_of_rank, step_seeds
 
 
 @dataclass
@@ -47,6 +48,10 @@ class EpochOfTraining:
         self.parts = share_of_rank(batches[self._first :], run.ranks.rank, run.ranks.world)
         self.done, self.loss_sum = trainee.batch, trainee.loss_sum
         self._unread = torch.zeros(2, device=run.device.where, dtype=torch.float64)
+        self._unread_loss = self._unread[0]
+        self._weights: dict[float, Tensor] = {}
+        self._parameters = tuple(trainee.model.parameters())
+        self._seeds = step_seeds(run.settings, trainee.trial, trainee.epoch + 1, run.ranks.rank, len(batches))
 
     @property
     def loss(self) -> float:
@@ -58,17 +63,33 @@ class EpochOfTraining:
         """Forward, backward and update with one batch; the loss is the mean over the batch of all ranks."""
         run, trainee = self._run, self._trainee
         number = self._first + inputs.number
-        whole = self._batches[number]
-        seed_step(run.settings, trainee.trial, trainee.epoch + 1, number, run.ranks.rank)
-        weight = 1 / len(whole) if len(whole) > run.ranks.rank else 0.0
-        loss = weight * F.cross_entropy(run.forward(trainee.model, inputs), inputs.labels, reduction="sum")
-        loss.backward()  # type: ignore[no-untyped-call]
-        asked = torch.full_like(loss, float(run.stop.asked))
-        summed = run.ranks.add_gradients(trainee.model.parameters(), torch.stack([loss.detach(), asked]))
+        seed_step(run.device.where, self._seeds[number])
+        whole = len(self._batches[number])
+        loss = F.cross_entropy(run.forward(trainee.model, inputs), inputs.labels, reduction="sum")
+        weight = self._weight(1 / whole if whole > run.ranks.rank else 0.0)
+        # In this thread: handing each step to a thread of autograd's, and Python's lock with it, takes longer.
+        with torch.autograd.set_multithreading_enabled(False):
+            loss.backward(weight)  # type: ignore[no-untyped-call]
+        self._add_up(loss.detach(), weight, whole)
         trainee.optimizer.step()
-        trainee.optimizer.zero_grad(set_to_none=True)
-        self._unread[0] += summed[0] * len(whole)
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def _add_up(self, loss: Tensor, weight: Tensor, nodes: int) -> None:
+        """Sum the gradients and the loss over the ranks."""
+        if self._run.ranks.world == 1:
+            self._unread_loss.add_(loss)
+            return
+        asked = torch.full_like(loss, float(self._run.stop.asked))
+        summed = self._run.ranks.add_gradients(self._parameters, torch.stack([loss * weight, asked]))
+        self._unread_loss.add_(summed[0], alpha=nodes)
         self._unread[1] += summed[1]
+
+    def _weight(self, value: float) -> Tensor:
+        """Return a number on the device, where each is written once."""
+        if value not in self._weights:
+            self._weights[value] = torch.full((), value, device=self._run.device.where)
+        return self._weights[value]
 
     def after(self, number: int) -> None:
         """Read the loss back, where the device does not stall for it; end if asked.

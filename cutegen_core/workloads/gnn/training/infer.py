@@ -23,7 +23,13 @@ from cutegen_core.workloads.gnn.training.inference import (
     lacking_memory,
 )
 from cutegen_core.workloads.gnn.training.run import GnnRun
-from cutegen_core.workloads.gnn.training.schedule import learning_rate, seed_step, shuffled_batches, split_batches
+from cutegen_core.workloads.gnn.training.schedule import (
+    learning_rate,
+    seed_step,
+    shuffled_batches,
+    split_batches,
+    step_seeds,
+)
 from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer, test_nodes
 
 
@@ -59,9 +65,10 @@ def train_features_only(run: GnnRun) -> float:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(run.settings, epoch)
         model.train()
-        for number, nodes in enumerate(shuffled_batches(run.graph.splits.train, run.settings, 1, epoch)):
+        batches = shuffled_batches(run.graph.splits.train, run.settings, 1, epoch)
+        for nodes, seed in zip(batches, step_seeds(run.settings, 1, epoch, 0, len(batches)), strict=True):
             run.stop.check()
-            seed_step(run.settings, 1, epoch, number, 0)
+            seed_step(run.device.where, seed)
             inputs = _alone(run, model, nodes)
             F.cross_entropy(run.forward(model, inputs), inputs.labels).backward()  # type: ignore[no-untyped-call]
             optimizer.step()

@@ -36,9 +36,17 @@ def derive_seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def seed_step(settings: RunSettings, trial: int, epoch: int, batch: int, rank: int) -> None:
-    """Seed torch for one batch: what dropout draws."""
-    torch.manual_seed(derive_seed(settings.seed, trial, epoch, batch, rank))
+def step_seeds(settings: RunSettings, trial: int, epoch: int, rank: int, batches: int) -> list[int]:
+    """Return for each batch of an epoch the seed of what its step draws at random, as dropout does."""
+    sequence = np.random.SeedSequence((settings.seed, trial, epoch, rank))
+    seeds: list[int] = (sequence.generate_state(batches, np.uint64) >> np.uint64(1)).tolist()
+    return seeds
+
+
+def seed_step(device: torch.device, seed: int) -> None:
+    """Seed the generator of one device; `torch.manual_seed` walks through every kind of device that torch knows."""
+    generators = torch.cuda.default_generators
+    (generators[device.index] if device.type == "cuda" else torch.default_generator).manual_seed(seed)
 
 
 def shuffled_batches(nodes: Ids, settings: RunSettings, trial: int, epoch: int) -> list[Ids]:

@@ -1,5 +1,6 @@
 """Training: the same curve whatever the aggregate, and through any interruption; schedules, trials, refusals."""
 
+import itertools
 import math
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from cutegen_core.records.gnn import Schedule
 from tests.later import Later
 from tests.workloads.gnn.runs import SMALL, graph_of, losses, open_small, read, train_small
 
+torch = Later("torch")
 checkpoint = Later("cutegen_core.workloads.gnn.training.checkpoint")
 reporting = Later("cutegen_core.workloads.gnn.reporting")
 schedule = Later("cutegen_core.workloads.gnn.training.schedule")
@@ -62,6 +64,18 @@ def test_a_run_that_is_stopped_within_an_epoch_goes_on_at_its_batch(tmp_path, ba
     resumed = train_small(checkpoint=str(tmp_path))
     assert losses(resumed) == pytest.approx(losses(train_small()), rel=1e-12)
     assert resumed.epochs[1].batches == 5 - found.batch
+
+
+def test_every_step_has_a_seed_of_its_own():
+    """By trial, epoch, batch and rank; another run of the same settings draws the same."""
+    settings = open_small().settings
+    drawn = [schedule.step_seeds(settings, *parts, 50) for parts in itertools.product((1, 2), (1, 2), (0, 1))]
+    assert len({seed for seeds in drawn for seed in seeds}) == 8 * 50
+    assert schedule.step_seeds(settings, 1, 1, 0, 50) == drawn[0]
+    schedule.seed_step(torch.device("cpu"), drawn[0][3])
+    first = torch.rand(4)
+    schedule.seed_step(torch.device("cpu"), drawn[0][3])
+    assert torch.equal(torch.rand(4), first)
 
 
 def test_trials_differ_and_each_has_its_checkpoint(tmp_path):
