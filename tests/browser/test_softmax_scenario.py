@@ -58,8 +58,8 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     # A bug by hand: every output is a little too large. The verdict names the coordinates.
     promoted = page.url
     edit(page, too_large)
-    expect(page.locator(".cg-note.cg-error")).to_contain_text("incorrect numerical", timeout=FIRST_EVER_MS)
-    expect(page.locator(".cg-note.cg-error")).to_contain_text("first at [0, 0]")
+    expect(page.locator(".cg-outcome")).to_contain_text("Wrong result", timeout=FIRST_EVER_MS)
+    expect(page.locator(".cg-outcome")).to_contain_text("first at [0, 0]")
     expect(page.locator(".cg-table", has_text="want").first).to_contain_text("[0, 0]")
     expect(stop_of(page, "TEST")).to_contain_text("failed")
     link = page.url

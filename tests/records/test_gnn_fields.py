@@ -40,7 +40,7 @@ def test_what_is_written_reads_back() -> None:
         ("model", "resnet", "none of sage, gat, gin, sage-residual"), ("layered", "1", "neither yes nor no"),
         ("device", "sleep:", "none of cpu, cuda, sleep:MILLISECONDS"), ("device", "sleep:0", "none of"),
         ("device", "cuda:1", "none of"),
-        ("device", "sleep:1e3", "none of"), ("slots", "1", "from 2 to 1,024"), ("graph.source", " ", "name a graph"),
+        ("device", "sleep:1e3", "none of"), ("slots", "1", "1 is too few"), ("slots", "1025", "from 0 to 1,024"), ("graph.source", " ", "name a graph"),
         ("aggregate", "segment", "none of embedding_bag, index_add, spmm, and no kernel:SESSION.STEP"),
         ("aggregate", "kernel:../../x.1", "none of"), ("aggregate", "kernel:abcd1234.0", "none of"),
         ("checkpoint", "a\0b", "no path"), ("batch_size", "-5", "no whole number"),

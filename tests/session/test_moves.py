@@ -146,7 +146,7 @@ TABLE = [
         ),
         lambda move: (
             closes(Outcome.KEPT)(move)
-            and move.events[0].note == "regressed on b (0.8x): timed in turns with the best kernel"
+            and move.events[0].note == "regressed on b (1.25x slower): timed in turns with the best kernel"
         ),
     ),
     ("between steps the next begins", after(*PROMOTED), is_a(Begin)),

@@ -129,7 +129,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     untimed = state.steps[-2]
     assert (untimed.status, untimed.outcome, state.best) == (Status.PASSED, Outcome.KEPT, best)
     assert Mark.NOT_TIMED in untimed.tried.marks
-    assert untimed.note == "not timed, and the best is (0.041 ms)"
+    assert untimed.note == "not measured, and the best is (0.041 ms)"
     clock(Clock)
     state = edited(desk, session, 50.5)
     assert (state.steps[-2].outcome, state.steps[-2].tried.latency_ms, state.best) == (Outcome.KEPT, 0.0505, best)
@@ -143,7 +143,7 @@ def test_where_the_best_cannot_be_timed_beside_it_a_person_decides(desk, clock, 
     clock(WithoutTheBest)
     state = edited(desk, session, 20.5)
     assert (state.status, state.gate.gate, state.best) == (SessionState.AWAITING_REVIEW, Gate.PROMOTION, best)
-    assert state.gate.note == "not timed in turns with the best kernel: cannot be built any more: no compiler"
+    assert state.gate.note == "not measured in turns with the best kernel: cannot be built any more: no compiler"
     state = desk.approve(session)
     assert (state.steps[-2].outcome, state.best) == (Outcome.PROMOTED, state.steps[-2].candidate)
 
@@ -175,7 +175,7 @@ def test_the_time_of_one_workload_does_not_stand_for_another(desk, clock):
     clock(BusyForOne)
     state = edited(desk, session, 35.25)
     assert (state.steps[-2].outcome, state.best) == (Outcome.KEPT, best)
-    assert state.steps[-2].note.startswith("not timed, and the best is")
+    assert state.steps[-2].note.startswith("not measured, and the best is")
 
 
 def test_where_nothing_was_timed_yet_an_untimed_kernel_is_the_best(desk, clock):

@@ -117,7 +117,7 @@ class CodeMap {
 
   pressed(event) {
     const typing = event.composedPath()[0]?.closest?.(TYPING);
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("[role=dialog]")) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("[role=dialog]:not(.cg-tour)")) return;
     if (event.key.toLowerCase() === "j") this.move(event.shiftKey ? -1 : 1);
     else if (event.key.toLowerCase() === "u" && !event.shiftKey) this.unfold();
     else return;

@@ -2,7 +2,7 @@
 // buttons of the page behind it, such as Stop.
 
 const POPUPS = '[role="dialog"], [role="menu"], [role="listbox"], [data-testid="stPopoverBody"]';
-const OF_THE_PAGE = '[data-testid="stMain"], [data-testid="stBottom"]';
+const OF_THE_PAGE = '[data-testid="stMain"], [data-testid="stBottom"], .cg-tour';
 const THEIRS = new Set(["Tab", "Escape"]);
 
 function popupIsOpen() {

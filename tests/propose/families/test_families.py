@@ -114,7 +114,7 @@ def test_a_new_folder_is_a_new_family_for_graphs_of_its_flow(folder):
         ('flows = ["sort"]', 'otherwise = "several"', r"several is claimed by .*/(fused|sorting)/family\.toml, too\."),
         ('bound = "bytes"\n', "", "bound: Field required"),
         ('"structure"', '"structural"', r"menu\.0\.kind: Input should be 'structure' or 'parameter'"),
-        ('bound = "bytes"', 'bound = "bytes"\nexemplar = "x"', r"exemplar: it is the file exemplar\.cu beside"),
+        ('bound = "bytes"', 'bound = "bytes"\nexemplar = "x"', r"exemplar: it is the file exemplar\.cu next to"),
         ('bound = "bytes"', 'bound = "bytes"\nexemplar_solves = "relu"', r"exemplar_solves names the problem"),
         (
             'bound = "bytes"',
