@@ -66,7 +66,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
 
     # The same on a reload and in another tab by deep link.
     page.reload()
-    expect(page.locator(".cg-note.cg-error")).to_contain_text("first at [0, 0]")
+    expect(page.locator(".cg-outcome")).to_contain_text("first at [0, 0]")
     other = page.context.new_page()
     other.goto(f"{link}&step=1&pane=resources")
     expect(title_of(other)).to_contain_text("Step 1")
@@ -77,7 +77,7 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     server.kill()
     server.start()
     page.goto(link)
-    expect(page.locator(".cg-note.cg-error")).to_contain_text("first at [0, 0]")
+    expect(page.locator(".cg-outcome")).to_contain_text("first at [0, 0]")
 
     # Rewind to the first step, go on, approve what comes.
     page.get_by_role("link", name=re.compile("^Step 1:")).click()
