@@ -14,7 +14,8 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 WEB = (
     "app.py", ".streamlit/config.toml", "pages/**/*.py", "pages/**/*.css", "pages/**/*.js",
-    "assets/icon.png", "assets/recordings/*", "assets/recording-pictures/*", "assets/editor/bundle.js", "assets/editor/LICENSES.txt",
+    "assets/icon.png", "assets/recordings/*", "assets/recording-pictures/*", "assets/editor/bundle.js",
+    "assets/editor/LICENSES.txt",
 )  # fmt: skip
 
 

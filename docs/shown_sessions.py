@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from cutegen_core.machine import workspace
 from cutegen_core.problems import library
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
@@ -23,6 +24,7 @@ from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
+from pages.components.start.tour import seen_file
 from tests.model_server import ModelServer, reply
 from tests.pages.role_stories import TINY
 from tests.pages.stories import KERNEL
@@ -86,6 +88,7 @@ def make() -> Shown:
     """Make all of them in the workspace."""
     store = Store()
     tools = Tools(store)
+    workspace.make_private(seen_file()).touch()  # no tour over the pictures
     try:
         timed = import_path(store, RECORDING).session
         product = product_session(store, tools)

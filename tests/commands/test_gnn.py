@@ -139,7 +139,8 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(home: Path) -> None:
     start += f"gnn.MODULE = {DOUBLE!r}; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", start, "gnn", "train", "--json", "--graph-nodes", "100",
                "--checkpoint", str(home / "kept"), "--epochs"]  # fmt: skip
-    with subprocess.Popen([*command, "9999"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    endless = [*command, "9999"]
+    with subprocess.Popen(endless, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_until((home / "kept" / "epoch").exists)
         children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
         process.send_signal(signal.SIGINT)

@@ -43,7 +43,7 @@ def render_tour(view: SessionView) -> None:
     """Draw the tour where it is due; it goes on in the tab in which it was begun."""
     if access.looks_on() or not _is_shipped(view):
         return
-    if ui_state.text(_TOURING) != view.id and _answered().exists():
+    if ui_state.text(_TOURING) != view.id and seen_file().exists():
         return
     stops = [{"at": where, "title": title, "text": words} for where, title, words in _STOPS]
     _component()(key="tour", data={"stops": stops}, on_answer_change=ui_state.noted(_answer, view.id))
@@ -55,12 +55,13 @@ def _is_shipped(view: SessionView) -> bool:
 
 def _answer(session: str) -> None:
     """Keep that it was seen; it goes on here until it is over."""
-    workspace.make_private(_answered()).touch()
+    workspace.make_private(seen_file()).touch()
     if ui_state.reported("tour", "answer") == "next":
         ui_state.put(_TOURING, session)
     else:
         ui_state.forget(_TOURING)
 
 
-def _answered() -> Path:
+def seen_file() -> Path:
+    """Return the file that is there once the tour was answered."""
     return workspace.home() / "tour-seen"
