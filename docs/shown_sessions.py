@@ -24,7 +24,6 @@ from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
-from pages.components.start.tour import seen_file
 from tests.model_server import ModelServer, reply
 from tests.pages.role_stories import TINY
 from tests.pages.stories import KERNEL
@@ -86,6 +85,8 @@ class Desk:
 
 def make() -> Shown:
     """Make all of them in the workspace."""
+    from pages.components.start.tour import seen_file  # late: it brings Streamlit
+
     store = Store()
     tools = Tools(store)
     workspace.make_private(seen_file()).touch()  # no tour over the pictures
