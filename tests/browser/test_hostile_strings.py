@@ -195,12 +195,12 @@ def test_texts_stay_texts_in_every_pane_of_evidence(server: Server, store: Store
     story, page = stories.hostile_session(store), watched.page
     address = f"{server.url}/session?id={story.session}"
     page.goto(f"{address}&step={stories.WRONG}&pane=correctness")
-    watched.shows("second", "failure", "kind", "variable", strings=range(20))
-    watched.shows("second", "failure", "output", "pattern", "finding", "run", "mode")
+    watched.shows("second", "verdict", "kind", "variable", strings=range(20))
+    watched.shows("second", "output", "pattern", "finding", "run", "mode")
     choose(page, "Evidence", "resources")
     watched.shows("occupancy", "limiter", "arch")
     watched.shows("class", strings=range(12))
-    choose(page, "Evidence", "sass")
+    choose(page, "Evidence", "SASS")
     watched.shows("sass", "header")
     page.goto(f"{address}&step={stories.ASKED}&pane=prompt")
     watched.shows("redirect", "asked", "finish", "reply", "refused")
