@@ -41,7 +41,7 @@ class Inputs(NamedTuple):
 
 Step = Callable[[Inputs], None]
 _NO_FEATURES = torch.empty(0)
-_ALIGNED_IDS = 2
+_IDS_A_LOAD = 2
 """An id whose place is a multiple of this begins at 16 bytes, as kernels that load wide need it."""
 
 
@@ -260,7 +260,7 @@ def _put_batch(batch: Batch, where: torch.device, gathers: bool) -> InFlight:
 
     def part(start: int, count: int) -> Tensor:
         view = ids.narrow(0, start - first, count)
-        if start % _ALIGNED_IDS == 0:
+        if start % _IDS_A_LOAD == 0:
             return view
         memory.append(view.clone())  # once here, instead of at every call of a kernel that loads wide
         return memory[-1]
