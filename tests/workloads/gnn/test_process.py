@@ -24,9 +24,9 @@ def test_a_run_writes_progress_epochs_and_a_result(tmp_path):
     kinds = [kind for kind, _ in lines]
     assert kinds[0] == "progress"
     assert kinds[-1] == "result"
-    assert kinds.count("epoch") == SMALL.epochs
+    assert kinds.count("report") == SMALL.epochs
     result = lines[-1][1]
-    told = [record for kind, record in lines if kind == "epoch"]
+    told = [record for kind, record in lines if kind == "report"]
     assert all(report.timeline for report in told)
     assert list(result.epochs) == [replace(told[0], timeline=()), told[1]]
     assert losses(result) == losses(train_small())
@@ -40,14 +40,14 @@ def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     kept, told = tmp_path / "checkpoints", {}
     settings = replace(SMALL, epochs=LONG, checkpoint=str(kept))
     with started(tmp_path, settings) as process:
-        wait_for(process, "epoch", 3, told)
+        wait_for(process, "report", 3, told)
         process.send_signal(signal.SIGTERM)
         lines, code = ended(process)
     assert code == 128 + signal.SIGTERM
     assert not [kind for kind, _ in lines if kind in ("error", "result")]
     told |= epochs_of(lines)
     with started(tmp_path, settings) as process:
-        first = wait_for(process, "epoch", 1, told)
+        first = wait_for(process, "report", 1, told)
         assert first.epoch == len(told)  # it went on where the other ended
         process.kill()
         told |= epochs_of(ended(process)[0])
