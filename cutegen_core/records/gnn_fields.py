@@ -21,6 +21,7 @@ from cutegen_core.records.gnn import (
     Place,
     RunSettings,
     Schedule,
+    Steps,
     Task,
 )
 
@@ -202,6 +203,8 @@ FIELDS = (
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
+    SettingField("steps", "Steps", "captured: batches are padded to one size, and a GPU's step is captured once and "
+                 "then started by one call. eager: the host starts every kernel.", *_word(Steps)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, with a GPU two fewer.",
