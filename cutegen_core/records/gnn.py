@@ -106,8 +106,8 @@ class RunSettings:
         aggregate: one of `TORCH_AGGREGATES`, or `kernel:SESSION.STEP`.
         threads: threads that prepare batches; 0 means one per processor, beside a GPU two fewer.
         steps: on a GPU; where they cannot be captured, the result's machine says why.
-        slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means two more than
-            threads, so that every thread has work.
+        slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means half as
+            many more than threads, so that every thread has work, and two.
         device: "cpu", "cuda", or "sleep:MILLISECONDS", a declared stand-in for a GPU's step that computes nothing.
         ranks: processes of data-parallel training, one per GPU; `batch_size` is that of all ranks together.
         checkpoint: folder for checkpoints, "" for none; a run whose folder has one resumes it.

@@ -209,8 +209,8 @@ FIELDS = (
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, with a GPU two fewer.",
                  _whole(0, 1024)),
-    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: two more than threads.",
-                 _slots),
+    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: half as many more than "
+                 "threads, and two.", _slots),
     SettingField("device", "Device", "cpu, cuda, or sleep:20, a declared stand-in: a GPU's step of 20 ms that "
                  "computes nothing, to see the overlap.", _device),
     SettingField("ranks", "Ranks", "Processes that train together, one per GPU.", _whole(1, 64)),

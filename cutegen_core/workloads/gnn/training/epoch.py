@@ -35,9 +35,7 @@ class Trainee:
 
 def make_trainee(run: GnnRun, trial: int, aggregate: ChosenAggregate | None = None) -> Trainee:
     """Return a trial at its beginning, with the run's aggregate or another one."""
-    model = run.make_model(trial)
-    if aggregate is not None:
-        model.aggregate = aggregate.run
+    model = run.make_model(trial, aggregate)
     optimizer = make_optimizer(run, model)
     return Trainee(trial, model, optimizer, TrainingStep(run, model, optimizer))
 

@@ -75,13 +75,20 @@ class GnnRun:
         """Return whether the device computes anything."""
         return not isinstance(self.device, Sleeper)
 
-    def make_model(self, trial: int) -> SampledModel:
-        """Return a trial's model with its first weights; they are the same on every rank."""
+    def make_model(self, trial: int, aggregate: ChosenAggregate | None = None) -> SampledModel:
+        """Return a trial's model with its first weights; they are the same on every rank.
+
+        Args:
+            aggregate: other than the run's.
+        """
+        aggregate = aggregate or self.aggregate
         torch.manual_seed(derive_seed(self.settings.seed, trial))
         widths = Widths(self.graph.width, self.settings.hidden, self.graph.classes)
         model = make_model(
-            self.settings.model, widths, len(self.settings.fanouts), self.aggregate.run, self.settings.dropout
+            self.settings.model, widths, len(self.settings.fanouts), aggregate.run, self.settings.dropout
         )
+        if aggregate.dtype not in (None, dtype_of(self.settings)):
+            model.reads_by_entry = False  # it would convert the whole table in every step
         return model.to(self.device.where)
 
     def forward(self, model: SampledModel, inputs: Inputs) -> Tensor:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from cutegen_core.workloads.gnn.training.schedule import seed_step
 
 if TYPE_CHECKING:
     from cutegen_core.workloads.gnn.training.run import GnnRun
+
+warnings.filterwarnings("ignore", "This instance was constructed with capturable=True")
 
 Stage = Callable[[], None]
 _FIRST_AS_THEY_ARE = 3
