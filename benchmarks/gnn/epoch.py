@@ -121,7 +121,8 @@ def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]
         first = first or seconds * count
         yield {
             "ranks": count, "epoch s": seconds, "times one": first / ranks[0] / seconds,
-            "aggregate": settings.aggregate, "steps": result.machine["steps"], "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
+            "aggregate": settings.aggregate, "steps": result.machine["steps"],
+            "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
         }  # fmt: skip
 
 

@@ -174,20 +174,22 @@ class BatchLoader:
         )
         return Batch(number, sampled, features, drawn.nodes, labels, drawn.packed, drawn.fixed, spans, self, slot)
 
-    def _draw(self, number: int, slot: Slot) -> _Drawn:
+    def _draw(self, number: int, slot: Slot) -> _DrawnBatch:
         """Draw a batch, padded where it fits."""
         seeds, sampler = self._batches[number], self._sampler
         if self._layout is not None:
             buffers = slot.fixed(self._layout)
             with contextlib.suppress(DoesNotFitError):
                 sampled = sampler.sample_into(seeds, self._first + number, buffers)
-                return _Drawn(buffers.pad(sampled), len(sampled.nodes), buffers.labels, buffers.packed(), fixed=True)
+                return _DrawnBatch(
+                    buffers.pad(sampled), len(sampled.nodes), buffers.labels, buffers.packed(), fixed=True
+                )
         slot.buffers.reserve_labels(len(seeds))
         sampled = sampler.sample_into(seeds, self._first + number, slot.buffers)
-        return _Drawn(sampled, len(sampled.nodes), slot.buffers.labels, pack(slot.buffers, sampled), fixed=False)
+        return _DrawnBatch(sampled, len(sampled.nodes), slot.buffers.labels, pack(slot.buffers, sampled), fixed=False)
 
 
-class _Drawn(NamedTuple):
+class _DrawnBatch(NamedTuple):
     """A batch as it was drawn; `labels` is the memory for them, `nodes` how many are its own."""
 
     sampled: Sampled
