@@ -41,8 +41,9 @@ from cutegen_core.workloads.gnn.training.train import check_trainable
 _READY = 4
 """Batches that lie ready on the device, and are run in turns."""
 _READY_STEPS = 12
-_WARMUP = 8
-"""Steps that show what is slow only once: those before a capture, and the captures."""
+_WARMUP = 3
+_WARMUP_CAPTURED = 32
+"""Where steps are captured: those before a capture, the captures, and page-locked memory for every slot."""
 
 
 @dataclass
@@ -112,7 +113,8 @@ def _contestants(run: GnnRun) -> list[Contestant]:
 def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
     """Train one epoch, or the first batches of it as a warm-up (number 0)."""
     settings, trainee = run.settings, contestant.trainee
-    batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else _WARMUP]
+    first = _WARMUP if run.layout is None else _WARMUP_CAPTURED
+    batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else first]
     epoch = EpochOfTraining(run, trainee, batches)
     phase = f"{contestant.aggregate.name}, {contestant.mode}" if number else "warming up"
 
@@ -164,7 +166,7 @@ class _Ready:
         epoch = EpochOfTraining(run, contestant.probe, self._batches)
         turns = [self._tickets[number % len(self._tickets)] for number in range(_READY_STEPS)]
         if not contestant.steps_s:
-            _run_all(run, turns[:_WARMUP], epoch)
+            _run_all(run, turns, epoch)  # a capture for each batch follows the first three steps
         contestant.steps_s.append(_seconds(run, lambda: _run_all(run, turns, epoch)))
         calls = _record(contestant.probe, self._tickets)
         if calls:
