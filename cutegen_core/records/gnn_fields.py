@@ -21,6 +21,7 @@ from cutegen_core.records.gnn import (
     Place,
     RunSettings,
     Schedule,
+    Steps,
     Task,
 )
 
@@ -202,12 +203,14 @@ FIELDS = (
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
+    SettingField("steps", "Steps", "captured: batches are padded to one size, and a GPU's step is captured once and "
+                 "then started by one call. eager: the host starts every kernel.", *_word(Steps)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, with a GPU two fewer.",
                  _whole(0, 1024)),
-    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: two more than threads.",
-                 _slots),
+    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: half as many more than "
+                 "threads, and two.", _slots),
     SettingField("device", "Device", "cpu, cuda, or sleep:20, a declared stand-in: a GPU's step of 20 ms that "
                  "computes nothing, to see the overlap.", _device),
     SettingField("ranks", "Ranks", "Processes that train together, one per GPU.", _whole(1, 64)),

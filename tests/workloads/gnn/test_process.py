@@ -83,7 +83,7 @@ def test_a_run_inside_native_code_ends_too(tmp_path, signals):
         ({"device": "sleep:5", "ranks": 2}, "device sleep computes nothing: leave ranks at 1"),
         ({"device": "sleep:5", "aggregate": "kernel:a.1"}, "device sleep computes nothing: a kernel would not run"),
         ({"device": "sleep:5", "task": Task.INFER}, "device sleep computes nothing, so it has no accuracy"),
-        ({"slots": 1}, "slots is 1; it must be 0 (two more than threads) or at least 2"),
+        ({"slots": 1}, "slots is 1; it must be 0 (enough for all threads) or at least 2"),
         ({"task": Task.INFER}, "task infer needs `checkpoint`"),
         ({"model": ModelName.GAT, "hidden": 18}, "hidden is 18; for model gat it must be a multiple of its 4 heads."),
         ({"model": ModelName.GAT, "aggregate": "spmm"}, "aggregate spmm would not be used"),

@@ -42,8 +42,13 @@ def threads_of(settings: RunSettings) -> int:
 
 
 def slots_of(settings: RunSettings) -> int:
-    """Return how many batches may have memory at once: by default one a thread, one ready and one that is copied."""
-    return settings.slots or threads_of(settings) + 2
+    """Return how many batches may have memory at once.
+
+    By default one a thread and half as many that lie ready, since batches are taken in order and some take longer than
+    others, and two that are copied.
+    """
+    threads = threads_of(settings)
+    return settings.slots or threads + threads // 2 + 2
 
 
 def _check_numbers(settings: RunSettings) -> None:
@@ -54,7 +59,9 @@ def _check_numbers(settings: RunSettings) -> None:
         if getattr(settings, name) < lowest:
             raise UsageError(f"{name} is {getattr(settings, name)}; it must be at least {lowest}.")
     if settings.slots == 1:
-        raise UsageError("slots is 1; it must be 0 (two more than threads) or at least 2: one is copied, one prepared.")
+        raise UsageError(
+            "slots is 1; it must be 0 (enough for all threads) or at least 2, one copied and one prepared."
+        )
     if not (math.isfinite(settings.learning_rate) and settings.learning_rate > 0):
         raise UsageError(f"learning_rate is {settings.learning_rate:g}; it must be above 0.")
     if not 0 <= settings.dropout < 1:
