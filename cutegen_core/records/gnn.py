@@ -34,9 +34,10 @@ class ModelName(StrEnum):
 
 
 class ComputeType(StrEnum):
-    """The dtype in which a model computes; parameters are float32 in both."""
+    """What a model computes in; parameters are always float32. TF32 rounds the factors of products on tensor cores."""
 
     FP32 = "fp32"
+    TF32 = "tf32"
     BF16 = "bf16"
 
 

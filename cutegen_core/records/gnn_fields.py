@@ -197,7 +197,8 @@ FIELDS = (
     SettingField("schedule", "Schedule", "How the learning rate changes from epoch to epoch.", *_word(Schedule)),
     SettingField("dropout", "Dropout", "Share of a layer's numbers that is left out while training.",
                  _real(0, 1, open_above=True)),
-    SettingField("precision", "Precision", "What the model computes in; its parameters are float32 in both.",
+    SettingField("precision", "Precision", "What the model computes in; its parameters are always float32. "
+                 "tf32: float32, but products on a GPU's tensor cores.",
                  *_word(ComputeType)),
     SettingField("aggregate", "Aggregation", "What computes the mean over neighbours: one of PyTorch's three, or an "
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
@@ -255,6 +256,8 @@ def together(settings: RunSettings) -> dict[str, str]:
         wrong["graph.classes"] = "Each class needs at least ten nodes."
     if settings.task is Task.INFER and not settings.checkpoint:
         wrong["checkpoint"] = "To infer, name the folder with the checkpoints of a training run."
+    if settings.precision is ComputeType.TF32 and settings.device == "cpu":
+        wrong["precision"] = "Only GPUs have tf32: on the cpu choose fp32 or bf16."
     return wrong | _of_gat(settings) | _of_sleep(settings)
 
 

@@ -2,6 +2,7 @@
 share the GPUs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -165,6 +166,7 @@ def test_captured_training_resumes_and_goes_on_elsewhere(tmp_path, other):
     whole = train_small(**asked)
     for changes in ({}, other):
         folder = str(tmp_path / f"{len(changes)}")
+        Path(folder).mkdir()
         run = open_small(**asked, checkpoint=folder)
         training.fix_sizes(run)
         trainee = training.make_trainee(run, 1)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import ModelName, Task
+from cutegen_core.records.gnn import ComputeType, ModelName, Task
 from cutegen_core.workloads.gnn import reporting
 from cutegen_core.workloads.gnn.training.settings import check_settings
 from tests.workloads.gnn.runs import SMALL, ended, epochs_of, losses, read, started, train_small, wait_for
@@ -80,6 +80,7 @@ def test_a_run_inside_native_code_ends_too(tmp_path, signals):
         ({"fanouts": ()}, "fanouts is []; it needs one number above 0 per hop, such as 15,10,5."),
         ({"fanouts": (5,)}, "inference_fanouts has 2 hops, fanouts 1: each is one layer"),
         ({"device": "tpu"}, 'device is "tpu": choose cpu, cuda, or sleep:MILLISECONDS.'),
+        ({"precision": ComputeType.TF32}, "precision is tf32, which only GPUs have"),
         ({"device": "sleep:5", "ranks": 2}, "device sleep computes nothing: leave ranks at 1"),
         ({"device": "sleep:5", "aggregate": "kernel:a.1"}, "device sleep computes nothing: a kernel would not run"),
         ({"device": "sleep:5", "task": Task.INFER}, "device sleep computes nothing, so it has no accuracy"),

@@ -173,6 +173,7 @@ def open_run(
 ) -> GnnRun:  # fmt: skip
     """Return a run whose device is open."""
     table = torch.from_numpy(graph.features) if settings.features is Place.DEVICE else None
+    torch.set_float32_matmul_precision("high" if settings.precision is ComputeType.TF32 else "highest")
     device = open_device(settings.device, table, dtype_of(settings), ranks.local)
     return GnnRun(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
 

@@ -7,7 +7,7 @@ import os
 import re
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ModelName, RunSettings, Task
+from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ComputeType, ModelName, RunSettings, Task
 from cutegen_core.records.gnn_fields import ATTENTION_HEADS
 
 _SLEEP = re.compile(r"sleep:(\d+(?:\.\d+)?)")
@@ -101,6 +101,8 @@ def _check_model(settings: RunSettings) -> None:
 def _check_device(settings: RunSettings) -> None:
     if settings.device not in ("cpu", "cuda") and sleep_of(settings.device) is None:
         raise UsageError(f'device is "{settings.device}": choose cpu, cuda, or sleep:MILLISECONDS.')
+    if settings.precision is ComputeType.TF32 and settings.device == "cpu":
+        raise UsageError("precision is tf32, which only GPUs have: on the cpu choose fp32 or bf16.")
     if sleep_of(settings.device) is None:
         return
     if settings.task is Task.INFER:
