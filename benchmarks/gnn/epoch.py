@@ -117,10 +117,13 @@ def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]
     first = None
     for count in ranks:
         result = measure(replace(settings, task=Task.TRAIN, ranks=count, epochs=settings.epochs + 1))
-        seconds = statistics.median(report.seconds for report in result.epochs[1:])  # the first warms up
+        reports = result.epochs[1:]  # the first warms up
+        seconds = statistics.median(report.seconds for report in reports)
         first = first or seconds * count
         yield {
             "ranks": count, "epoch s": seconds, "times one": first / ranks[0] / seconds,
+            "P": statistics.median(report.over_longest_stage for report in reports),
+            "wait": statistics.median(waited(report) / report.seconds for report in reports),
             "aggregate": settings.aggregate, "steps": result.machine["steps"],
             "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
         }  # fmt: skip
