@@ -1,7 +1,7 @@
 """Measure epochs with several aggregates in one run.
 
-1. Every round trains one epoch with each aggregate, in turns forwards and backwards, and one with the run's own
-   aggregate in the other mode. Round 0 is a warm-up of a few batches that is not reported.
+1. Every round trains one epoch with each aggregate, in turns forwards and backwards; the first one also trains with the
+   run's own aggregate in the other mode, which may take ten times as long. Round 0 is a warm-up of a few batches that is not reported.
 2. After each epoch come steps on batches that lie ready on the device, with another model: what remains without
    sampling and transfer, scaled to an epoch.
 3. The aggregate's share of these is what its calls in them, recorded and repeated, take alone: forward, and backward
@@ -84,6 +84,8 @@ def bench(run: GnnRun) -> RunResult:
     reports = []
     for number in range(1, run.settings.epochs + 1):
         for contestant in contestants if number % 2 else reversed(contestants):
+            if number > 1 and contestant.mode is not run.settings.mode:
+                continue
             reports.append(_train(run, contestant, number))
             run.reporter.epoch(reports[-1])
             if run.computes and contestant.mode is run.settings.mode:
