@@ -135,8 +135,8 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 
 @pytest.fixture
-def watched(server: Server, page: Page) -> Watched:
-    watched = Watched(page, server.url)
+def watched(server: Server, own_tab: Page) -> Watched:
+    watched = Watched(own_tab, server.url)
     watched.begin()
     return watched
 

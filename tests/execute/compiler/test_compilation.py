@@ -13,6 +13,7 @@ from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.records.trial import Status
 from tests.crowd import crowded
+from tests.patience import wait_until
 from tests.places import ROOT
 
 RELU = """/* cutegen
@@ -90,6 +91,23 @@ def test_a_good_kernel_brings_its_resources(compiler):
     assert "EXIT" in result.sass
     assert str(ROOT) not in result.sass + result.log
     assert result.lowered["relu<BLOCK, ITEMS>"] in result.sass
+
+
+def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(workspace, tmp_path):
+    """With and without it, the code is the same."""
+    compiler, prelude = Compiler("sm_90a", cache=tmp_path), Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
+    try:
+        first = compiler.compile(parse(RELU))
+        made = prelude / str(compiler._server._process.pid) / "prelude.pch"
+        assert not made.exists()
+        wait_until(made.exists, "the prelude was not precompiled")
+        (entry,) = tmp_path.iterdir()
+        entry.unlink()
+        again = compiler.compile(parse(RELU))
+    finally:
+        compiler.close()
+    assert not again.cached
+    assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
 
 def test_parameters_change_the_kernel_and_a_repeat_comes_from_the_cache(compiler):
