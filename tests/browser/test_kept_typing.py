@@ -33,8 +33,8 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, stor
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}&pane=memory")
     line, standing = page.get_by_placeholder(LINE), page.get_by_placeholder("Never change the tile shape")
-    type_and_reload(page, line, "predicate the tail")
-    expect(line).to_have_value("predicate the tail")
+    line.click()
+    page.keyboard.type("predicate the tail")
     type_and_reload(page, standing, "never use atomics")
     expect(standing).to_have_value("never use atomics")
     expect(line).to_have_value("predicate the tail")
@@ -50,7 +50,8 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, stor
     expect(line).to_have_value("")
 
 
-def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
+@pytest.mark.parametrize("all_of_it", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page, all_of_it: bool) -> None:
     with engine_held(server):
         story = softmax_story(store)
         story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
@@ -59,6 +60,8 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         type_and_reload(page, prompt, "No atomics.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics.")
         expect(page.get_by_text("edited by you")).to_be_visible()
+        if not all_of_it:
+            return
         type_and_reload(page, prompt, " No spills.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics. No spills.")
         press(page, "Restore")

@@ -110,6 +110,7 @@ ORDER = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, own_tab: Page) -> None:
     page = own_tab
     session = softmax_story(Store(server.home / "store.db")).session
