@@ -48,6 +48,7 @@ def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(f"{url}/_stcore/health")
+        page.emulate_media(color_scheme="light")
         page.goto(url)
         expect(page.get_by_role("link", name="Setup").first).to_be_visible()
         button = page.get_by_role("button", name="Start", exact=True).first
