@@ -73,7 +73,8 @@ def test_a_run_is_stopped(server: Server, page: Page) -> None:
     chip(page, "stopped")
 
 
-@pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("theme", ["dark", "light"])
 def test_axe_finds_nothing_and_twice_the_size_all_is_in_reach(
     server: Server, store: Store, page: Page, theme: str
 ) -> None:

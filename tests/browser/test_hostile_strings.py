@@ -291,6 +291,7 @@ def test_addresses_stay_texts(server: Server, store: Store, watched: Watched, al
         watched.is_clean()
 
 
+@pytest.mark.thorough
 def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_path: Path) -> None:
     page = watched.page
     names = [text for text in STRINGS if len(text.encode()) < 200 and not set(text) & set("/\0")]

@@ -51,8 +51,8 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, stor
     expect(line).to_have_value("")
 
 
-@pytest.mark.parametrize("all_of_it", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page, all_of_it: bool) -> None:
+@pytest.mark.thorough
+def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):
         story = softmax_story(store)
         story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
@@ -62,8 +62,6 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         type_and_reload(page, prompt, "No atomics.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics.")
         expect(page.get_by_text("edited by you")).to_be_visible()
-        if not all_of_it:
-            return
         type_and_reload(page, prompt, " No spills.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics. No spills.")
         press(page, "Restore")

@@ -77,6 +77,21 @@ def failure(compiler, text):
     return first, result
 
 
+def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tmp_path, monkeypatch):
+    """With and without it, the code is the same."""
+    monkeypatch.setattr(compiler, "_cache", tmp_path)
+    compiler.close()
+    first = compiler.compile(parse(RELU))
+    made = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude" / str(compiler._server._process.pid) / "prelude.pch"
+    assert not made.exists()
+    wait_until(made.exists, "the prelude was not precompiled")
+    (entry,) = tmp_path.iterdir()
+    entry.unlink()
+    again = compiler.compile(parse(RELU))
+    assert not again.cached
+    assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
+
+
 def test_a_good_kernel_brings_its_resources(compiler):
     result = compiler.compile(parse(RELU))
     assert (result.status, result.message) == (Status.PASSED, "")
@@ -91,23 +106,6 @@ def test_a_good_kernel_brings_its_resources(compiler):
     assert "EXIT" in result.sass
     assert str(ROOT) not in result.sass + result.log
     assert result.lowered["relu<BLOCK, ITEMS>"] in result.sass
-
-
-def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(workspace, tmp_path):
-    """With and without it, the code is the same."""
-    compiler, prelude = Compiler("sm_90a", cache=tmp_path), Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
-    try:
-        first = compiler.compile(parse(RELU))
-        made = prelude / str(compiler._server._process.pid) / "prelude.pch"
-        assert not made.exists()
-        wait_until(made.exists, "the prelude was not precompiled")
-        (entry,) = tmp_path.iterdir()
-        entry.unlink()
-        again = compiler.compile(parse(RELU))
-    finally:
-        compiler.close()
-    assert not again.cached
-    assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
 
 def test_parameters_change_the_kernel_and_a_repeat_comes_from_the_cache(compiler):
@@ -266,17 +264,6 @@ def test_a_flood_of_messages_is_capped(hurried):
     assert len(result.log) <= 100_000
 
 
-def test_the_server_recovers_from_kill_9(compiler):
-    compiler.warm()
-    server = compiler._server._process.pid
-    os.kill(server, signal.SIGKILL)
-    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
-    assert result.status is Status.PASSED
-    assert compiler._server._process.pid != server
-    folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
-    assert not (folder / str(server)).exists()
-
-
 # -- what a candidate may not reach -----------------------------------------------------------------------------------
 
 CANARY = "canary_5f1d"
@@ -336,3 +323,17 @@ def test_headers_of_the_toolchain_may_be_included(compiler):
     assert compiler.compile(parse(with_line(includes))).status is Status.PASSED
     first, _ = failure(compiler, with_line("#include <vector>"))
     assert (first.line, first.message) == (13, 'cannot open source file "vector"')
+
+
+# -- last: the next server would precompile the prelude again for the tests that follow
+
+
+def test_the_server_recovers_from_kill_9(compiler):
+    compiler.warm()
+    server = compiler._server._process.pid
+    os.kill(server, signal.SIGKILL)
+    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
+    assert result.status is Status.PASSED
+    assert compiler._server._process.pid != server
+    folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
+    assert not (folder / str(server)).exists()
