@@ -97,7 +97,7 @@ def kept_tab(visitor: BrowserContext) -> Page:
 @pytest.fixture
 def page(visitor: BrowserContext, kept_tab: Page) -> Iterator[Page]:
     """The tab of a visitor who brings nothing of an earlier test: a page costs a third less than in a new tab. What a
-    test does to the tab itself (scripts, listeners) would stay: that needs `own_tab`."""
+    test does to the tab itself (scripts, listeners) would stay, and its history is full: that needs `own_tab`."""
     kept_tab.set_viewport_size(LOOKS["viewport"])
     kept_tab.emulate_media(color_scheme=LOOKS["color_scheme"], reduced_motion=LOOKS["reduced_motion"])
     yield kept_tab
