@@ -79,6 +79,7 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     expect(page.get_by_text("lines added").first).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_ideas_with_markup_are_text(server: Server, page: Page) -> None:
     story = Story(Store(server.home / "store.db")).begin()
     story.propose("no plan", HOSTILE)

@@ -24,6 +24,7 @@ from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 from tests.places import DATA, ROOT
+from tests.shared_tools import ToolsOfTests
 from tests.trajectory.said import said
 
 OLD = DATA / "store-v0"
@@ -108,7 +109,7 @@ def test_an_old_session_gets_the_proposer_and_the_model_it_had(store, name):
 def test_an_old_session_goes_on_where_it_waited(tmp_path):
     """The approval that lay in the inbox is taken, and the kernel it was for is tried."""
     store = Store(copied(tmp_path))
-    tools = Tools(store)
+    tools = ToolsOfTests(store)
     session = THEN["inbox"]["id"]
     state = Session(store, session, tools.of_session(session)).run()
     assert store.waiting(session) == []
