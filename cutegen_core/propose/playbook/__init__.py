@@ -13,14 +13,14 @@ import re
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.lowering import lower
-from cutegen_core.propose.playbook.redirects import redirect, understood
 from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, plain
 from cutegen_core.propose.playbook.variants import Variant, idea_of, ladder, leading, write_variants
+from cutegen_core.propose.playbook.words.features import cute_features
+from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
