@@ -166,6 +166,7 @@ class ProductKernel(RegionKernel):
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
+        self.dtype = a.dtype
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
             first, second = sides.get(id(access), (rows, columns))
@@ -175,6 +176,16 @@ class ProductKernel(RegionKernel):
         self.a, self.b = self.tensors[0], self.tensors[1]
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+
+    def aligned(self, width: int) -> str:
+        """Return the condition of the plan under which operands with contiguous rows are whole vectors of `width`."""
+        assert self.region.a is not None
+        assert self.region.b is not None
+        texts: dict[str, None] = {}
+        for access, fast in ((self.region.a, self.a_fast), (self.region.b, self.b_fast)):
+            walked = [access.offset, *(m.stride(access) for m in (*self.region.outer, *self.region.reduced))]
+            texts |= dict.fromkeys(e.text for e in walked if fast and e.text not in ("0", "1"))
+        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
 
 
 def _product_text(modes: Sequence[Mode]) -> str:

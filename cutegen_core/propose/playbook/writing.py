@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import jinja2
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
+from cutegen_core.propose.playbook.regions import Region
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,15 @@ class RegionText:
     ) -> None:
         """Add a launch with the arguments of `k`; others are appended to `launches`."""
         self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when, smem))
+
+
+@dataclass(frozen=True)
+class Level:
+    """An entry of a menu."""
+
+    name: str
+    idea: str
+    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 @functools.cache

@@ -1,0 +1,27 @@
+"""Which kernels a matrix product has: by its types, by what the problem allows, by the device."""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.products import simt
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.writing import Level
+
+_NAIVE = Level("naive", "one thread, one element of the result", simt.naive)
+_TILED = Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", simt.tiled)
+_MULTISTAGE = Level(
+    "multistage",
+    "cp.async through several stages of shared memory, two sets of registers, 128-bit reads and stores, tiles tunable",
+    simt.multistage,
+)
+
+
+def menu(region: Region, target: Target) -> tuple[Level, ...]:
+    """Return the kernels of a product, simplest first."""
+    assert region.a is not None
+    assert region.b is not None
+    types = {region.a.dtype, region.b.dtype}
+    levels = [_NAIVE, _TILED]
+    if types in ({"float32"}, {"float64"}):
+        levels.append(_MULTISTAGE)
+    return tuple(levels)
