@@ -177,14 +177,23 @@ class ProductKernel(RegionKernel):
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
 
-    def aligned(self, width: int) -> str:
-        """Return the condition of the plan under which operands with contiguous rows are whole vectors of `width`."""
-        assert self.region.a is not None
-        assert self.region.b is not None
+    def aligned(self, width: int, *, along_k: bool) -> str:
+        """Return the condition of the plan under which operands are whole, aligned vectors of `width`.
+
+        Args:
+            along_k: also those of which K is contiguous, not only those of which rows are.
+        """
+        *batch, rows, columns = self.region.outer
+        (inner,) = self.region.reduced
         texts: dict[str, None] = {}
-        for access, fast in ((self.region.a, self.a_fast), (self.region.b, self.b_fast)):
-            walked = [access.offset, *(m.stride(access) for m in (*self.region.outer, *self.region.reduced))]
-            texts |= dict.fromkeys(e.text for e in walked if fast and e.text not in ("0", "1"))
+        for access, side, fast in ((self.region.a, rows, self.a_fast), (self.region.b, columns, self.b_fast)):
+            assert access is not None
+            walked = side if fast else inner
+            others = [m for m in (*batch, side, inner) if m is not walked]
+            # A stride other than 1 stays in the list as it is: "1 % 8 == 0" never holds.
+            contiguous = "0" if walked.stride(access).text == "1" else "1"
+            found = [contiguous, walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0" and (fast or along_k))
         return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
 
 

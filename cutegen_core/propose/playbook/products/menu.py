@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.products import simt
+from cutegen_core.propose.playbook.products import simt, tensor_cores
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import Level
@@ -15,6 +15,12 @@ _MULTISTAGE = Level(
     simt.multistage,
 )
 
+_TENSOR_CORES = Level(
+    "tensor cores",
+    "mma m16n8k16 on tiles that cp.async brings through several swizzled stages, ldmatrix, tiles tunable",
+    tensor_cores.sm80,
+)
+
 
 def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of a product, simplest first."""
@@ -24,4 +30,6 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     levels = [_NAIVE, _TILED]
     if types in ({"float32"}, {"float64"}):
         levels.append(_MULTISTAGE)
+    elif types in ({"float16"}, {"bfloat16"}):
+        levels.append(_TENSOR_CORES)
     return tuple(levels)

@@ -42,7 +42,11 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece.where += [f"{smem} <= smem_max"]
     vectors = k.a_fast or k.b_fast
     piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each)
-    for v, when in ((width, k.aligned(width)), (1, f"not ({k.aligned(width)})")) if vectors else ((0, ""),):
+    for v, when in (
+        ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
+        if vectors
+        else ((0, ""),)
+    ):
         kernel = f"{name}<{', '.join([*p.values(), *([str(v)] if v else [])])}>"
         piece.launch(kernel, _grid(k, p), (threads,), k, when, smem)
     return piece
