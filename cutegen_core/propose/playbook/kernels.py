@@ -153,7 +153,13 @@ class RowsKernel(RegionKernel):
 
 
 class ProductKernel(RegionKernel):
-    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""
+    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous.
+
+    Attributes:
+        mapped: operands come by tensor maps, so that they are no parameters.
+    """
+
+    mapped = False
 
     def _lay_out(self) -> None:
         *batch, rows, columns = self.region.outer
@@ -169,13 +175,20 @@ class ProductKernel(RegionKernel):
         self.dtype = a.dtype
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
+            if id(access) in sides and self.mapped:
+                continue
             first, second = sides.get(id(access), (rows, columns))
             whole = "" if batch else "1"
             modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, whole))
             self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
-        self.a, self.b = self.tensors[0], self.tensors[1]
+        if not self.mapped:
+            self.a, self.b = self.tensors[0], self.tensors[1]
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+
+    def number(self, wanted: str, expression: str) -> str:
+        """Return the name of one more integer of the plan, which becomes a parameter."""
+        return self._parameters.number(wanted, expression, "int")
 
     def aligned(self, width: int, *, along_k: bool) -> str:
         """Return the condition of the plan under which operands are whole, aligned vectors of `width`.

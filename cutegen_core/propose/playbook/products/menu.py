@@ -21,6 +21,12 @@ _TENSOR_CORES = Level(
     tensor_cores.sm80,
 )
 
+_WARP_GROUPS = Level(
+    "warp groups",
+    "TMA brings tiles to wgmma: one warp group copies, two multiply, blocks stay and go on to the next tile",
+    tensor_cores.sm90,
+)
+
 
 def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of a product, simplest first."""
@@ -32,4 +38,6 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
         levels.append(_MULTISTAGE)
     elif types in ({"float16"}, {"bfloat16"}):
         levels.append(_TENSOR_CORES)
+        if target.has_wgmma and tensor_cores.can_be_mapped(region):
+            levels.append(_WARP_GROUPS)
     return tuple(levels)
