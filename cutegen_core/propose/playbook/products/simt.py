@@ -25,7 +25,8 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
     orders = {f"{side}_order": _order(p[rows], p["BK"], fast) for side, rows, fast in _sides(k)}
     piece.code = render("product_tiled.cu.j2", k=k, p=p, **orders)
-    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k)
+    smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {8 if k.ctype == 'double' else 4}"
+    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
     return piece
 
 
