@@ -4,13 +4,13 @@
 
 1. The playbook writes the kernels of every case for this device; each choice of their parameters is compiled, several
    at once, only the launch that the case's size takes.
-2. direct: in one process each kernel runs in turns with torch.matmul over the same tensors, each sample after a flush of
-   the L2; its whole result is held against torch.matmul's, rows of it against float64.
+2. direct: in one process each kernel runs in turns with torch.matmul over the same tensors, each sample after a flush
+   of the L2; its whole result is held against torch.matmul's, and against float64.
 3. workbench: the fastest right kernel of the foremost cases through the workbench's own BENCHMARK stage, beside eager,
    torch.compile and the library call.
 
-Each row is printed as it is there; `results/products_h200.json` has them all. `--compile-only` ends after the first step
-and needs no GPU: registers, spills and shared memory.
+Each row is printed as it is there; `results/products_h200.json` has them all. `--compile-only` ends after the first
+step and needs no GPU: registers, spills and shared memory.
 """
 
 from __future__ import annotations

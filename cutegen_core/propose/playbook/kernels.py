@@ -167,7 +167,8 @@ class ProductKernel(RegionKernel):
         self.M = self._parameters.number("M", rows.extent.text, "int")
         self.N = self._parameters.number("N", columns.extent.text, "int")
         self.K = self._parameters.number("K", inner.extent.text, "int")
-        self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
+        self._batch = _product_text(batch)
+        self.L = self.naming.let("L", self._batch) if batch else "1"
         self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         a, b = self.region.a, self.region.b
         assert a is not None
@@ -186,9 +187,9 @@ class ProductKernel(RegionKernel):
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
 
-    def number(self, wanted: str, expression: str) -> str:
-        """Return the name of one more integer of the plan, which becomes a parameter."""
-        return self._parameters.number(wanted, expression, "int")
+    def pass_count(self) -> None:
+        """Make the number of products a parameter, unless it is 1; `count` is what it is called in C++."""
+        self.count = "1" if self.L == "1" else self._parameters.number("L", self._batch, "int")
 
     def aligned(self, width: int, *, along_k: bool) -> str:
         """Return the condition of the plan under which operands are whole, aligned vectors of `width`.
@@ -208,6 +209,12 @@ class ProductKernel(RegionKernel):
             found = [contiguous, walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
             texts |= dict.fromkeys(text for text in found if text != "0" and (fast or along_k))
         return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+
+
+class MappedProduct(ProductKernel):
+    """A product whose operands come by tensor maps, or were multiplied before."""
+
+    mapped = True
 
 
 def _product_text(modes: Sequence[Mode]) -> str:

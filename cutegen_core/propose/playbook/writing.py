@@ -95,7 +95,7 @@ class TensorMapText:
         lines = ["[[tensormap]]", f'name = "{self.name}"', f'tensor = "{self.tensor}"', f"box = {_quoted(self.box)}"]
         lines += [f"dims = {_quoted(self.dims)}"] if self.dims else []
         lines += [f"strides = {_quoted(self.strides)}"] if self.strides else []
-        lines += [f'offset = "{self.offset}"'] if self.offset else []
+        lines += [f'offset = "{self.offset}"'] if self.offset not in ("", "0") else []
         words = {"swizzle": self.swizzle, "l2_promotion": self.l2_promotion}
         return [*lines, *(f'{key} = "{word}"' for key, word in words.items() if word != "none"), ""]
 

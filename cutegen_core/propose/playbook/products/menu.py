@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cutegen_core.propose.playbook.products import simt, tensor_cores
+from cutegen_core.propose.playbook.products.split import split, wanted_shares
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import Level
@@ -28,6 +31,14 @@ _WARP_GROUPS = Level(
 )
 
 
+_SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
+_SHARED = {
+    "float32": simt.multistage, "float64": simt.multistage, "float16": tensor_cores.sm80, "bfloat16": tensor_cores.sm80
+}  # fmt: skip
+SM_COUNT = 108
+"""Of the smallest device that products are cut for, where none is known."""
+
+
 def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of a product, simplest first."""
     assert region.a is not None
@@ -40,4 +51,8 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
         levels.append(_TENSOR_CORES)
         if target.has_wgmma and tensor_cores.can_be_mapped(region):
             levels.append(_WARP_GROUPS)
+    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
+    if shares > 1 and types <= set(_SHARED):
+        write = partial(split, shares=shares, write=_SHARED[region.a.dtype])
+        levels.append(Level("split", _SPLIT, write))
     return tuple(levels)

@@ -30,9 +30,11 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     return piece
 
 
-def multistage(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
     """Both operands and the sums have one type of 4 or 8 bytes: cp.async converts nothing."""
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
+    if split:
+        k.pass_count()
     size = ITEMSIZE[k.dtype]
     width, each = VECTOR_BYTES // size, 2 * VECTOR_BYTES // size
     tile = (128, 64, 128) if size == 4 else (64,)
@@ -42,19 +44,24 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str) -> Region
     smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
     piece.where += [f"{smem} <= smem_max"]
     vectors = k.a_fast or k.b_fast
-    piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each)
+    piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each, split=split)
     for v, when in (
         ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
         if vectors
         else ((0, ""),)
     ):
-        kernel = f"{name}<{', '.join([*p.values(), *([str(v)] if v else [])])}>"
-        piece.launch(kernel, _grid(k, p), (threads,), k, when, smem)
+        kernel = f"{name}<{', '.join([*p.values(), *([str(v)] if v else []), *([split] if split else [])])}>"
+        piece.launch(kernel, _grid(k, p, split), (threads,), k, when, smem)
     return piece
 
 
-def _grid(k: ProductKernel, p: dict[str, str]) -> tuple[str, str, str]:
-    return f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L
+def layers(k: ProductKernel, split: str) -> str:
+    """Return the grid's third extent: the products, times the shares of each."""
+    return f"{k.L} * {split}" if split else k.L
+
+
+def _grid(k: ProductKernel, p: dict[str, str], split: str = "") -> tuple[str, str, str]:
+    return f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
 
 
 def _sides(k: ProductKernel) -> tuple[tuple[str, str, bool], tuple[str, str, bool]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cutegen_core.propose.playbook.kernels import ProductKernel
+from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
+from cutegen_core.propose.playbook.products.simt import layers
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 from cutegen_core.records.problem import ITEMSIZE
@@ -17,9 +18,11 @@ _OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x
 _VECTOR = 8
 
 
-def sm80(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
     """Operands of halves; where they are no whole vectors, they are copied element by element."""
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
+    if split:
+        k.pass_count()
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
     p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
     p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 2, 1, 2, 4)}
@@ -32,19 +35,21 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
         f"{threads} <= {p['BM']} * {p['BK']} // {_VECTOR}",
     ]
     piece.code = render(
-        "product_sm80.cu.j2", k=k, p=p, element=ELEMENT[k.dtype], operation=_OPERATION[k.dtype], vector=_VECTOR
+        "product_sm80.cu.j2",
+        k=k,
+        p=p,
+        element=ELEMENT[k.dtype],
+        operation=_OPERATION[k.dtype],
+        vector=_VECTOR,
+        split=split,
     )
-    grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L
+    grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
     whole = k.aligned(_VECTOR, along_k=True)
     for v, when in ((_VECTOR, whole), (1, f"not ({whole})")):
-        piece.launch(f"{name}<{', '.join([*p.values(), str(v)])}>", grid, (threads,), k, when, smem)
+        piece.launch(
+            f"{name}<{', '.join([*p.values(), str(v), *([split] if split else [])])}>", grid, (threads,), k, when, smem
+        )
     return piece
-
-
-class MappedProduct(ProductKernel):
-    """A product whose operands come by tensor maps."""
-
-    mapped = True
 
 
 def can_be_mapped(region: Region) -> bool:
@@ -69,10 +74,8 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
     maps = {side: fresh(f"{side}_map", naming.taken) for side in ("a", "b", "out")}
     batched = _add_maps(piece, k, maps, p)
-    count = k.L if k.L.isdigit() else k.number("count", k.L)
-    piece.code = render(
-        "product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, count=count, element=ELEMENT[k.dtype]
-    )
+    k.pass_count()
+    piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
     whole = f"{k.aligned(_VECTOR, along_k=True)} and {k.N} % {_VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
@@ -102,11 +105,10 @@ def _add_maps(piece: RegionText, k: ProductKernel, maps: Mapping[str, str], p: M
         several = [m for m in batch if m.stride(access).text != "0"]
         found[side] = bool(several)
         modes = (across, down, *several)
+        boxes, dims = ("64", box, *("1" for _ in several)), tuple(m.extent.text for m in modes)
+        strides = tuple(m.stride(access).text for m in modes[1:])
+        promotion = "none" if side == "out" else "256B"
         piece.maps.append(
-            TensorMapText(
-                maps[side], access.tensor, ("64", box, *("1" for _ in several)), tuple(m.extent.text for m in modes),
-                tuple(m.stride(access).text for m in modes[1:]), "" if access.offset.text == "0" else access.offset.text,
-                "128B", "none" if side == "out" else "256B",
-            )
-        )  # fmt: skip
+            TensorMapText(maps[side], access.tensor, boxes, dims, strides, access.offset.text, "128B", promotion)
+        )
     return found
