@@ -70,5 +70,5 @@ delta_tiles.render_tiles(a, b)
 source, numbers = st.columns([1.8, 1], gap="small")
 with source:
     render_source(a, b)
-with numbers:
+with numbers, st.container(key="compare-numbers"):
     render_numbers(a, b)

@@ -97,8 +97,7 @@ def edits_answer(store: Store, view: SessionView, shown: StepView | None) -> boo
 
 def _show_open_step(view: SessionView, shown: StepView | None) -> None:
     """Draw the button that leads to the step that waits, where another one is shown."""
-    waits = view.can_approve or prompt_gate.is_open(view)
-    if waits and shown and view.state.step and shown.step.number != view.state.step.number:
+    if view.state.gate and shown and view.state.step and shown.step.number != view.state.step.number:
         st.button(
             f"Show step {view.state.step.number}", key="show-open-step", on_click=ui_state.noted(address.drop, "step")
         )
@@ -167,6 +166,8 @@ def _hint(view: SessionView) -> str:
         return " ".join(filter(None, (step, _asked(view), said)))
     if state.status is SessionState.ACCEPTED:
         return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
+    if view.working and state.accepting and (tested := state.step_of(state.accepting)):
+        return f"Step {tested.number} is tested once more, with fresh inputs, before it is accepted. Press S to stop."
     return "Working. Press S to stop." if view.working else state.reason
 
 

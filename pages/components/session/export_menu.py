@@ -33,13 +33,10 @@ def render_export(store: Store, view: SessionView) -> None:
         is_owner = access.role() is access.AccessRole.OWNER  # exporting a kernel runs its reference and the compiler
         offered = [key for key, found in FORMATS.items() if is_owner or found.of_session]
         st.selectbox("Format", offered, key=_FORMAT, format_func=lambda key: f"{key}: {FORMATS[key].title}", width=420)
-        whole = [key for key, found in FORMATS.items() if found.of_session]
-        compiled = [key for key, found in FORMATS.items() if found.compiles]
-        quiet(
-            f"{' and '.join(whole)} export the whole session. The others export the best kernel; for "
-            f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. You can go on "
-            "meanwhile, and ask for several. No format contains keys."
-        )
+        chosen = FORMATS[ui_state.text(_FORMAT)]
+        what = "The whole session." if chosen.of_session else "The best kernel."
+        compiles = " nvcc compiles it first, if installed: a minute or two." if chosen.compiles else ""
+        quiet(f"{what}{compiles} You can go on meanwhile, and ask for several. No format contains keys.")
         st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, view, offered))
         export_files.render_files(store, view)
 
