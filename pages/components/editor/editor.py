@@ -100,7 +100,8 @@ def _code(store: Store, view: SessionView, base: str, tested: Trial | None, chan
     code_editor.render_code_editor(
         f"editor-{name}", draft, _visit(name),
         EditorPlace(view.id, base, line, ui_state.editing(name) is True, drafts.blocked(view)),
-        moved(marks, drafts.source(store, view.id, base), draft.text), content_key(dump(marks)), _actions(store, view, base),
+        moved(marks, drafts.source(store, view.id, base), draft.text), content_key(dump(marks)),
+        _actions(store, view, base),
     )  # fmt: skip
 
 
