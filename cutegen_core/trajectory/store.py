@@ -27,6 +27,7 @@ from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory import migrations
 from cutegen_core.trajectory.migrations import NewerSchemaError
+from cutegen_core.trajectory.old_edits import with_names
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.summaries import dump, fold_digest
 from cutegen_core.trajectory.transitions import fold
@@ -379,7 +380,7 @@ class Store:
     def _summarise_all(self, session: str, events: Sequence[Recorded]) -> None:
         """Store the summary of a new session; none where its events cannot be folded, which the next list says."""
         with suppress(StoreError):
-            self._put_summary(session, events[-1].seq, dump(fold(events)))
+            self._put_summary(session, events[-1].seq, dump(fold(with_names(events, self.text))))
 
     def _put_summary(self, session: str, seq: int, summary: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", (session, seq, fold_digest(), summary))

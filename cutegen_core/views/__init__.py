@@ -7,7 +7,6 @@ from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
-from cutegen_core.views.edits import idea_of
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
@@ -76,7 +75,6 @@ __all__ = [
     "compare_speed",
     "doubt_text",
     "engine_line",
-    "idea_of",
     "implied_peaks",
     "instruction_mix",
     "mix_rows",

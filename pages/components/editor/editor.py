@@ -12,7 +12,6 @@ from functools import partial
 
 import streamlit as st
 
-from cutegen_core import views
 from cutegen_core.kernel.plan_words import plan_lines
 from cutegen_core.records.as_json import dump
 from cutegen_core.records.candidate import content_key
@@ -57,7 +56,7 @@ def kind() -> str:
 
 def render_editor(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
     """Draw the plan's form, the text, and the last test's messages about its lines."""
-    heading(_title(store, shown) if shown and draft.base else "New kernel")
+    heading(_title(shown) if shown and draft.base else "New kernel")
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
     if kind() == "text":
         _text_field(store, view, draft, tested)
@@ -67,8 +66,8 @@ def render_editor(store: Store, view: SessionView, shown: StepView | None, draft
     st.fragment(_watch, run_every=OTHERS_POLL_S)(store, view.id, draft.base)
 
 
-def _title(store: Store, shown: StepView) -> str:
-    return f"Editing step {shown.step.number}: {views.idea_of(store, shown.step)}"
+def _title(shown: StepView) -> str:
+    return f"Editing step {shown.step.number}: {shown.step.idea}"
 
 
 def _first_line(shown: StepView) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.records import as_json
-from cutegen_core.records.export import ExportSettings
+from cutegen_core.records.export import KEPT_DAYS, ExportSettings
 from cutegen_core.records.job import JobKind
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
@@ -36,7 +36,8 @@ def render_export(store: Store, view: SessionView) -> None:
         chosen = FORMATS[ui_state.text(_FORMAT)]
         what = "The whole session." if chosen.of_session else "The best kernel."
         compiles = " nvcc compiles it first, if installed: a minute or two." if chosen.compiles else ""
-        quiet(f"{what}{compiles} You can go on meanwhile, and ask for several. No format contains keys.")
+        quiet(f"{what}{compiles} You can go on meanwhile, and ask for several; files are kept {KEPT_DAYS} days. No "
+              "format contains keys.")  # fmt: skip
         st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, view, offered))
         export_files.render_files(store, view)
 

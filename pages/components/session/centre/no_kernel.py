@@ -55,7 +55,7 @@ def _render_meanwhile(store: Store, view: SessionView, kernel: StepView) -> None
     took = next((row.latency_ms for row in view.steps if row.number == number), None)
     measured = f" · {micros(1000 * took)}" if took is not None else ""
     what = "Best so far" if best and best.number == number else "Continues from"
-    heading(f"{what}: step {number} · {views.idea_of(store, kernel.step)}{measured}")
+    heading(f"{what}: step {number} · {kernel.step.idea}{measured}")
     code_pane.render_code(code_tables.plain(kernel.source, line_notes.notes(store, view, kernel)))
 
 
