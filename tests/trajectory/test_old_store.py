@@ -19,6 +19,7 @@ from cutegen_core.propose.replay import ReplayProposer
 from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.trial import Status
 from cutegen_core.session.loop import Session
+from cutegen_core.share import slides
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
@@ -62,7 +63,11 @@ def copied(folder: Path) -> Path:
 
 
 UNNAMED = "edited by hand"
-NAMED = {6: "block 256 → 128, and 1 more", 3: "one thread per element", 4: "higher → higer, line 43"}
+
+
+def named(today, before):
+    """The idea that a step has today: an edit is named when it is read, by what it changed."""
+    return today["idea"] if before["idea"] == UNNAMED != today["idea"] else before["idea"]
 
 
 def plain(value):
@@ -75,9 +80,7 @@ def assert_same(now, then):
     steps = zip(now.pop("steps"), then.pop("steps"), strict=True)
     assert now == then
     for today, before in steps:
-        if before["idea"] == UNNAMED:  # named when it is read, by what it changed
-            before = before | {"idea": NAMED[before["number"]]}
-        assert today == before
+        assert today == before | {"idea": named(today, before)}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,14 @@ def store(tmp_path_factory):
 def test_an_old_session_says_what_it_said(store, name):
     then = dict(THEN[name])
     assert_same(plain(said(store, then.pop("id"))), then)
+
+
+def test_an_old_edit_is_named_by_what_it_changed(store):
+    view = views.session_view(store, THEN["gpu"]["id"])
+    named = "higher → higer, line 43"
+    assert view.state.steps[3].idea == view.steps[3].idea == named
+    deck = slides.deck(view)
+    assert named in [getattr(slides.slide(store, deck, stop), "idea", "") for stop in deck.stops]
 
 
 def test_the_old_store_holds_these_sessions_and_all_can_be_read(store):
@@ -131,9 +142,9 @@ def test_an_old_session_is_recorded_and_read_back_with_its_verdicts(store, name,
     elsewhere = Store(tmp_path / "elsewhere.db")
     back = said(elsewhere, import_path(elsewhere, path).session)
     kept = ("status", "idea", "outcome", "note", "refuted", "verdict")
-    assert [[step[key] for key in kept] for step in plain(back["steps"])] == [
-        [step[key] for key in kept] for step in THEN[name]["steps"]
-    ]
+    for today, before in zip(plain(back["steps"]), THEN[name]["steps"], strict=True):
+        then = before | {"idea": named(today, before)}
+        assert [today[key] for key in kept] == [then[key] for key in kept]
     elsewhere.close()
 
 

@@ -71,8 +71,20 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         with middle:
             _instruction(view)
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
-            for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
-                _draw(view.id, button)
+            _more(view, shown)
+            _draw(view.id, _stop_or_resume(view))
+
+
+def _more(view: SessionView, shown: StepView | None) -> None:
+    """Draw the decisions about the way on. Where they do not fit, the style sheet makes a menu of them, behind a button
+    that only narrow windows show; the next state of the session closes it."""
+    st.html(
+        f'<div class="cg-more" data-seen="{view.state.meaning_seq}"><input type="checkbox" id="cg-more" '
+        'aria-label="More decisions"><label for="cg-more">More</label></div>', width="content",
+    )  # fmt: skip
+    with st.container(key="bar-more", horizontal=True, gap="xsmall", width="content"):
+        for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown)):
+            _draw(view.id, button)
 
 
 def render_editing(store: Store, view: SessionView, shown: StepView | None, draft: Draft | None) -> None:
