@@ -1,4 +1,4 @@
-"""Leave alone what a page asks for that was left meanwhile: the polls of its fragments, which the browser sends until the
+"""Leave alone what a page asks for that was left meanwhile: polls of its fragments, which the browser sends until the
 next page has begun.
 
 Streamlit carries such a poll out for the page that was left. Where the next page has run already, the browser clears
