@@ -170,12 +170,11 @@ def test_who_waits_to_write_keeps_nobody_from_reading(tmp_path):
     other._db.execute("BEGIN IMMEDIATE")
     waits = threading.Thread(target=store.set_live, args=("s", "a line"), daemon=True)
     waits.start()
-    waits.join(0.05)
-    assert waits.is_alive()
-    asked = threading.Thread(target=store.live, args=("s",), daemon=True)
+    asked = threading.Thread(target=lambda: [store.live("s") for _ in range(1000)], daemon=True)
     asked.start()
     asked.join(SOON_S)
     assert not asked.is_alive(), "a reader waited for the writer"
+    assert waits.is_alive()
     other._db.execute("ROLLBACK")
     waits.join(SOON_S)
     assert store.live("s") == "a line"
