@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import settled
+from tests.browser.driving import press, settled
+from tests.browser.editing import editor_of
 from tests.pages.gpu_stories import gpu_story, shapes_story
 from tests.pages.stories import softmax_story
 from tests.patience import SOON_S, wait_until
@@ -96,6 +97,19 @@ def test_a_small_window_has_one_pane_at_a_time_above_the_bar(
     expect(side(page, "evidence")).to_be_visible()
     for name in ("Promote", "Edit & run", "Redirect", "Reject", "Stop"):
         expect(page.get_by_role("button", name=name).first).to_be_in_viewport(ratio=1)
+    # What does not fit is a menu, and its keys work while it is closed.
+    accept = page.get_by_role("button", name="Accept")
+    expect(accept).to_be_hidden()
+    page.get_by_label("More decisions").focus()
+    page.keyboard.press("Space")
+    expect(accept).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Rewind")).to_be_focused()
+    page.locator(".cg-more label").click()
+    expect(accept).to_be_hidden()
+    press(page, "Edit & run")
+    expect(editor_of(page)).to_be_visible()
+    never(page, _SMALL_TEXTS, "editor")
 
 
 def test_a_wide_window_shows_all_panes_and_a_projector_large_ones(server: Server, store: Store, page: Page) -> None:
