@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.terms import Coordinate
-from cutegen_core.propose.playbook.values import Compute, Extent, Move, Product, Reduce, Reshape, Value
+from cutegen_core.propose.playbook.values import Accumulated, Compute, Extent, Move, Reduce, Reshape, Value
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Domain:
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
         inner = list(_parts(value))
-        plain = not any(isinstance(v, Product | Reshape) for v in inner)
+        plain = not any(isinstance(v, Accumulated | Reshape) for v in inner)
         own = all(v.operand.sizes == self.sizes and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
 
@@ -93,7 +93,7 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
 
 
 def _is_pointwise(value: Value) -> bool:
-    return not any(isinstance(v, Product | Reshape | Reduce) for v in _parts(value))
+    return not any(isinstance(v, Accumulated | Reshape | Reduce) for v in _parts(value))
 
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:

@@ -1,7 +1,7 @@
 """Cut values into regions, one kernel each.
 
-1. A root with a reduction becomes a row region, a matrix product with what follows it a product region, the rest is
-   elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
+1. A root with a reduction becomes a row region, a matrix product, convolution or pooling with what follows it a region
+   of its own, the rest is elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
 2. Results over the same elements, or the same rows, share a region: what they read is read once.
 3. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
 4. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
@@ -17,6 +17,7 @@ from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, r
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
+    Accumulated,
     Compute,
     Extent,
     Load,
@@ -27,6 +28,7 @@ from cutegen_core.propose.playbook.values import (
     contiguous,
     plain,
 )
+from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
 
 
 class Kind(StrEnum):
@@ -34,6 +36,8 @@ class Kind(StrEnum):
     STRIPS = "strips"
     ROWS = "rows"
     PRODUCT = "product"
+    CONVOLUTION = "convolution"
+    POOLING = "pooling"
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,9 @@ class Region:
     Attributes:
         stores: its results, at least one.
         outer, reduced: merged modes, slowest first; for a product `outer` is batch..., m, n and `reduced` is k, for
-            strips `reduced` is the strip.
-        a, b: operands of the product.
+            strips `reduced` is the strip; for windows `outer` is image, channel and places.
+        a, b: operands of the product; the image and the weight of a convolution, the image of a pooling.
+        sliding: the convolution or pooling.
     """
 
     kind: Kind
@@ -73,6 +78,7 @@ class Region:
     reduced: tuple[Mode, ...] = ()
     a: TensorAccess | None = None
     b: TensorAccess | None = None
+    sliding: Sliding | None = None
 
     @property
     def accesses(self) -> list[TensorAccess]:
@@ -134,9 +140,11 @@ class Planner:
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
-        accumulated = _accumulated(first)
-        if accumulated is not None and not list(reductions(first)):
+        accumulated = None if list(reductions(first)) else _accumulated(first)
+        if isinstance(accumulated, Product):
             return self._product(first, accumulated, stores[0])
+        if isinstance(accumulated, Sliding):
+            return self._windows(first, accumulated, stores[0])
         flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
@@ -178,6 +186,20 @@ class Planner:
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
         return Region(Kind.PRODUCT, terms, made, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
+
+    def _windows(self, value: Value, sliding: Sliding, store: Load) -> Region:
+        symbols = [f"o{k}" for k in range(len(value.dims))]
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, sliding, fast=self.fast)
+        image = sliding.image_at(self._operand(terms, sliding.operand, symbols))
+        weight = None
+        if isinstance(sliding, Convolution):
+            axes = [f"w{k}" for k in range(len(sliding.weight.dims))]
+            weight = sliding.weight_at(self._operand(terms, sliding.weight, axes))
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        places = merged(symbols[2:], terms, _accesses(terms, made))
+        outer = (*(Mode((s,), terms.extents[s]) for s in symbols[:2]), *places)
+        kind = Kind.POOLING if weight is None else Kind.CONVOLUTION
+        return Region(kind, terms, made, outer, (), image, weight, sliding)
 
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
@@ -222,9 +244,9 @@ def are_strips(region: Region) -> bool:
     return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
 
 
-def _accumulated(value: Value) -> Product | None:
-    """Return the first product that `value` is made of element by element."""
-    if isinstance(value, Product):
+def _accumulated(value: Value) -> Accumulated | None:
+    """Return the first product, convolution or pooling that `value` is made of element by element."""
+    if isinstance(value, Accumulated):
         return value
     if isinstance(value, Compute):
         found = (_accumulated(o) for o in value.operands if o.sizes == value.sizes)

@@ -15,13 +15,13 @@ from cutegen_core.propose.playbook.pointwise import fill, literal
 from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
     ZERO,
+    Accumulated,
     Compute,
     Constant,
     Extent,
     Load,
     Move,
     NotInPlaybook,
-    Product,
     Reduce,
     Size,
     Value,
@@ -75,14 +75,14 @@ class Terms:
     Attributes:
         extents: symbol -> size.
         materialise: turns a value into a scratch tensor written earlier.
-        accumulator: the product this region computes; its term is called "acc".
+        accumulator: the product, convolution or pooling this region computes; its term is called "acc".
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
     """
 
     extents: Mapping[str, Extent]
     materialise: Callable[[Value], Load]
-    accumulator: Product | None = None
+    accumulator: Accumulated | None = None
     terms: dict[str, Term] = field(default_factory=dict)
     sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
     fast: bool = False
@@ -112,7 +112,7 @@ class Terms:
                 return self._compute(value, coordinates)
             case Reduce():
                 return self._reduce(value, coordinates)
-            case Product() if value is self.accumulator:
+            case Accumulated() if value is self.accumulator:
                 return "acc"
         return self._load(self.materialise(value), coordinates)
 

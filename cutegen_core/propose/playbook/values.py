@@ -132,7 +132,12 @@ class Reduce(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Value):
+class Accumulated(Value):
+    """What a kernel of its own adds up; what follows element by element is computed there, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Accumulated):
     """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
 
     a: Value

@@ -30,6 +30,7 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_registers,
 )
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
+from cutegen_core.propose.playbook.windows.launches import convolution_naive, pooling_naive
 from cutegen_core.propose.playbook.writing import RegionText, write_file
 
 
@@ -98,6 +99,9 @@ PRODUCT = (
     ),
 )
 
+CONVOLUTION = (Level("naive", "one thread, one element of the result", convolution_naive),)
+POOLING = (Level("naive", "one thread, one element of the result", pooling_naive),)
+
 
 def menu_of(region: Region) -> tuple[Level, ...]:
     """Return the menu that fits a region's memory order."""
@@ -105,6 +109,10 @@ def menu_of(region: Region) -> tuple[Level, ...]:
         return ELEMENTWISE
     if region.kind is Kind.PRODUCT:
         return PRODUCT
+    if region.kind is Kind.CONVOLUTION:
+        return CONVOLUTION
+    if region.kind is Kind.POOLING:
+        return POOLING
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import Rule
-from cutegen_core.propose.playbook.rules import arithmetic, normalisation, products, reductions, views
+from cutegen_core.propose.playbook.rules import arithmetic, normalisation, products, reductions, views, windows
 from cutegen_core.propose.playbook.rules.views import SEVERAL
 
 __all__ = ["RULES", "SEVERAL"]
@@ -15,6 +15,7 @@ RULES: Mapping[str, Rule] = {
     **reductions.RULES,
     **normalisation.RULES,
     **products.RULES,
+    **windows.RULES,
     **views.RULES,
 }
 """By the operation's name without "aten."."""
