@@ -30,7 +30,7 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_registers,
 )
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.windows.launches import convolution_naive, pooling_naive
+from cutegen_core.propose.playbook.windows.launches import convolution_naive, convolution_tiled, pooling_naive
 from cutegen_core.propose.playbook.writing import RegionText, write_file
 
 
@@ -99,7 +99,15 @@ PRODUCT = (
     ),
 )
 
-CONVOLUTION = (Level("naive", "one thread, one element of the result", convolution_naive),)
+CONVOLUTION = (
+    Level("naive", "one thread, one element of the result", convolution_naive),
+    Level("tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled),
+    Level(
+        "prefetch",
+        "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
+        partial(convolution_tiled, tuned=True),
+    ),
+)
 POOLING = (Level("naive", "one thread, one element of the result", pooling_naive),)
 
 

@@ -125,3 +125,22 @@ class ConvolutionKernel(WindowsKernel):
     @property
     def weight(self) -> str:
         return self.tensors[1].m
+
+    @property
+    def counts(self) -> list[str]:
+        """Return how many places a block's grid has along each dimension, fastest first."""
+        return [f"count_{a.name}" if self.transposed else a.places for a in self.axes]
+
+    @property
+    def reached(self) -> list[str]:
+        """Return how many taps see something of the image, fastest first."""
+        return [f"reach_{a.name}.taps" if self.transposed else a.taps for a in self.axes]
+
+    @property
+    def grid(self) -> tuple[str, str]:
+        """Return how many columns a phase has at most, and how many phases there are, as expressions of the plan."""
+        if not self.transposed:
+            return f"{self.N} * {self.P}", "1"
+        most = (a.places if a.stride == "1" else f"ceil_div({a.places}, {a.stride})" for a in self.axes)
+        strides = [a.stride for a in self.axes if a.stride != "1"]
+        return " * ".join((self.N, *most)), " * ".join(strides) or "1"
