@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.judge.reference import Reference
-from cutegen_core.propose.playbook import NotInPlaybook, menu
+from cutegen_core.machine.device import choose_device
+from cutegen_core.propose.playbook import NotInPlaybook, Target, menu
 from cutegen_core.records.problem import Problem, WorkloadRole
 
 
@@ -28,7 +29,8 @@ def ask_playbook(problem: Problem) -> PlaybookAnswer:
     workload = next(iter(problem.with_role(WorkloadRole.BENCHMARK)), problem.workloads[0])
     with tempfile.TemporaryDirectory(prefix="cutegen-who-") as scratch, Reference(problem, Path(scratch)) as reference:
         signature, graph = reference.signature(workload), reference.graph(workload)
+    target = Target(choose_device(), problem.allow)
     try:
-        return PlaybookAnswer(tuple(name for name, _ in menu(graph, signature)))
+        return PlaybookAnswer(tuple(name for name, _ in menu(graph, signature, target)))
     except NotInPlaybook as reason:
         return PlaybookAnswer((), str(reason))

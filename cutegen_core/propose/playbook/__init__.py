@@ -10,43 +10,41 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.lowering import lower
-from cutegen_core.propose.playbook.redirects import redirect, understood
-from cutegen_core.propose.playbook.regions import Planner, Region
+from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, plain
-from cutegen_core.propose.playbook.variants import Variant, menu_of, write_variants
+from cutegen_core.propose.playbook.variants import Variant, idea_of, ladder, leading, write_variants
+from cutegen_core.propose.playbook.words.features import cute_features
+from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-__all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
+__all__ = ["NotInPlaybook", "Target", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
 
 
-def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str] = ()) -> tuple[Variant, ...]:
-    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
-
-    Args:
-        allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
-    """
+def propose(graph: Graph, signature: Signature, name: str, target: Target = ANY) -> tuple[Variant, ...]:
+    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered."""
     if whole := _whole(graph, signature):
         written = [write(level, _identifier(name)) for level in whole]
         return tuple(Variant(v.name, v.idea, v.source) for v in written)
     planner = _plan(graph, signature)
-    last = _plan(graph, signature, fast=True) if "fast_math" in allow else planner
+    last = _plan(graph, signature, fast=True) if target.allows("fast_math") else planner
     taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
-    return write_variants(planner, last, _identifier(name), taken)
+    return write_variants(planner, last, _identifier(name), taken, target)
 
 
-def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
+def menu(graph: Graph, signature: Signature, target: Target = ANY) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
     if whole := _whole(graph, signature):
         return tuple((level.name, level.idea) for level in whole)
-    last: Region = _plan(graph, signature).regions[-1]
-    return tuple((level.name, level.idea) for level in menu_of(last))
+    planner = _plan(graph, signature)
+    rungs = ladder(planner, target)
+    return tuple((leading(planner, levels, target).name, idea_of(levels)) for levels in rungs)
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:

@@ -93,11 +93,12 @@ class Region:
 
 @dataclass(frozen=True)
 class RegionScratch:
-    """A buffer between two regions."""
+    """A buffer between two regions; `zero` has it zeroed before every call."""
 
     name: str
     dtype: str
     dims: tuple[Extent, ...]
+    zero: bool = False
 
 
 @dataclass

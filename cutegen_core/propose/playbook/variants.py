@@ -5,7 +5,7 @@ One variant is one clear idea. A file of several regions takes each region's ker
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,8 +30,9 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_registers,
 )
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.windows.launches import convolution_naive, convolution_tiled, pooling_naive
-from cutegen_core.propose.playbook.writing import RegionText, write_file
+from cutegen_core.propose.playbook.target import ANY, Target
+from cutegen_core.propose.playbook.windows.launches import levels_of
+from cutegen_core.propose.playbook.writing import RegionText, ScratchText, write_file
 
 
 @dataclass(frozen=True)
@@ -99,28 +100,15 @@ PRODUCT = (
     ),
 )
 
-CONVOLUTION = (
-    Level("naive", "one thread, one element of the result", convolution_naive),
-    Level("tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled),
-    Level(
-        "prefetch",
-        "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
-        partial(convolution_tiled, tuned=True),
-    ),
-)
-POOLING = (Level("naive", "one thread, one element of the result", pooling_naive),)
 
-
-def menu_of(region: Region) -> tuple[Level, ...]:
-    """Return the menu that fits a region's memory order."""
+def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
+    """Return the menu that fits a region's memory order, its types and the target."""
     if region.kind is Kind.ELEMENTWISE:
         return ELEMENTWISE
     if region.kind is Kind.PRODUCT:
         return PRODUCT
-    if region.kind is Kind.CONVOLUTION:
-        return CONVOLUTION
-    if region.kind is Kind.POOLING:
-        return POOLING
+    if region.sliding is not None:
+        return tuple(Level(*one) for one in levels_of(region))
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
@@ -136,27 +124,49 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
 
 
-def write_variants(planner: Planner, last: Planner, name: str, taken: set[str]) -> tuple[Variant, ...]:
-    """Return every variant of a plan's regions; the last region's menu gives the names, `last` the last kernel."""
-    count = len(menu_of(planner.regions[-1]))
-    return tuple(
-        _variant(level, level == count - 1, last if level == count - 1 else planner, name, set(taken))
-        for level in range(count)
-    )
+def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
+    """Return a level for each region, for every variant in order: the longest menu leads, the others keep pace.
+
+    The last region leads among equals. A region with a shorter menu takes the level as far up it; every region begins
+    with its first level and ends with its last.
+    """
+    menus = [menu_of(region, target) for region in planner.regions]
+    count = max(len(menu) for menu in menus)
+    return [tuple(menu[_nearest(level, count, len(menu))] for menu in menus) for level in range(count)]
 
 
-def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[str]) -> Variant:
-    naming = Naming(taken)
-    pieces, chosen = [], []
-    for number, region in enumerate(planner.regions, 1):
-        menu = menu_of(region)
-        chosen.append(menu[-1] if is_last else menu[min(level, len(menu) - 1)])
-        several = len(planner.regions) > 1
+def leading(planner: Planner, levels: Sequence[Level], target: Target = ANY) -> Level:
+    """Return the level that names a variant: the longest menu's, the last region's among equals."""
+    sizes = [len(menu_of(region, target)) for region in planner.regions]
+    return levels[max(range(len(sizes)), key=lambda k: (sizes[k], k))]
+
+
+def idea_of(levels: Sequence[Level]) -> str:
+    """Return the ideas of all regions in one line."""
+    return "; ".join(dict.fromkeys(level.idea for level in levels))
+
+
+def _nearest(level: int, count: int, own: int) -> int:
+    """Return the level of a menu of `own` levels that is as far up as `level` is among `count`."""
+    return (2 * level * (own - 1) + count - 1) // (2 * (count - 1)) if count > 1 else 0
+
+
+def write_variants(
+    planner: Planner, last: Planner, name: str, taken: set[str], target: Target = ANY
+) -> tuple[Variant, ...]:
+    """Return every variant of a plan's regions; `last` plans the last kernel."""
+    *most, final = ladder(planner, target)
+    written = [(planner, levels) for levels in most]
+    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in (*written, (last, final)))
+
+
+def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
+    naming, pieces = Naming(taken), []
+    several = len(planner.regions) > 1
+    for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         kernel = f"{name}_{region.kind.value}{number}" if several else name
-        pieces.append(chosen[-1].write(region, kernel, naming, str(number) if several else ""))
-    idea = "; ".join(dict.fromkeys(level.idea for level in chosen))
-    source = write_file(
-        idea, naming, [p for x in pieces for p in x.params], [w for x in pieces for w in x.where], planner.scratch,
-        [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces), fast=planner.fast,
-    )  # fmt: skip
-    return Variant(chosen[-1].name, idea, source)
+        pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    idea = idea_of(levels)
+    scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
+    source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
+    return Variant(leading(planner, levels, target).name, idea, source)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.windows.kernels import ConvolutionKernel, PoolingKernel, WindowsKernel
+from cutegen_core.propose.playbook.windows.values import Pooling
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 
@@ -37,3 +41,22 @@ def _naive(piece: RegionText, k: WindowsKernel, template: str) -> RegionText:
     piece.code = render(template, k=k, p={"BLOCK": block})
     piece.launch(f"{k.name}<{block}>", (f"ceil_div({k.N} * {k.C} * {k.P}, {block})",), (block,), k)
     return piece
+
+
+Writer = Callable[[Region, str, Naming, str], RegionText]
+
+CONVOLUTION: tuple[tuple[str, str, Writer], ...] = (
+    ("naive", "one thread, one element of the result", convolution_naive),
+    ("tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled),
+    (
+        "prefetch",
+        "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
+        partial(convolution_tiled, tuned=True),
+    ),
+)
+POOLING: tuple[tuple[str, str, Writer], ...] = (("naive", "one thread, one element of the result", pooling_naive),)
+
+
+def levels_of(region: Region) -> tuple[tuple[str, str, Writer], ...]:
+    """Return (name, idea, writer) of every level of a convolution or pooling."""
+    return POOLING if isinstance(region.sliding, Pooling) else CONVOLUTION
