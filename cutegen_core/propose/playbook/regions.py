@@ -1,7 +1,8 @@
 """Cut values into regions, one kernel each.
 
 1. A root with a reduction becomes a row region, a matrix product, convolution or pooling with what follows it a region
-   of its own, the rest is elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
+   of its own, the rest is elementwise; in strips of contiguous elements where the tensors are walked differently, or
+   one varies less.
 2. Results over the same elements, or the same rows, share a region: what they read is read once.
 3. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
 4. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import prod
 
 from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
@@ -85,6 +87,12 @@ class Region:
         """Return every tensor access, the stores last."""
         operands = [x for x in (self.a, self.b) if x is not None]
         return [*operands, *_accesses(self.terms, self.stores)]
+
+    @property
+    def work(self) -> int:
+        """Return how many elements it walks over, in the traced workload."""
+        own = prod(extent.size for extent in self.terms.extents.values())
+        return own * (self.sliding.seen if self.sliding is not None else 1)
 
     def varies(self, access: TensorAccess) -> bool:
         """Return whether it varies along the reduction, or the strip: the result of softmax does, that of sum not."""

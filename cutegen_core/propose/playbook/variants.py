@@ -6,8 +6,9 @@ One variant is one clear idea. A file of several regions takes each region's ker
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
@@ -33,6 +34,9 @@ from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_str
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows.launches import levels_of
 from cutegen_core.propose.playbook.writing import RegionText, ScratchText, write_file
+
+MOST_COMBINATIONS = 1 << 12
+"""Of the parameters' values of a whole file."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,20 @@ def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[st
     for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         kernel = f"{name}_{region.kind.value}{number}" if several else name
         pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    _fix_small(planner.regions, pieces)
     idea = idea_of(levels)
     scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
     source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
     return Variant(leading(planner, levels, target).name, idea, source)
+
+
+def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:
+    """Leave no choice to the parameters of the regions with least work, where all choices together are too many."""
+    combinations = 1
+    by_work = sorted(zip(regions, pieces, strict=True), key=lambda pair: -pair[0].work)
+    for _, piece in by_work:
+        own = prod(len(p.values) for p in piece.params)
+        if combinations * own > MOST_COMBINATIONS:
+            piece.params = [replace(p, values=(p.default,)) for p in piece.params]
+        else:
+            combinations *= own

@@ -10,9 +10,7 @@ from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.values import (
     ONE,
-    ZERO,
     Extent,
-    Move,
     Size,
     Value,
     product,
@@ -35,12 +33,10 @@ from cutegen_core.propose.playbook.windows.values import Convolution, Pooling
 
 def _convolution(rank: int) -> Rule:
     def rule(call: OperationCall) -> Value:
+        stride, dilation = (_each(call, i, name, rank, 1) for i, name in ((3, "stride"), (5, "dilation")))
         padding = call.operand(4, "padding", 0)
-        steps = [_each(call, i, name, rank, 1) for i, name in ((3, "stride"), (5, "dilation"))]
-        margins = None if isinstance(padding, str) else _each(call, 4, "padding", rank, 0)
-        if padding == "valid":
-            margins = [ZERO] * rank
-        return _convolved(call, rank, *steps, margins, _groups(call, 6))
+        margins = None if padding == "same" else _each(call, 4, "padding", rank, 0)  # "valid" has no number
+        return _convolved(call, rank, stride, dilation, margins, _groups(call, 6))
 
     return rule
 

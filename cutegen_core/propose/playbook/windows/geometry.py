@@ -50,8 +50,8 @@ def _factor(extent: Extent) -> str:
 class Window:
     """The window along one dimension.
 
-    Tap t of place o sees element `o * stride - padding + t * dilation` of the image; of a transposed convolution it sees
-    element e where `o = e * stride - padding + t * dilation`.
+    Tap t of place o sees element `o * stride - padding + t * dilation` of the image; of a transposed convolution it
+    sees element e where `o = e * stride - padding + t * dilation`.
 
     Attributes:
         image, places: extents of the image and of the result.

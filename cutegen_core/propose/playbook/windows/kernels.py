@@ -37,7 +37,13 @@ class WindowsKernel(RegionKernel):
 
     Attributes:
         axes: dimensions of the places, fastest first.
+        weight: the tensor of the taps' factors, "" without one.
+        identity: what a sum begins with.
+        outside: what is seen outside of the image.
+        mean: as `Pooling.mean`.
     """
+
+    weight = mean = ""
 
     def _lay_out(self) -> None:
         sliding = self.region.sliding
@@ -75,9 +81,14 @@ class WindowsKernel(RegionKernel):
         return self._parameters.nested((Mode((symbol,), extent),), access)
 
     def _axis(self, name: str, window: Window) -> AxisText:
-        words = (("image", window.image), ("places", window.places), ("taps", window.taps), ("stride", window.stride),
-                 ("padding", window.padding), ("dilation", window.dilation))  # fmt: skip
-        return AxisText(name, *(self._number(f"{word}_{name}", extent) for word, extent in words), window)
+        def number(word: str, extent: Extent) -> str:
+            return self._number(f"{word}_{name}", extent)
+
+        return AxisText(
+            name, number("image", window.image), number("places", window.places), number("taps", window.taps),
+            number("stride", window.stride), number("padding", window.padding), number("dilation", window.dilation),
+            window,
+        )  # fmt: skip
 
     def _number(self, wanted: str, extent: Extent) -> str:
         """Return a number as C++: itself, or a parameter."""
@@ -101,11 +112,25 @@ class PoolingKernel(WindowsKernel):
         assert isinstance(pooling, Pooling)
         largest = pooling.kind == "max"
         self.identity = f"-{self.ctype}(INFINITY)" if largest else f"{self.ctype}(0)"
+        self.outside = self.identity
         self.op, self.mean = ("Max" if largest else "Sum"), pooling.mean
+
+    def update(self, total: str, value: str, tap: str) -> str:
+        """Return the statement that adds what a tap sees to a total."""
+        return f"{total} = {self.op}{{}}({total}, {value})"
 
 
 class ConvolutionKernel(WindowsKernel):
     """A kernel of a convolution: G groups, each of M filters over D channels of the image."""
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        self.weight = self.tensors[1].m
+        self.identity = self.outside = f"{self.ctype}(0)"
+
+    def update(self, total: str, value: str, tap: str) -> str:
+        """Return the statement that adds what a tap sees to a total."""
+        return f"{total} += {value} * static_cast<{self.ctype}>({tap})"
 
     def _lay_out_operands(self, image: TensorAccess) -> None:
         sliding, weight = self.region.sliding, self.region.b
@@ -121,10 +146,6 @@ class ConvolutionKernel(WindowsKernel):
         own = (("c", sliding.channels), ("m", sliding.filters), ("g", sliding.parts))
         rest = [self._part(weight, s, e) for s, e in own]
         self._parameters.add(weight, layout_of(*self._places(weight, [w.taps for w in self._windows()]), *rest))
-
-    @property
-    def weight(self) -> str:
-        return self.tensors[1].m
 
     @property
     def counts(self) -> list[str]:

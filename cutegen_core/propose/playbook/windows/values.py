@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ONE, Accumulated, Extent, Value
@@ -30,6 +31,11 @@ class Sliding(Accumulated):
         """Return how many channels of the image a result is made of."""
         return ONE
 
+    @property
+    def seen(self) -> int:
+        """Return how many elements of the image a result is made of, in the traced workload."""
+        return self.depth.size * prod(w.taps.size for w in self.windows)
+
     def image_at(self, access: TensorAccess) -> TensorAccess:
         """Return how the image is addressed: by image "n", group "g", channel of the group "c" and places "x0", ..."""
         n, c, *places = (access.stride(f"o{k}") for k in range(len(self.operand.dims)))
@@ -42,7 +48,7 @@ class Pooling(Sliding):
     """The largest ("max") or the sum ("sum") of what a window sees.
 
     Attributes:
-        mean: "seen": divided by how many elements of the image the window sees; "padded": by how many of the padded one.
+        mean: "seen": divided by how many elements of the image the window sees; "padded": by those of the padded one.
     """
 
     kind: str
@@ -55,7 +61,7 @@ class Convolution(Sliding):
 
     Attributes:
         parts: groups of channels; each makes `filters` channels of the result of `channels` of the image.
-        transposed: the weight is (channels, filters of a group, taps...), otherwise (filters, channels of a group, ...).
+        transposed: the weight is (channels, filters of a group, taps...), else (filters, channels of one, taps...).
     """
 
     weight: Value
