@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.features import cute_features
+from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.redirects import redirect, understood
 from cutegen_core.propose.playbook.regions import Planner, Region
@@ -23,15 +24,19 @@ from cutegen_core.propose.playbook.variants import Variant, menu_of, write_varia
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-__all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
+__all__ = ["NotInPlaybook", "Traced", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
 
 
-def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str] = ()) -> tuple[Variant, ...]:
+def propose(
+    graph: Graph, signature: Signature, name: str, allow: Collection[str] = (), others: Sequence[Traced] = ()
+) -> tuple[Variant, ...]:
     """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
 
     Args:
         allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
+        others: the same reference at other workloads, which show what numbers of the graph follow the sizes.
     """
+    graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
         written = [write(level, _identifier(name)) for level in whole]
         return tuple(Variant(v.name, v.idea, v.source) for v in written)
@@ -41,8 +46,9 @@ def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str
     return write_variants(planner, last, _identifier(name), taken)
 
 
-def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
+def menu(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
+    graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
         return tuple((level.name, level.idea) for level in whole)
     last: Region = _plan(graph, signature).regions[-1]

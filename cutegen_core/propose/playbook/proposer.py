@@ -12,6 +12,12 @@ from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
 
 
+def variants_for(request: ProposalRequest) -> tuple[Variant, ...]:
+    """Return the playbook's kernels for a request; raise NotInPlaybook."""
+    problem = request.problem
+    return propose(request.graph, request.signature, problem.name, problem.allow, request.others)
+
+
 class PlaybookProposer:
     """The playbook as a `propose.port.Proposer`; the same request gets the same answer."""
 
@@ -21,7 +27,7 @@ class PlaybookProposer:
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next kernel that was not tried; Finished if there is none, Declined for words that do not map."""
         try:
-            variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
+            variants = variants_for(request)
         except NotInPlaybook as reason:
             return Finished(f"not in the playbook: {reason}")
         if request.instruction:

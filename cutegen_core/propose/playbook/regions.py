@@ -17,6 +17,7 @@ from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, r
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
+    POSITIONS,
     Compute,
     Extent,
     Load,
@@ -113,7 +114,7 @@ class Planner:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
         if isinstance(value, Reshape):
             return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
-        if isinstance(value, Load):
+        if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
         if value not in self._written:
             name = fresh("tmp", self.taken)
@@ -219,7 +220,9 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
 
 def are_strips(region: Region) -> bool:
     """Return whether every tensor is contiguous along the strip, or the same all along."""
-    return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
+    return len(region.reduced) == 1 and all(
+        region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses if not a.counted
+    )
 
 
 def _accumulated(value: Value) -> Product | None:
