@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook import gather, serving
+from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
@@ -24,11 +25,18 @@ from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-__all__ = ["NotInPlaybook", "Target", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
+__all__ = ["NotInPlaybook", "Target", "Traced", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
 
 
-def propose(graph: Graph, signature: Signature, name: str, target: Target = ANY) -> tuple[Variant, ...]:
-    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered."""
+def propose(
+    graph: Graph, signature: Signature, name: str, target: Target = ANY, others: Sequence[Traced] = ()
+) -> tuple[Variant, ...]:
+    """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
+
+    Args:
+        others: the same reference at other workloads, which show what numbers of the graph follow the sizes.
+    """
+    graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
         written = [write(level, _identifier(name)) for level in whole]
         return tuple(Variant(v.name, v.idea, v.source) for v in written)
@@ -38,8 +46,11 @@ def propose(graph: Graph, signature: Signature, name: str, target: Target = ANY)
     return write_variants(planner, last, _identifier(name), taken, target)
 
 
-def menu(graph: Graph, signature: Signature, target: Target = ANY) -> tuple[tuple[str, str], ...]:
+def menu(
+    graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()
+) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
+    graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
         return tuple((level.name, level.idea) for level in whole)
     planner = _plan(graph, signature)

@@ -80,7 +80,7 @@ class OperationCall:
         """Return a dimension, or a list of them; empty if not given."""
         value = self.operand(index, name)
         items = value if isinstance(value, tuple) else () if value is None else (value,)
-        return tuple(int(i) for i in items if isinstance(i, int))
+        return tuple(i for i in items if isinstance(i, int))
 
     def flag(self, index: int, name: str, default: bool = False) -> bool:
         return bool(self.operand(index, name, default))

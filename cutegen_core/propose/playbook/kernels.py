@@ -69,8 +69,7 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        out = self.region.stores[0].out
-        self.n = self._parameters.number("n", f"{out.tensor}.numel", "long")
+        self.n = self._parameters.number("n", self.region.elements, "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
             flat = self._is_flat(access)
@@ -81,6 +80,8 @@ class ElementwiseKernel(RegionKernel):
 
     def _is_flat(self, access: TensorAccess) -> bool:
         step = 1
+        if access.counted:
+            return False
         for mode in reversed(self.region.outer):
             if mode.stride(access).size != step and mode.extent.size != 1:
                 return False
@@ -132,13 +133,13 @@ class RowsKernel(RegionKernel):
             parts = [self._parameters.nested(outer, access, self.rows)]
             if varies:
                 parts.insert(0, self._parameters.nested(reduced, access, self.cols))
-            once = varies and all(m.stride(access).text != "0" for m in outer)
+            once = varies and not access.counted and all(m.stride(access).text != "0" for m in outer)
             self._parameters.add(access, layout_of(*parts), varies=varies, once=once)
         self.width = self._parameters.vector_width(lambda t: t.varies)
 
     @property
     def aligned(self) -> str:
-        walked = [a for a in self.region.accesses if self.region.varies(a)]
+        walked = [a for a in self.region.accesses if self.region.varies(a) and not a.counted]
         steps = [m.stride(a).text for a in walked for m in self.region.outer]
         texts = dict.fromkeys([*(a.offset.text for a in walked), *steps])
         numbers = [self.naming.let("step", text) for text in texts if text != "0"]
@@ -148,7 +149,7 @@ class RowsKernel(RegionKernel):
     def late(self) -> list[TensorText]:
         """Return what many rows read and no reduction needs, such as the weight of a norm."""
         needed = [t.tensor for one in self.statements.passes for t in one.terms]
-        wanted = [t for t in self.inputs if t.varies and not t.once and t not in needed]
+        wanted = [t for t in self.inputs if t.copied and not t.once and t not in needed]
         return wanted if self.statements.passes else []
 
 

@@ -93,6 +93,13 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
 };
 """,
+    "ranked": """// A value and its position as one number: the larger, the larger the value, with NaN above all, and the earlier it lies.
+__device__ long ranked(float value, long position) {
+  int const bits = __float_as_int(value + 0.0f);
+  int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
+  return long(order) * 4294967296L + (2147483647L - position);
+}
+""",
     "abs_of": """template <class T>
 __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
 """,

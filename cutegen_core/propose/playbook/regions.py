@@ -19,6 +19,7 @@ from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, r
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
+    POSITIONS,
     Accumulated,
     Compute,
     Extent,
@@ -29,6 +30,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     contiguous,
     plain,
+    product,
 )
 from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
 
@@ -71,6 +73,7 @@ class Region:
             strips `reduced` is the strip; for windows `outer` is image, channel and places.
         a, b: operands of the product; the image and the weight of a convolution, the image of a pooling.
         sliding: the convolution or pooling.
+        elements: of an elementwise region, how many there are, as an expression.
     """
 
     kind: Kind
@@ -81,6 +84,7 @@ class Region:
     a: TensorAccess | None = None
     b: TensorAccess | None = None
     sliding: Sliding | None = None
+    elements: str = ""
 
     @property
     def accesses(self) -> list[TensorAccess]:
@@ -118,6 +122,7 @@ class Planner:
     regions: list[Region] = field(default_factory=list)
     scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
         """Add the regions that write these values, after those they need."""
@@ -128,10 +133,11 @@ class Planner:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
         if isinstance(value, Reshape):
             return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
-        if isinstance(value, Load):
+        if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
         if value not in self._written:
             name = fresh("tmp", self.taken)
+            self._named.add(name)
             self.outputs([plain(value)], [name])
             self.scratch.append(RegionScratch(name, value.dtype, value.dims))
             self._written[value] = contiguous(name, value.dtype, value.dims)
@@ -169,7 +175,11 @@ class Planner:
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
-        return Region(Kind.ELEMENTWISE, terms, made, merged(symbols, terms, _accesses(terms, made)))
+        # A scratch buffer has no size yet where the plan computes its numbers.
+        first = stores[0]
+        elements = product(first.dims).text if first.tensor in self._named else f"{first.tensor}.numel"
+        modes = merged(symbols, terms, _accesses(terms, made))
+        return Region(Kind.ELEMENTWISE, terms, made, modes, elements=elements)
 
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         outer = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("o")}
@@ -250,7 +260,9 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
 
 def are_strips(region: Region) -> bool:
     """Return whether every tensor is contiguous along the strip, or the same all along."""
-    return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
+    return len(region.reduced) == 1 and all(
+        region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses if not a.counted
+    )
 
 
 def _accumulated(value: Value) -> Accumulated | None:

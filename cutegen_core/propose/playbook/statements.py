@@ -136,7 +136,8 @@ def term_names(region: Region, naming: Naming) -> dict[str, str]:
     names: dict[str, str] = {}
     for term in region.terms.terms.values():
         if term.access is not None:
-            names[term.name] = fresh(f"{term.access.tensor}_value", naming.taken)
+            wanted = "place" if term.access.counted else f"{term.access.tensor}_value"
+            names[term.name] = fresh(wanted, naming.taken)
         else:
             names[term.name] = f"t{len(names)}" if term.reduction is None else f"{term.reduction[0]}{len(names)}"
     return names

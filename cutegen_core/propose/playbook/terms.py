@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from cutegen_core.propose.playbook.pointwise import fill, literal
 from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
+    POSITIONS,
     ZERO,
     Accumulated,
     Compute,
@@ -42,6 +43,11 @@ class TensorAccess:
 
     def stride(self, symbol: str) -> Extent:
         return self.strides.get(symbol, ZERO)
+
+    @property
+    def counted(self) -> bool:
+        """Return whether its elements are positions, not memory."""
+        return self.tensor == POSITIONS
 
 
 @dataclass(frozen=True)
@@ -119,10 +125,10 @@ class Terms:
     def _size(self, value: Size) -> str:
         ctype = COMPUTE_TYPE[value.dtype]
         for name, known in self.sizes.items():
-            if known == (ctype, value.number.text):
+            if known == (ctype, value.text):
                 return name
         name = "count" if not self.sizes else f"count{len(self.sizes)}"
-        self.sizes[name] = (ctype, value.number.text)
+        self.sizes[name] = (ctype, value.text)
         return name
 
     def _load(self, value: Load, coordinates: Sequence[Coordinate]) -> str:

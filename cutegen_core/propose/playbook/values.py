@@ -44,6 +44,61 @@ class Extent:
 
 ONE = Extent("1", 1)
 ZERO = Extent("0", 0)
+POSITIONS = "#"
+"""Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
+
+
+class SizedInt(int):
+    """A whole number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedInt:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+class SizedFloat(float):
+    """The same of a number that is not whole."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedFloat:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+Sized = SizedInt | SizedFloat
+
+
+def text_of(number: float) -> str:
+    """Return a number as an expression that holds for every workload.
+
+    Raises:
+        NotInPlaybook: it changes with the sizes in no known way.
+    """
+    if not isinstance(number, Sized):
+        return str(number)
+    if not number.text:
+        raise NotInPlaybook(f"the number {number!r}, which changes with the sizes of the workload in no known way, is "
+                            "not in the playbook")  # fmt: skip
+    return number.text
+
+
+def is_constant(number: float) -> bool:
+    """Tell whether the number is the same for every workload; one of unknown origin is taken to be."""
+    return not isinstance(number, Sized) or number.text == repr(number)
+
+
+def extent(size: float) -> Extent:
+    """Return a whole number of the graph as a size."""
+    return Extent(text_of(size), int(size))
 
 
 def product(extents: Sequence[Extent]) -> Extent:
@@ -83,9 +138,9 @@ class Constant(Value):
 
 @dataclass(frozen=True, eq=False)
 class Size(Value):
-    """A number that depends on the workload, such as the length of a row."""
+    """A number that depends on the workload, such as the length of a row, or one over its root."""
 
-    number: Extent
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +218,15 @@ def contiguous(tensor: str, dtype: str, dims: tuple[Extent, ...]) -> Load:
     return Load(dims, dtype, tensor, strides)
 
 
-def constant(number: int | float | bool, dtype: str) -> Constant:
-    """Return a number as a tensor of no dimensions."""
-    return Constant((), dtype, number)
+def position(dims: tuple[Extent, ...], axis: int) -> Load:
+    """Return where each element lies along one dimension."""
+    strides = tuple(ONE if k == axis % len(dims) else ZERO for k in range(len(dims)))
+    return Load(dims, "int64", POSITIONS, strides)
+
+
+def constant(number: int | float | bool, dtype: str) -> Value:
+    """Return a number as a tensor of no dimensions; one that follows the sizes is computed by the plan."""
+    return Constant((), dtype, number) if is_constant(number) else Size((), dtype, text_of(number))
 
 
 def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
@@ -244,8 +305,11 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     """Return a reduction; empty `axes` means all."""
     rank = len(value.dims)
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
+    longer = tuple(a for a in where if value.dims[a].text != "1")
+    if not longer:
+        return value if keepdim else squeeze(value, where)
     dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
-    reduced = Reduce(dims, value.dtype, kind, value, where)
+    reduced = Reduce(dims, value.dtype, kind, value, longer)
     return reduced if keepdim else squeeze(reduced, where)
 
 
@@ -300,6 +364,7 @@ def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
     if len(sizes) == 1:
         return [whole]
     free = inferred if 0 <= inferred < len(sizes) else 0
-    rest = prod(size for i, size in enumerate(sizes) if i != free)
-    remainder = Extent(f"(({whole.text}) // {rest})", sizes[free] if sizes else 1)
-    return [remainder if i == free else Extent(str(size), size) for i, size in enumerate(sizes)]
+    rest = product([extent(size) for i, size in enumerate(sizes) if i != free])
+    divisor = rest.text if rest.text.isidentifier() or rest.text.isdigit() else f"({rest.text})"
+    remainder = Extent(f"(({whole.text}) // {divisor})", sizes[free] if sizes else 1)
+    return [remainder if i == free else extent(size) for i, size in enumerate(sizes)]

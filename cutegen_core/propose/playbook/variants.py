@@ -116,7 +116,7 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
-    varying = [a for a in region.accesses if region.varies(a)]
+    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
     cols = region.reduced[-1].extent.size

@@ -43,7 +43,8 @@ CONVOLUTIONS = {
     "2D, one image": problem(
         "F.conv2d(x, w, b)", IMAGE, SMALL, x="torch.randn(C, H, W)", w="torch.randn(O, C, K, 2)", b="torch.randn(O)"),
     "2D, float16": problem(
-        "torch.relu(F.conv2d(x, w, padding=1))", IMAGE, SMALL, x=f"{X2}.half()", w="(torch.randn(O, C, K, 2) / 8).half()"),
+        "torch.relu(F.conv2d(x, w, padding=1))", IMAGE, SMALL, x=f"{X2}.half()",
+        w="(torch.randn(O, C, K, 2) / 8).half()"),
     "2D, twice": problem(
         "self.a(x) + torch.sigmoid(self.b(x))", IMAGE, SMALL,
         "self.a, self.b = nn.Conv2d(C, O, 3, padding=1), nn.Conv2d(C, O, 1)", x=X2),

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import Rule
-from cutegen_core.propose.playbook.rules import arithmetic, normalisation, products, reductions, views, windows
-from cutegen_core.propose.playbook.rules.views import SEVERAL
+from cutegen_core.propose.playbook.call import OperationCall, Rule
+from cutegen_core.propose.playbook.rules import (
+    arithmetic,
+    losses,
+    normalisation,
+    places,
+    products,
+    reductions,
+    views,
+    windows,
+)
+from cutegen_core.propose.playbook.values import Value
 
 __all__ = ["RULES", "SEVERAL"]
+
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {**views.SEVERAL, **places.SEVERAL}
+"""Operations with several results, one value each, named as "getitem" asks for them."""
 
 RULES: Mapping[str, Rule] = {
     **arithmetic.RULES,
     **reductions.RULES,
+    **losses.RULES,
+    **places.RULES,
     **normalisation.RULES,
     **products.RULES,
     **windows.RULES,

@@ -13,6 +13,7 @@ from cutegen_core.propose.playbook.values import (
     Extent,
     Size,
     Value,
+    extent,
     product,
     reduce,
     reshape,
@@ -21,7 +22,6 @@ from cutegen_core.propose.playbook.values import (
 )
 from cutegen_core.propose.playbook.windows.geometry import (
     Window,
-    number,
     over,
     slide,
     slide_same,
@@ -58,13 +58,14 @@ def _any_convolution(call: OperationCall) -> Value:
 
 
 def _groups(call: OperationCall, position: int) -> Extent:
-    return number(int(call.number(position, "groups", 1)))
+    (groups,) = call.integers(position, "groups") or (1,)
+    return extent(groups)
 
 
 def _each(call: OperationCall, position: int, name: str, rank: int, default: int) -> list[Extent]:
     """Return a number for each dimension, slowest first."""
     given = call.integers(position, name) or (default,)
-    return [number(n) for n in (given * rank if len(given) == 1 else given)]
+    return [extent(n) for n in (given * rank if len(given) == 1 else given)]
 
 
 def _convolved(
@@ -155,7 +156,7 @@ def _average(
         return Pooling(dims, x.dtype, x, windows, "sum", "seen")
     if ceil:  # the last window may hang over the padding, too, which does not count
         return Pooling(dims, x.dtype, x, windows, "sum", "padded")
-    return div(Pooling(dims, x.dtype, x, windows, "sum"), Size((), x.dtype, product([w.taps for w in windows])))
+    return div(Pooling(dims, x.dtype, x, windows, "sum"), Size((), x.dtype, product([w.taps for w in windows]).text))
 
 
 def _adaptive(rank: int, kind: str) -> Rule:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_core.propose.playbook.values import ONE, Extent
-
-
-def number(value: int) -> Extent:
-    """Return a number as a size."""
-    return Extent(str(int(value)), int(value))
+from cutegen_core.propose.playbook.values import ONE, Extent, extent
 
 
 def total(*terms: tuple[int, Extent]) -> Extent:
@@ -30,7 +25,7 @@ def times(a: Extent, b: Extent) -> Extent:
     if a.text == "1" or b.text == "1":
         return b if a.text == "1" else a
     both = a.text.isdigit() and b.text.isdigit()
-    return number(a.size * b.size) if both else Extent(f"{a.text} * {b.text}", a.size * b.size)
+    return extent(a.size * b.size) if both else Extent(f"{a.text} * {b.text}", a.size * b.size)
 
 
 def over(a: Extent, b: Extent) -> Extent:
@@ -39,11 +34,11 @@ def over(a: Extent, b: Extent) -> Extent:
         return a
     size = a.size // b.size
     both = a.text.isdigit() and b.text.isdigit()
-    return number(size) if both else Extent(f"({a.text} // {_factor(b)})", size)
+    return extent(size) if both else Extent(f"({a.text} // {_factor(b)})", size)
 
 
-def _factor(extent: Extent) -> str:
-    return f"({extent.text})" if " " in extent.text and not extent.text.startswith("(") else extent.text
+def _factor(size: Extent) -> str:
+    return f"({size.text})" if " " in size.text and not size.text.startswith("(") else size.text
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ def slide(
     image: Extent, taps: Extent, stride: Extent, padding: Extent, dilation: Extent, ceil: bool = False
 ) -> Window:  # fmt: skip
     """Return the window of a convolution or pooling; `ceil`: the last one may hang over, but starts inside."""
-    reach = ((1, image), (1, times(number(2), padding)), (-1, times(dilation, taps)), (1, dilation))
+    reach = ((1, image), (1, times(extent(2), padding)), (-1, times(dilation, taps)), (1, dilation))
     if stride.text == "1":
         return Window(image, total(*reach), taps, stride, padding, dilation)
     room = total(*reach, (-1, ONE))
@@ -90,7 +85,7 @@ def slide(
 
 def slide_same(image: Extent, taps: Extent, dilation: Extent) -> Window:
     """Return the window of `padding="same"`, which has as many places as the image: the odd one is padded behind."""
-    padding = over(total((1, times(dilation, taps)), (-1, dilation)), number(2))
+    padding = over(total((1, times(dilation, taps)), (-1, dilation)), extent(2))
     return Window(image, image, taps, ONE, padding, dilation)
 
 
@@ -99,5 +94,5 @@ def slide_transposed(
 ) -> Window:  # fmt: skip
     """Return the window of a transposed convolution; `more` is its output padding."""
     reached = ((1, times(image, stride)), (1, times(dilation, taps)), (1, more), (1, ONE))
-    places = total(*reached, (-1, stride), (-1, dilation), (-1, times(number(2), padding)))
+    places = total(*reached, (-1, stride), (-1, dilation), (-1, times(extent(2), padding)))
     return Window(image, places, taps, stride, padding, dilation, transposed=True)
