@@ -15,6 +15,10 @@ _RESERVED = frozenset(
     a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile by_vector cols_here copy_vector
     e end fetch first gA gB i inside item j kk l m m_left n n_left part place rA rB rC row sA sB slices stage tA tB tm
     tn v valid vectors wanted
+
+    acc below column columns count_d count_h count_w counts d depth first_d first_h first_w g h h_first image kk mine
+    number_rows od oh ow p phase places plane reach_d reach_h reach_w row_memory sRow sums taps td th tiles_h tiles_w tw
+    value vd vh vw w w_wanted
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

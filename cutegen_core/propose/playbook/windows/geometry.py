@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_core.propose.playbook.values import ONE, Extent, extent
 
@@ -62,9 +62,20 @@ class Window:
     transposed: bool = False
 
     @property
+    def numbers(self) -> tuple[Extent, ...]:
+        """Return what it is besides its extents."""
+        return self.taps, self.stride, self.padding, self.dilation
+
+    @property
     def is_plain(self) -> bool:
         """Return whether it sees each place of the image as it is: one tap, no stride, no padding."""
         return (self.taps.text, self.stride.text, self.padding.text) == ("1", "1", "0") and self.image == self.places
+
+
+def pinned(window: Window) -> Window:
+    """Return the window with the numbers it has in the traced workload."""
+    taps, stride, padding, dilation = (extent(one.size) for one in window.numbers)
+    return replace(window, taps=taps, stride=stride, padding=padding, dilation=dilation)
 
 
 def slide(

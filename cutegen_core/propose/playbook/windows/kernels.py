@@ -31,6 +31,13 @@ class AxisText:
         """Return what the helper functions take to place a tap."""
         return f"{self.stride}, {self.padding}, {self.dilation}"
 
+    def seen(self, place: str, tap: str) -> str:
+        """Return which element of the image a tap of a place sees, of the first tap if it is ""."""
+        text = place if self.stride == "1" else f"{place} * {self.stride}"
+        text += "" if self.padding == "0" else f" - {self.padding}"
+        step = tap if self.dilation == "1" else f"{tap} * {self.dilation}"
+        return f"{text} + {step}" if tap else text
+
 
 class WindowsKernel(RegionKernel):
     """A kernel of windows over N images of C channels in `ctype`; P: places of one channel of the result.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from math import prod
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
-from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel, WindowsKernel
+from cutegen_core.propose.playbook.windows.geometry import Window, pinned
+from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, Sliding
 from cutegen_core.propose.playbook.writing import RegionText, render
 
@@ -16,12 +19,8 @@ MOST_TAPS = 128
 """Of a window whose loops are unrolled."""
 
 
-def convolution_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    return _naive(RegionText(suffix), ConvolutionKernel(region, name, naming), "convolution_naive.cu.j2")
-
-
-def pooling_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    return _naive(RegionText(suffix), PoolingKernel(region, name, naming), "pooling_naive.cu.j2")
+def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    return _add_naive(RegionText(suffix), _kernel_of(region, name, naming))
 
 
 def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
@@ -41,36 +40,40 @@ def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tu
 
 
 def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    """Write the kernel for the traced window, and the naive one for any other that a workload may have."""
+    """Write the kernel for the traced windows, and the naive one for any other that a workload may have."""
     piece, sliding = RegionText(suffix), region.sliding
-    pooling = isinstance(sliding, Pooling)
-    k: PoolingKernel | ConvolutionKernel = (PoolingKernel if pooling else ConvolutionKernel)(region, name, naming)
-    w, h = k.axes[0], k.axes[1] if len(k.axes) > 1 else None
-    items = _items(h) if h else (1,)
+    assert sliding is not None
+    k = _kernel_of(replace(region, sliding=replace(sliding, windows=tuple(map(pinned, sliding.windows)))), name, naming)
+    w, *others = k.axes
+    items = _items(others[0]) if others else (1,)
     p = {
         "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
         "BY": piece.param("BY", 4, *((2, 4, 8) if tuned else ())),
         "ITEMS": piece.param("ITEMS", items[-1], *(items if tuned else ())),
     }
     piece.code = render("windows_direct.cu.j2", k=k)
-    size = (w.window.taps.size, h.window.taps.size if h else 1)
-    others = "1" if len(k.axes) < 3 else k.axes[2].places
-    below = (
-        f"ceil_div({h.places}, {p['BY']} * {p['ITEMS']}) * {k.N} * {k.C}"
-        if h
-        else f"ceil_div({k.N} * {k.C}, {p['BY']})"
-    )
-    grid = f"ceil_div({w.places}, {p['BX']}) * {below}{f' * {others}' if others != '1' else ''}"
-    named = [(axis.taps, n) for axis, n in zip((w, h), size, strict=True) if axis and not axis.taps.isdigit()]
-    when = " and ".join(f"{text} == {n}" for text, n in named)
-    kernel = f"{k.name}<{', '.join((*p.values(), *map(str, size)))}>"
-    piece.launch(kernel, (grid,), (p["BX"], p["BY"]), k, when)
+    blocks = [f"ceil_div({w.places}, {p['BX']})"]
+    if others:
+        blocks += [f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", *(a.places for a in others[1:]), k.N, k.C]
+    else:
+        blocks.append(f"ceil_div({k.N} * {k.C}, {p['BY']})")
+    when = _as_traced(sliding.windows)
+    kernel = f"{k.name}<{', '.join(p.values())}>"
+    piece.launch(kernel, (" * ".join(blocks),), (p["BX"], p["BY"]), k, when)
     if when:
-        k.name = f"{name}_any"
-        block = piece.param("BLOCK", 256)
-        piece.code += "\n" + render("convolution_naive.cu.j2", k=k, p={"BLOCK": block})
-        piece.launch(f"{k.name}<{block}>", (_elements(k, block),), (block,), k, f"not ({when})")
+        _add_naive(piece, _kernel_of(region, f"{name}_any", naming), f"not ({when})")
     return piece
+
+
+def _kernel_of(region: Region, name: str, naming: Naming) -> PoolingKernel | ConvolutionKernel:
+    kind = PoolingKernel if isinstance(region.sliding, Pooling) else ConvolutionKernel
+    return kind(region, name, naming)
+
+
+def _as_traced(windows: Sequence[Window]) -> str:
+    """Return the condition of the plan under which windows are the traced ones; "" if they are always."""
+    numbers = [extent for window in windows for extent in window.numbers if not extent.text.isdigit()]
+    return " and ".join(dict.fromkeys(f"{extent.text} == {extent.size}" for extent in numbers))
 
 
 def _items(axis: AxisText) -> tuple[int, ...]:
@@ -82,30 +85,26 @@ def _items(axis: AxisText) -> tuple[int, ...]:
     return (1, 2, 4) if reach + 3 * window.stride.size <= 24 else (1, 2)
 
 
-def _elements(k: WindowsKernel, block: str) -> str:
-    return f"ceil_div({k.N} * {k.C} * {k.P}, {block})"
-
-
 def is_direct(sliding: Sliding) -> bool:
     """Return whether each thread should walk over its own window: few filters share what a window sees."""
     if isinstance(sliding, Convolution) and (sliding.transposed or sliding.filters.size >= FEW_FILTERS):
         return False
-    steps = (extent for w in sliding.windows for extent in (w.stride, w.dilation, w.padding))
     sizes = [w.taps.size for w in sliding.windows[-2:]]
-    return all(extent.text.isdigit() for extent in steps) and sizes[0] * sizes[-1] <= MOST_TAPS
+    return prod(sizes) <= MOST_TAPS
 
 
-def _naive(piece: RegionText, k: WindowsKernel, template: str) -> RegionText:
+def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: str = "") -> RegionText:
+    template = "pooling_naive.cu.j2" if isinstance(k, PoolingKernel) else "convolution_naive.cu.j2"
     block = piece.param("BLOCK", 256)
-    piece.code = render(template, k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (_elements(k, block),), (block,), k)
+    piece.code += ("\n" if piece.code else "") + render(template, k=k, p={"BLOCK": block})
+    piece.launch(f"{k.name}<{block}>", (f"ceil_div({k.N} * {k.C} * {k.P}, {block})",), (block,), k, when)
     return piece
 
 
 Writer = Callable[[Region, str, Naming, str], RegionText]
 
 CONVOLUTION: tuple[tuple[str, str, Writer], ...] = (
-    ("naive", "one thread, one element of the result", convolution_naive),
+    ("naive", "one thread, one element of the result", naive),
     ("tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled),
     (
         "prefetch",
@@ -113,14 +112,11 @@ CONVOLUTION: tuple[tuple[str, str, Writer], ...] = (
         partial(convolution_tiled, tuned=True),
     ),
 )
-_DIRECT: tuple[tuple[str, str, Writer], ...] = (
+DIRECT: tuple[tuple[str, str, Writer], ...] = (
+    CONVOLUTION[0],
     ("direct", "window unrolled, several results below one another a thread, which share what they read", direct),
     ("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True)),
 )
-FEW = (CONVOLUTION[0], *_DIRECT)
-POOLING: tuple[tuple[str, str, Writer], ...] = (
-    ("naive", "one thread, one element of the result", pooling_naive), *_DIRECT
-)  # fmt: skip
 
 
 def levels_of(region: Region) -> tuple[tuple[str, str, Writer], ...]:
@@ -128,5 +124,5 @@ def levels_of(region: Region) -> tuple[tuple[str, str, Writer], ...]:
     assert region.sliding is not None
     alone = is_direct(region.sliding)
     if isinstance(region.sliding, Pooling):
-        return POOLING if alone else POOLING[:1]
-    return FEW if alone else CONVOLUTION
+        return DIRECT if alone else DIRECT[:1]
+    return DIRECT if alone else CONVOLUTION
