@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, div, like
@@ -11,6 +12,7 @@ from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.values import (
     ONE,
     Extent,
+    Reshape,
     Size,
     Value,
     extent,
@@ -110,12 +112,14 @@ def _pointwise(x: Value, weight: Value, dtype: str) -> Value:
     flat = reshape(x, (*x.sizes[:2], places.size))
     filters = squeeze(weight, range(2, len(weight.dims)))
     made = matmul(unsqueeze(filters, 0), flat, dtype)
-    return reshape(made, (x.sizes[0], weight.sizes[0], *x.sizes[2:]))
+    return Reshape((x.dims[0], weight.dims[0], *x.dims[2:]), dtype, made)
 
 
 def _bias(call: OperationCall, value: Value) -> Value:
     if not call.has(2, "bias"):
         return value
+    if isinstance(value, Reshape):  # a product: the bias belongs to its kernel
+        return replace(value, operand=_bias(call, value.operand))
     bias = call.tensor(2, "bias")
     for _ in value.dims[2:]:
         bias = unsqueeze(bias, -1)
