@@ -41,10 +41,11 @@ def problem(
     return Problem("case", "case", source, "test", workloads)
 
 
-def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
-    """Write the kernels from the benchmark workload."""
-    reference, own = shared.reference(case, scratch), case.workloads[0]
-    return propose(reference.graph(own), reference.signature(own), "case")
+def variants_of(case: Problem, shared: SharedTools, scratch: Path, *, known: bool = False) -> tuple[Variant, ...]:
+    """Write the kernels from the benchmark workload; `known`: the other one's graph is, too."""
+    reference = shared.reference(case, scratch)
+    own, *others = ((reference.graph(w), reference.signature(w)) for w in case.workloads[: 1 + known])
+    return propose(*own, "case", others=others)
 
 
 def assert_right(
