@@ -10,17 +10,18 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.features import cute_features
+from cutegen_core.propose.playbook.graphs.choice import simplest, spread
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.redirects import redirect, understood
-from cutegen_core.propose.playbook.regions import Planner, Region
+from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
-from cutegen_core.propose.playbook.values import NotInPlaybook, plain
-from cutegen_core.propose.playbook.variants import Variant, menu_of, write_variants
+from cutegen_core.propose.playbook.values import NotInPlaybook, Value, plain
+from cutegen_core.propose.playbook.variants import Variant, write_variants
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
@@ -40,19 +41,18 @@ def propose(
     if whole := _whole(graph, signature):
         written = [write(level, _identifier(name)) for level in whole]
         return tuple(Variant(v.name, v.idea, v.source) for v in written)
-    planner = _plan(graph, signature)
-    last = _plan(graph, signature, fast=True) if "fast_math" in allow else planner
-    taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
-    return write_variants(planner, last, _identifier(name), taken)
+    plans = (
+        _plan(graph, signature, simplest),
+        _plan(graph, signature, spread),
+        _plan(graph, signature, spread, fast="fast_math" in allow),
+    )
+    taken = {t.name for t in signature.tensors} | set(signature.scalars).union(*(plan.taken for plan in plans))
+    return write_variants(plans, _identifier(name), taken)
 
 
 def menu(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
-    graph = with_sizes(graph, signature, others)
-    if whole := _whole(graph, signature):
-        return tuple((level.name, level.idea) for level in whole)
-    last: Region = _plan(graph, signature).regions[-1]
-    return tuple((level.name, level.idea) for level in menu_of(last))
+    return tuple((variant.name, variant.idea) for variant in propose(graph, signature, "", (), others))
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
@@ -60,8 +60,8 @@ def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
-def _plan(graph: Graph, signature: Signature, *, fast: bool = False) -> Planner:
-    values = [plain(value) for value in lower(graph, signature)]
+def _plan(graph: Graph, signature: Signature, choose: Callable[[Value], Value], *, fast: bool = False) -> Planner:
+    values = [plain(choose(value)) for value in lower(graph, signature)]
     planner = Planner({t.name for t in signature.tensors} | set(signature.scalars), fast)
     planner.outputs(values, [spec.name for spec in signature.outputs])
     return planner

@@ -11,7 +11,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.terms import Coordinate
-from cutegen_core.propose.playbook.values import Compute, Extent, Move, Product, Reduce, Reshape, Value
+from cutegen_core.propose.playbook.values import (
+    Attention,
+    Compute,
+    Extent,
+    Flip,
+    Join,
+    Move,
+    Product,
+    Reduce,
+    Reshape,
+    Scan,
+    Value,
+    reductions,
+)
+
+_OWN_REGION = (Product, Attention, Reshape, Scan, Flip, Join)
+"""What other kernels write, or what is not addressed element by element."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class Domain:
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
         inner = list(_parts(value))
-        plain = not any(isinstance(v, Product | Reshape) for v in inner)
+        plain = not any(isinstance(v, _OWN_REGION) for v in inner)
         own = all(v.operand.sizes == self.sizes and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
 
@@ -93,24 +109,13 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
 
 
 def _is_pointwise(value: Value) -> bool:
-    return not any(isinstance(v, Product | Reshape | Reduce) for v in _parts(value))
+    return not any(isinstance(v, (*_OWN_REGION, Reduce)) for v in _parts(value))
 
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:
     names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(axes)}
     symbols = [names.get(k, f"o{k}" if full or d.size != 1 else None) for k, d in enumerate(dims)]
     return Domain(tuple(dims), tuple(symbols))
-
-
-def reductions(value: Value) -> Iterator[Reduce]:
-    """Yield the reductions under `value`, outermost first, without those inside them."""
-    if isinstance(value, Reduce):
-        yield value
-    elif isinstance(value, Compute):
-        for operand in value.operands:
-            yield from reductions(operand)
-    elif isinstance(value, Move):
-        yield from reductions(value.operand)
 
 
 def _parts(value: Value) -> Iterator[Value]:

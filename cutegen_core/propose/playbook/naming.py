@@ -11,10 +11,10 @@ _RESERVED = frozenset(
     make_stride make_tensor max min partition print prepend product rank recast remove select shape size slice stride
     swap take tensor tile tiled transform tuple underscore unwrap void warp
 
-    A_EACH B_EACH BK BLOCK BM BN BX BY GROUP ITEMS LATE Max Min ONCE RESIDENT ROWS Sum THREADS TM TN V WIDTH Wide a
-    a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile by_vector cols_here copy_vector
-    e end fetch first gA gB i inside item j kk l m m_left n n_left part place rA rB rC row sA sB slices stage tA tB tm
-    tn v valid vectors wanted
+    AFTER A_EACH BK BLOCK BM BN BX BY B_EACH GROUP ITEMS LATE Max Min ONCE RESIDENT ROWS Sum THREADS TM TN V WIDTH
+    Wide a a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile before by_vector carry
+    chunk chunks cols_here copy_vector e end fetch first gA gB i inside item j kk l m m_left mine n n_left part
+    place rA rB rC row sA sB slices so_far stage tA tB tm tn total v valid vectors wanted
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

@@ -19,6 +19,7 @@ from cutegen_core.propose.playbook.by_shape import (
 )
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
+    attention,
     columns,
     elementwise_naive,
     elementwise_tuned,
@@ -28,9 +29,11 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_block,
     rows_naive,
     rows_registers,
+    scan_block,
+    scan_naive,
 )
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.writing import RegionText, write_file
+from cutegen_core.propose.playbook.writing import RegionText, few_points, write_file
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,17 @@ COLUMNS = (
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
     Level("tuned", "tile of results and threads a reduction tunable", partial(columns, tuned=True)),
 )
+SCAN = (
+    Level("naive", "one thread, one row", scan_naive),
+    Level("shuffle", "one block a row by vectors, threads combined with warp shuffles", scan_block),
+    Level("tuned", "the next vectors read while the current ones are combined", partial(scan_block, tuned=True)),
+)
+SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
+ATTENTION = (
+    Level("naive", "scores in memory, a kernel for each step", attention),
+    Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
+    Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
+)
 PRODUCT = (
     Level("naive", "one thread, one element of the result", product_naive),
     Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", product_tiled),
@@ -102,9 +116,14 @@ PRODUCT = (
 def menu_of(region: Region) -> tuple[Level, ...]:
     """Return the menu that fits a region's memory order."""
     if region.kind is Kind.ELEMENTWISE:
-        return ELEMENTWISE
+        return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
         return PRODUCT
+    if region.kind is Kind.ATTENTION:
+        return ATTENTION
+    if region.kind is Kind.SCAN:
+        walked = (a for a in region.accesses if region.varies(a) and not a.counted)
+        return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
@@ -120,13 +139,12 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
 
 
-def write_variants(planner: Planner, last: Planner, name: str, taken: set[str]) -> tuple[Variant, ...]:
-    """Return every variant of a plan's regions; the last region's menu gives the names, `last` the last kernel."""
-    count = len(menu_of(planner.regions[-1]))
-    return tuple(
-        _variant(level, level == count - 1, last if level == count - 1 else planner, name, set(taken))
-        for level in range(count)
-    )
+def write_variants(plans: tuple[Planner, Planner, Planner], name: str, taken: set[str]) -> tuple[Variant, ...]:
+    """Return every variant; the last region's menu gives the names. The plans are of the first, middle and last one."""
+    first, middle, last = plans
+    count = len(menu_of(last.regions[-1]))
+    chosen = [first, *(middle for _ in range(count - 2)), last][-count:]
+    return tuple(_variant(level, level == count - 1, plan, name, set(taken)) for level, plan in enumerate(chosen))
 
 
 def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[str]) -> Variant:
@@ -139,8 +157,9 @@ def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[
         kernel = f"{name}_{region.kind.value}{number}" if several else name
         pieces.append(chosen[-1].write(region, kernel, naming, str(number) if several else ""))
     idea = "; ".join(dict.fromkeys(level.idea for level in chosen))
+    params = few_points([p for x in pieces for p in x.params])
     source = write_file(
-        idea, naming, [p for x in pieces for p in x.params], [w for x in pieces for w in x.where], planner.scratch,
+        idea, naming, params, [w for x in pieces for w in x.where], planner.scratch,
         [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces), fast=planner.fast,
     )  # fmt: skip
     return Variant(chosen[-1].name, idea, source)

@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ class ParameterText:
     name: str
     default: int
     values: tuple[int, ...]
+
+
+MOST_POINTS = 4096
+"""Combinations of values that a file may offer."""
+
+
+def few_points(params: Sequence[ParameterText]) -> list[ParameterText]:
+    """Return the parameters with values that can be tried together: those of the first regions keep their defaults."""
+    fixed = list(params)
+    for k, one in enumerate(fixed):
+        if prod(len(p.values) for p in fixed) <= MOST_POINTS:
+            break
+        fixed[k] = ParameterText(one.name, one.default, (one.default,))
+    return fixed
 
 
 @dataclass(frozen=True)
