@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import randbits
 
@@ -18,6 +19,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.printing import Narrator, print_json, print_trial, problem_json
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import command as lint_command
+from cutegen_core.propose.playbook import Coverage
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.errors import KernelFileError, UsageError
@@ -25,6 +27,7 @@ from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageRes
 from cutegen_core.session import start
 from cutegen_core.share.imports import plain_cu
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views.who_proposes import ask_about_all
 from cutegen_core.wiring import make_executor
 
 
@@ -32,20 +35,33 @@ def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
     listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
+    covered = _covered(listing) if arguments.playbook else {}
     if arguments.json:
-        print_json(
-            {
-                "loaded": listing.loaded,
-                "total": listing.total,
-                "problems": [problem_json(entry) for entry in listing.entries],
-            }
-        )
+        found = [
+            {**problem_json(entry), **({"playbook": covered[entry.path]._asdict()} if entry.path in covered else {})}
+            for entry in listing.entries
+        ]
+        print_json({"loaded": listing.loaded, "total": listing.total, "problems": found})
         return 0
     for entry in listing.entries:
         title = entry.problem.title if entry.problem else f"cannot be loaded: {entry.error}"
-        print(f"{entry.name:32} {title}")
+        print(f"{entry.name:32} {_coverage_line(covered[entry.path]) if entry.path in covered else title}")
     print(f"{listing.loaded} of {listing.total} loaded")
+    if arguments.playbook:
+        print(f"the playbook knows {sum(bool(c.kernels) for c in covered.values())} of {len(covered)}")
     return 0
+
+
+def _covered(listing: library.FolderListing) -> Mapping[Path, Coverage]:
+    """Return what the playbook has for every problem that could be loaded, by its file."""
+    loaded = {entry.path: entry.problem for entry in listing.entries if entry.problem}
+    return dict(zip(loaded, ask_about_all(list(loaded.values())), strict=True))
+
+
+def _coverage_line(found: Coverage) -> str:
+    if found.missing:
+        return f"not in the playbook: {found.missing} (a model or a person can propose)"
+    return f"{', '.join(found.families)}: {' -> '.join(found.kernels)}"
 
 
 def check(arguments: argparse.Namespace) -> int:

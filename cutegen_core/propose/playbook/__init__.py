@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.graphs.choice import simplest, spread
+from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.redirects import redirect, understood
@@ -25,7 +27,18 @@ from cutegen_core.propose.playbook.variants import Variant, write_variants
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-__all__ = ["NotInPlaybook", "Traced", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
+__all__ = [
+    "Coverage",
+    "NotInPlaybook",
+    "Traced",
+    "Variant",
+    "cover",
+    "cute_features",
+    "menu",
+    "propose",
+    "redirect",
+    "understood",
+]
 
 
 def propose(
@@ -53,6 +66,34 @@ def propose(
 def menu(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
     return tuple((variant.name, variant.idea) for variant in propose(graph, signature, "", (), others))
+
+
+class Coverage(NamedTuple):
+    """What the playbook has for a reference.
+
+    Attributes:
+        families: the kinds of kernels that recognise it, such as "product" and "rows"; none, and no kernels, otherwise.
+        kernels: their names, naive first.
+        missing: what the playbook does not know, where it has no kernels.
+    """
+
+    families: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    missing: str = ""
+
+
+def cover(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> Coverage:
+    """Return which families recognise a reference, or why none does."""
+    try:
+        kernels = tuple(name for name, _ in menu(graph, signature, others))
+    except NotInPlaybook as reason:
+        unknown = operations_without_rule(graph)
+        return Coverage(missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).partition(";")[0])
+    sized = with_sizes(graph, signature, others)
+    if _whole(sized, signature):
+        return Coverage(("serving" if serving.levels_of(sized, signature) else "gather",), kernels)
+    regions = _plan(sized, signature, spread).regions
+    return Coverage(tuple(dict.fromkeys(region.kind.value for region in regions)), kernels)
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:

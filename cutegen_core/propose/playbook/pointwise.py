@@ -98,8 +98,8 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
 };
 """,
-    "ranked": """// A value and its position as one number: a larger value is above a smaller one, NaN above all, an earlier position
-// above a later one.
+    "ranked": """// A value and its position as one number: it is larger for a larger value (NaN is the largest), and for
+// an earlier position of equal ones.
 __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
   int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
