@@ -50,11 +50,18 @@ class Domain:
         """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
         if value.sizes == self.sizes:
             return list(self.symbols)
+        longer = [k for k, size in enumerate(self.sizes) if size != 1]
+        if [s for s in value.sizes if s != 1] == [self.sizes[k] for k in longer]:
+            return self._placed(value, longer)
         rows = [k for k, size in enumerate(self.sizes) if size != 1 and k not in self.axes]
         if [s for s in value.sizes if s != 1] != [self.sizes[k] for k in rows]:
             return None
-        symbols = iter(rows)
-        return [self.symbols[next(symbols)] if d.size != 1 else None for d in value.dims]
+        return self._placed(value, rows)
+
+    def _placed(self, value: Value, dimensions: Sequence[int]) -> list[Coordinate]:
+        """Return these dimensions' symbols for the value's own, in order, without those of 1."""
+        symbols = (self.symbols[k] for k in dimensions)
+        return [next(symbols) if d.size != 1 else None for d in value.dims]
 
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""

@@ -98,7 +98,7 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
 };
 """,
-    "ranked": """// A value and its position as one number: it is larger for a larger value (NaN is the largest), and for
+    "ranked": """// A value and its position as one number: it is larger for a larger value, NaN above all, and for
 // an earlier position of equal ones.
 __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);

@@ -209,7 +209,8 @@ class Planner:
             made.append(RegionResult(terms.at(value, coordinates), _access(store, coordinates)))
         accesses = _accesses(terms, made)
         rows, row = (merged(list(symbols), terms, accesses) for symbols in (outer, reduced))
-        return Region(kind, terms, tuple(made), rows, row)
+        reduces = any(t.reduction is not None for t in terms.terms.values())
+        return Region(Kind.ROWS if reduces else kind, terms, tuple(made), rows, row)
 
     def _product(self, value: Value, prod: Product, store: Load) -> Region:
         symbols = [f"o{k}" for k in range(len(value.dims))]

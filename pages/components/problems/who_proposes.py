@@ -43,9 +43,8 @@ def _answer(problem: Problem) -> None:
         note("warning", f"The playbook cannot be asked: {error}")
         return
     if found.kernels:
-        quiet(
-            f"The playbook has {counted(len(found.kernels), 'kernel')} for it ({', '.join(found.families)}): {', '.join(found.kernels)}."
-        )
+        kernels, families = (", ".join(words) for words in (found.kernels, found.families))
+        quiet(f"The playbook has {counted(len(found.kernels), 'kernel')} for it ({families}): {kernels}.")
         return
     note("warning", f"The playbook does not know this problem: {found.missing}. {_OTHERS}")
     st.page_link(places.setup(), label="Set up a model")

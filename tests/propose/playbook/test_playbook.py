@@ -11,41 +11,16 @@ from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.screening import screen
-from cutegen_core.machine.device import choose_device
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
-from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
+from tests.propose.playbook.cases import DEVICE, problem
 from tests.shared_tools import SharedTools
-
-DEVICE = choose_device("sm_90a")
-
-
-def problem(
-    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
-) -> Problem:
-    """A reference in KernelBench's shape with two small workloads; inputs map a name to the code that draws it."""
-    source = "\n".join([
-        "import torch, torch.nn as nn, torch.nn.functional as F",
-        *(f"{name} = {value}" for name, value in sizes.items()),
-        "class Model(nn.Module):",
-        "    def __init__(self):",
-        "        super().__init__()",
-        f"        {init}",
-        f"    def forward(self, {', '.join(inputs)}):",
-        f"        return {forward}",
-        "def get_inputs():",
-        f"    return [{', '.join(inputs.values())}]",
-        "def get_init_inputs():",
-        "    return []",
-    ])  # fmt: skip
-    workloads = (Workload("own", WorkloadRole.BENCHMARK), Workload("awkward", WorkloadRole.EMULATOR, awkward))
-    return Problem("case", "case", source, "test", workloads)
-
 
 ROWS = {"R": 4, "C": 64}
 CUBE = {"R": 2, "C": 40, "D": 36}
@@ -178,7 +153,7 @@ def test_the_menu_follows_the_class(
     ("op", "message"),
     [
         ("aten.conv2d", "'aten.conv2d' is not in the playbook; covered are elementwise chains"),
-        ("aten.cumsum", "'aten.cumsum' is not in the playbook"),
+        ("aten.cummax", "'aten.cummax' is not in the playbook"),
     ],
 )
 def test_what_is_not_covered_is_said(op: str, message: str) -> None:
