@@ -11,7 +11,7 @@ from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, cover
 from cutegen_core.propose.playbook.writing import MOST_POINTS
 from cutegen_core.records.problem import Problem
-from tests.propose.playbook.cases import problem, run_every_variant, variants_of
+from tests.propose.playbook.cases import DEVICE, problem, run_every_variant, variants_of
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}
@@ -88,6 +88,14 @@ NORMS = {
     "mean over several blocks": problem(
         "torch.mean((x - y) ** 2)", {"R": 300, "C": 256}, {"R": 7, "C": 19}, **PAIR),
 }  # fmt: skip
+LONG = {
+    "softmax of rows too long for registers": problem(
+        "torch.softmax(x + w, 1)", {"R": 2, "C": 16640}, {"R": 3, "C": 16388},
+        x="torch.randn(R, C)", w="torch.randn(C)"),
+    "long halves and their largest": problem(
+        "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
+        x="torch.randn(R, C).half()"),
+}  # fmt: skip
 QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.randn(B, N, K)"}
 ATTENTION = {
     "attention": problem(
@@ -107,7 +115,7 @@ ATTENTION = {
         "torch.softmax(q @ k.transpose(-1, -2) * K ** -0.5, -1) @ v", {"B": 2, "M": 16, "N": 24, "K": 8},
         {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
 }  # fmt: skip
-CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **ATTENTION}
+CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
 ALWAYS = (
     "reversed", "position of the largest, with equals and NaN", "of classes", "batch norm in training",
     "group norm whose groups follow the sizes", "attention",
@@ -123,11 +131,11 @@ def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
-    naive, *others = variants_of(NORMS["mean over several blocks"], shared, tmp_path)
-    assert len(kernel_file.parse(naive.source).launches) == 1
-    for variant in others:
-        first = kernel_file.parse(variant.source).launches[0]
-        assert "rows" in first.grid[0].value, variant.name
+    case = NORMS["mean over several blocks"]
+    signature = shared.reference(case, tmp_path).signature(case.workloads[0])
+    for variant in variants_of(case, shared, tmp_path):
+        first = kernel_file.parse(variant.source).plan(signature, DEVICE).launches[0]
+        assert (first.grid[0] > 1) is (variant.name != "naive"), variant.name
 
 
 @pytest.mark.parametrize(
