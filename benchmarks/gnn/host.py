@@ -28,7 +28,7 @@ from cutegen_core.operators.gather_mean import GatherMean
 from cutegen_core.operators.runner import KernelRunner
 from cutegen_core.operators.source import Source, compiled
 from cutegen_core.problems.library import load
-from cutegen_core.propose.playbook import propose
+from cutegen_core.propose.playbook import Target, propose
 from cutegen_core.records.gnn import GraphSettings, Place, RunSettings, Task
 from cutegen_core.workloads.gnn.aggregate import ChosenAggregate, choose_aggregate
 from cutegen_core.workloads.gnn.data.open import open_graph
@@ -74,7 +74,7 @@ def _source(name: str) -> Source:
         Reference(problem, Path(folder)) as reference,
     ):
         own = problem.workloads[0]
-        found = propose(reference.graph(own), reference.signature(own), name, problem.allow)
+        found = propose(reference.graph(own), reference.signature(own), name, Target(allow=problem.allow))
         text = next(variant.source for variant in found if variant.name == "packed")
         return compiled(problem, text, "sm_90a", reference=reference)
 

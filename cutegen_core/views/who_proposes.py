@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.propose.playbook import Coverage, cover
+from cutegen_core.machine.device import choose_device
+from cutegen_core.propose.playbook import Coverage, Target, cover
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, WorkloadRole
 
@@ -45,4 +46,5 @@ def _covered(reference: Reference) -> Coverage:
     problem = reference.problem
     timed = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]
     traced = [(reference.graph(w), reference.signature(w)) for w in problem.workloads if w not in timed]
-    return cover(reference.graph(timed[-1]), reference.signature(timed[-1]), traced)
+    target = Target(choose_device(), problem.allow)
+    return cover(reference.graph(timed[-1]), reference.signature(timed[-1]), target, traced)

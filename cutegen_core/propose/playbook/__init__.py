@@ -10,26 +10,28 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.features import cute_features
 from cutegen_core.propose.playbook.graphs.choice import simplest, spread
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
-from cutegen_core.propose.playbook.redirects import redirect, understood
 from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
+from cutegen_core.propose.playbook.words.features import cute_features
+from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
 __all__ = [
     "Coverage",
     "NotInPlaybook",
+    "Target",
     "Traced",
     "Variant",
     "cover",
@@ -42,12 +44,11 @@ __all__ = [
 
 
 def propose(
-    graph: Graph, signature: Signature, name: str, allow: Collection[str] = (), others: Sequence[Traced] = ()
+    graph: Graph, signature: Signature, name: str, target: Target = ANY, others: Sequence[Traced] = ()
 ) -> tuple[Variant, ...]:
     """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
 
     Args:
-        allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
         others: the same reference at other workloads, which show what numbers of the graph follow the sizes.
     """
     graph = with_sizes(graph, signature, others)
@@ -57,15 +58,17 @@ def propose(
     plans = (
         _plan(graph, signature, simplest),
         _plan(graph, signature, spread),
-        _plan(graph, signature, spread, fast="fast_math" in allow),
+        _plan(graph, signature, spread, fast=target.allows("fast_math")),
     )
     taken = {t.name for t in signature.tensors} | set(signature.scalars).union(*(plan.taken for plan in plans))
-    return write_variants(plans, _identifier(name), taken)
+    return write_variants(plans, _identifier(name), taken, target)
 
 
-def menu(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> tuple[tuple[str, str], ...]:
+def menu(
+    graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()
+) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
-    return tuple((variant.name, variant.idea) for variant in propose(graph, signature, "", (), others))
+    return tuple((variant.name, variant.idea) for variant in propose(graph, signature, "", target, others))
 
 
 class Coverage(NamedTuple):
@@ -82,10 +85,10 @@ class Coverage(NamedTuple):
     missing: str = ""
 
 
-def cover(graph: Graph, signature: Signature, others: Sequence[Traced] = ()) -> Coverage:
+def cover(graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()) -> Coverage:
     """Return which families recognise a reference, or why none does."""
     try:
-        kernels = tuple(name for name, _ in menu(graph, signature, others))
+        kernels = tuple(name for name, _ in menu(graph, signature, target, others))
     except NotInPlaybook as reason:
         unknown = operations_without_rule(graph)
         return Coverage(missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).partition(";")[0])

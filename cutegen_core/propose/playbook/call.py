@@ -11,8 +11,8 @@ from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
     "covered are elementwise chains with broadcasting, row reductions (sum, mean, max, min, norm, variance, softmax, "
-    "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, and matrix products with an "
-    "elementwise epilogue"
+    "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, matrix products, "
+    "convolutions and poolings with an elementwise epilogue"
 )
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

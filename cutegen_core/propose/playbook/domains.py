@@ -12,21 +12,20 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.terms import Coordinate
 from cutegen_core.propose.playbook.values import (
+    Accumulated,
     Attention,
     Compute,
     Extent,
     Flip,
     Join,
     Move,
-    Product,
     Reduce,
     Reshape,
-    Scan,
     Value,
     reductions,
 )
 
-_OWN_REGION = (Product, Attention, Reshape, Scan, Flip, Join)
+_OWN_REGION = (Accumulated, Attention, Reshape, Flip, Join)
 """What other kernels write, or what is not addressed element by element."""
 
 

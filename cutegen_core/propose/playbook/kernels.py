@@ -68,9 +68,7 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        out = self.region.stores[0].out
-        whole = f"{out.tensor}.numel" if self.region.is_flat(out) else _product_text(self.region.outer)
-        self.n = self._parameters.number("n", whole, "long")
+        self.n = self._parameters.number("n", self.region.elements, "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
             flat = self.region.is_flat(access)

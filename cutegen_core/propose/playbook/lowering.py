@@ -11,9 +11,9 @@ from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_pl
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
-from cutegen_core.propose.playbook.values import NotInPlaybook, Value, compute, constant, load
+from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt, Value, compute, constant, load
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph
+from cutegen_core.records.graph import Graph, Node
 from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature
 
@@ -39,10 +39,18 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
             values.update(SEVERAL[rule](OperationCall(node, values)))
         elif node.op != "input":
             values[node.name] = _value(rule, OperationCall(node, values))
+            _name_sizes(node, values[node.name])
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
     return tuple(values[name] for name in graph.outputs)
+
+
+def _name_sizes(node: Node, value: Value) -> None:
+    """Let an extent that the graph could not name, and every number that is always equal to it, have its expression."""
+    for size, extent in zip(node.shape, value.dims, strict=True):
+        if isinstance(size, SizedInt) and not size.text:
+            size.text = extent.text
 
 
 def _value(rule: str, call: OperationCall) -> Value:

@@ -12,9 +12,11 @@ _RESERVED = frozenset(
     swap take tensor tile tiled transform tuple underscore unwrap void warp
 
     AFTER A_EACH BK BLOCK BM BN BX BY B_EACH GROUP ITEMS LATE Max Min ONCE RESIDENT ROWS Sum THREADS TM TN V WIDTH
-    Wide a a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile before by_vector carry
-    chunk chunks cols_here copy_vector e end fetch first gA gB i inside item j kk l m m_left mine n n_left part
-    place rA rB rC row sA sB slices so_far stage tA tB tm tn total v valid vectors wanted
+    Wide a a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile before below by_vector
+    carry chunk chunks cols_here column columns copy_vector count_d count_h count_w counts d depth e end fetch first
+    first_d first_h first_w g gA gB h h_first i image inside item j kk l m m_left mine n n_left number_rows od oh ow
+    p part phase place places plane rA rB rC reach_d reach_h reach_w row row_memory sA sB sRow slices so_far stage
+    sums tA tB taps td th tiles_h tiles_w tm tn total tw v valid value vd vectors vh vw w w_wanted wanted
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

@@ -1,7 +1,8 @@
 """Cut values into regions, one kernel each.
 
-1. A root with a reduction becomes a row region, a matrix product with what follows it a product region, the rest is
-   elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
+1. A root with a reduction becomes a row region, a matrix product, convolution or pooling with what follows it a region
+   of its own, the rest is elementwise; in strips of contiguous elements where the tensors are walked differently, or
+   one varies less.
 2. Results over the same elements, or the same rows, share a region: what they read is read once.
 3. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
 4. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import prod
 
 from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
@@ -19,6 +21,7 @@ from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
+    Accumulated,
     Attention,
     Compute,
     Extent,
@@ -31,9 +34,11 @@ from cutegen_core.propose.playbook.values import (
     Value,
     contiguous,
     plain,
+    product,
     reductions,
     window,
 )
+from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
 
 
 class Kind(StrEnum):
@@ -43,6 +48,8 @@ class Kind(StrEnum):
     SCAN = "scan"
     ATTENTION = "attention"
     PRODUCT = "product"
+    CONVOLUTION = "convolution"
+    POOLING = "pooling"
 
 
 @dataclass(frozen=True)
@@ -71,10 +78,13 @@ class Region:
     Attributes:
         stores: its results, at least one.
         outer, reduced: merged modes, slowest first; for a product `outer` is batch..., m, n and `reduced` is k, for
-            strips `reduced` is the strip.
-        a, b: operands of the product; of attention, queries and keys.
+            strips `reduced` is the strip; for windows `outer` is image, channel and places.
+        a, b: operands of the product; the image and the weight of a convolution, the image of a pooling; queries and
+            keys of attention.
         c: the values of attention.
         scan: what the region scans, along `reduced`.
+        sliding: the convolution or pooling.
+        elements: of an elementwise region, how many there are, as an expression.
     """
 
     kind: Kind
@@ -87,6 +97,8 @@ class Region:
     c: TensorAccess | None = None
     scan: Scan | None = None
     attention: Attention | None = None
+    sliding: Sliding | None = None
+    elements: str = ""
 
     @property
     def accesses(self) -> list[TensorAccess]:
@@ -103,6 +115,12 @@ class Region:
             step *= mode.extent.size
         return access.offset.size == 0 and not access.counted
 
+    @property
+    def work(self) -> int:
+        """Return how many elements it walks over, in the traced workload."""
+        own = prod(extent.size for extent in self.terms.extents.values())
+        return own * (self.sliding.seen if self.sliding is not None else 1)
+
     def varies(self, access: TensorAccess) -> bool:
         """Return whether it varies along the reduction, or the strip: the result of softmax does, that of sum not."""
         return any(s in self.terms.reduced for s in access.strides)
@@ -110,11 +128,12 @@ class Region:
 
 @dataclass(frozen=True)
 class RegionScratch:
-    """A buffer between two regions."""
+    """A buffer between two regions; `zero` has it zeroed before every call."""
 
     name: str
     dtype: str
     dims: tuple[Extent, ...]
+    zero: bool = False
 
 
 @dataclass
@@ -126,6 +145,7 @@ class Planner:
     regions: list[Region] = field(default_factory=list)
     scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
         """Add the regions that write these values, after those they need."""
@@ -158,6 +178,7 @@ class Planner:
             return value
         if value not in self._written:
             name = fresh("tmp", self.taken)
+            self._named.add(name)
             self.outputs([plain(value)], [name])
             self.scratch.append(RegionScratch(name, value.dtype, value.dims))
             self._written[value] = contiguous(name, value.dtype, value.dims)
@@ -179,8 +200,10 @@ class Planner:
         accumulated = None if list(reductions(first)) else _accumulated(first)
         if isinstance(accumulated, Scan):
             return self._scan(first, accumulated, stores[0])
-        if accumulated is not None:
+        if isinstance(accumulated, Product):
             return self._product(first, accumulated, stores[0])
+        if isinstance(accumulated, Sliding):
+            return self._windows(first, accumulated, stores[0])
         flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
@@ -196,7 +219,12 @@ class Planner:
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
-        return Region(Kind.ELEMENTWISE, terms, made, merged(symbols, terms, _accesses(terms, made)))
+        # A scratch buffer has no size yet where the plan computes its numbers.
+        first = stores[0]
+        whole = first.contiguous and first.tensor not in self._named
+        elements = f"{first.tensor}.numel" if whole else product(first.dims).text
+        modes = merged(symbols, terms, _accesses(terms, made))
+        return Region(Kind.ELEMENTWISE, terms, made, modes, elements=elements)
 
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         outer = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("o")}
@@ -244,6 +272,20 @@ class Planner:
         made, outer = (RegionResult(scale, out),), (*heads, rows, columns)
         return Region(Kind.ATTENTION, terms, made, outer, (keys, depth), q, k, v, attention=value)
 
+    def _windows(self, value: Value, sliding: Sliding, store: Load) -> Region:
+        symbols = [f"o{k}" for k in range(len(value.dims))]
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, sliding, fast=self.fast)
+        image = sliding.image_at(self._operand(terms, sliding.operand, symbols))
+        weight = None
+        if isinstance(sliding, Convolution):
+            axes = [f"w{k}" for k in range(len(sliding.weight.dims))]
+            weight = sliding.weight_at(self._operand(terms, sliding.weight, axes))
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        places = merged(symbols[2:], terms, _accesses(terms, made))
+        outer = (*(Mode((s,), terms.extents[s]) for s in symbols[:2]), *places)
+        kind = Kind.POOLING if weight is None else Kind.CONVOLUTION
+        return Region(kind, terms, made, outer, (), image, weight, sliding=sliding)
+
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
         first."""
@@ -289,9 +331,9 @@ def are_strips(region: Region) -> bool:
     )
 
 
-def _accumulated(value: Value) -> Product | Scan | None:
-    """Return the first product or scan that `value` is made of element by element."""
-    if isinstance(value, Product | Scan):
+def _accumulated(value: Value) -> Accumulated | None:
+    """Return the first product, convolution or pooling that `value` is made of element by element."""
+    if isinstance(value, Accumulated):
         return value
     if isinstance(value, Compute):
         found = (_accumulated(o) for o in value.operands if o.sizes == value.sizes)

@@ -16,6 +16,7 @@ from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
     POSITIONS,
     ZERO,
+    Accumulated,
     Compute,
     Constant,
     Extent,
@@ -23,7 +24,6 @@ from cutegen_core.propose.playbook.values import (
     Load,
     Move,
     NotInPlaybook,
-    Product,
     Reduce,
     Scan,
     Size,
@@ -85,14 +85,15 @@ class Terms:
     Attributes:
         extents: symbol -> size.
         materialise: turns a value into a scratch tensor written earlier.
-        accumulator: the product this region computes, whose term is called "acc", or its scan.
+        accumulator: what this region accumulates: a product, convolution or pooling, whose term is called "acc", or a
+            scan.
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
     """
 
     extents: Mapping[str, Extent]
     materialise: Callable[[Value], Load]
-    accumulator: Product | Scan | None = None
+    accumulator: Accumulated | None = None
     terms: dict[str, Term] = field(default_factory=dict)
     sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
     fast: bool = False
@@ -126,7 +127,7 @@ class Terms:
                 return self._load(backwards(self.materialise(value.operand), value.axis), coordinates)
             case Scan() if value is self.accumulator:
                 return self._scan(value, coordinates)
-            case Product() if value is self.accumulator:
+            case Accumulated() if value is self.accumulator:
                 return "acc"
         return self._load(self.materialise(value), coordinates)
 

@@ -187,7 +187,12 @@ class Reduce(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Value):
+class Accumulated(Value):
+    """What a kernel of its own adds up; what follows element by element is computed there, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Accumulated):
     """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
 
     Attributes:
@@ -219,7 +224,7 @@ class Join(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Value):
+class Product(Accumulated):
     """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
 
     a: Value

@@ -5,9 +5,10 @@ One variant is one clear idea. A file of several regions takes each region's ker
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
@@ -33,7 +34,12 @@ from cutegen_core.propose.playbook.one_launch import (
     scan_naive,
 )
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.writing import RegionText, few_points, write_file
+from cutegen_core.propose.playbook.target import ANY, Target
+from cutegen_core.propose.playbook.windows.launches import levels_of
+from cutegen_core.propose.playbook.writing import RegionText, ScratchText, write_file
+
+MOST_COMBINATIONS = 1 << 12
+"""Of the parameters' values of a whole file."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,8 @@ PRODUCT = (
 )
 
 
-def menu_of(region: Region) -> tuple[Level, ...]:
-    """Return the menu that fits a region's memory order."""
+def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
+    """Return the menu that fits a region's memory order, its types and the target."""
     if region.kind is Kind.ELEMENTWISE:
         return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
@@ -124,6 +130,8 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
+    if region.sliding is not None:
+        return tuple(Level(*one) for one in levels_of(region))
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
@@ -139,27 +147,63 @@ def menu_of(region: Region) -> tuple[Level, ...]:
     return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
 
 
-def write_variants(plans: tuple[Planner, Planner, Planner], name: str, taken: set[str]) -> tuple[Variant, ...]:
-    """Return every variant; the last region's menu gives the names. The plans are of the first, middle and last one."""
+def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
+    """Return a level for each region, for every variant in order: the longest menu leads, the others keep pace.
+
+    The last region leads among equals. A region with a shorter menu takes the level as far up it; every region begins
+    with its first level and ends with its last.
+    """
+    menus = [menu_of(region, target) for region in planner.regions]
+    count = max(len(menu) for menu in menus)
+    return [tuple(menu[_nearest(level, count, len(menu))] for menu in menus) for level in range(count)]
+
+
+def leading(planner: Planner, levels: Sequence[Level], target: Target = ANY) -> Level:
+    """Return the level that names a variant: the longest menu's, the last region's among equals."""
+    sizes = [len(menu_of(region, target)) for region in planner.regions]
+    return levels[max(range(len(sizes)), key=lambda k: (sizes[k], k))]
+
+
+def idea_of(levels: Sequence[Level]) -> str:
+    """Return the ideas of all regions in one line."""
+    return "; ".join(dict.fromkeys(level.idea for level in levels))
+
+
+def _nearest(level: int, count: int, own: int) -> int:
+    """Return the level of a menu of `own` levels that is as far up as `level` is among `count`."""
+    return (2 * level * (own - 1) + count - 1) // (2 * (count - 1)) if count > 1 else 0
+
+
+def write_variants(
+    plans: tuple[Planner, Planner, Planner], name: str, taken: set[str], target: Target = ANY
+) -> tuple[Variant, ...]:
+    """Return every variant; the plans are of the first, of those between, and of the last one."""
     first, middle, last = plans
-    count = len(menu_of(last.regions[-1]))
-    chosen = [first, *(middle for _ in range(count - 2)), last][-count:]
-    return tuple(_variant(level, level == count - 1, plan, name, set(taken)) for level, plan in enumerate(chosen))
+    written = [(first, ladder(first, target)[0]), *((middle, levels) for levels in ladder(middle, target)[1:-1])]
+    written += [(last, levels) for levels in ladder(last, target)[1:][-1:]]
+    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in written)
 
 
-def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[str]) -> Variant:
-    naming = Naming(taken)
-    pieces, chosen = [], []
-    for number, region in enumerate(planner.regions, 1):
-        menu = menu_of(region)
-        chosen.append(menu[-1] if is_last else menu[min(level, len(menu) - 1)])
-        several = len(planner.regions) > 1
+def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
+    naming, pieces = Naming(taken), []
+    several = len(planner.regions) > 1
+    for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         kernel = f"{name}_{region.kind.value}{number}" if several else name
-        pieces.append(chosen[-1].write(region, kernel, naming, str(number) if several else ""))
-    idea = "; ".join(dict.fromkeys(level.idea for level in chosen))
-    params = few_points([p for x in pieces for p in x.params])
-    source = write_file(
-        idea, naming, params, [w for x in pieces for w in x.where], planner.scratch,
-        [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces), fast=planner.fast,
-    )  # fmt: skip
-    return Variant(chosen[-1].name, idea, source)
+        pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    _fix_small(planner.regions, pieces)
+    idea = idea_of(levels)
+    scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
+    source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
+    return Variant(leading(planner, levels, target).name, idea, source)
+
+
+def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:
+    """Leave no choice to the parameters of the regions with least work, where all choices together are too many."""
+    combinations = 1
+    by_work = sorted(zip(regions, pieces, strict=True), key=lambda pair: -pair[0].work)
+    for _, piece in by_work:
+        own = prod(len(p.values) for p in piece.params)
+        if combinations * own > MOST_COMBINATIONS:
+            piece.params = [replace(p, values=(p.default,)) for p in piece.params]
+        else:
+            combinations *= own

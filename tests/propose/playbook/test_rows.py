@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, cover
-from cutegen_core.propose.playbook.writing import MOST_POINTS
+from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
 from tests.propose.playbook.cases import DEVICE, problem, run_every_variant, variants_of
 from tests.shared_tools import SharedTools
@@ -168,4 +168,4 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
 
 def test_a_file_offers_no_more_points_than_can_be_tried(shared: SharedTools, tmp_path: Path) -> None:
     for variant in variants_of(LOSSES["of rows"], shared, tmp_path):
-        assert prod(len(p.values) for p in kernel_file.parse(variant.source).params) <= MOST_POINTS
+        assert prod(len(p.values) for p in kernel_file.parse(variant.source).params) <= MOST_COMBINATIONS

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import product
 
 from cutegen_core.propose.playbook.values import NotInPlaybook, Sized, SizedFloat, SizedInt
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Operand
 from cutegen_core.records.problem import Signature
 
@@ -22,6 +23,14 @@ Traced = tuple[Graph, Signature]
 """A reference at one workload."""
 _Numbers = tuple[int | float, ...]
 """One number at every workload."""
+
+_DEFAULTS: tuple[tuple[str, tuple[Operand, ...]], ...] = (
+    ("conv_transpose", (None, None, None, 1, 0, 0, 1, 1)),
+    ("conv", (None, None, None, 1, 0, 1, 1)),
+    ("max_pool", (None, None, None, 0, 1, False)),
+    ("avg_pool", (None, None, None, 0, False, True, None)),
+)
+"""Operands of a number for each dimension, or for the groups, by the beginning of the operation's name."""
 
 
 def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> Graph:
@@ -48,15 +57,16 @@ class _Names:
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self._dimensions = _common([dict(_dimensions(s)) for s in signatures])
         self._scalars = _common([dict(s.scalars) for s in signatures])
-        self._found: dict[_Numbers, Sized] = {}
+        self._found: dict[tuple[type[Sized], _Numbers], Sized] = {}
 
     def number(self, values: _Numbers) -> Sized:
         """Return a number with its expression; without one if there is none."""
-        if values not in self._found:
+        made = SizedInt if all(isinstance(v, int) for v in values) else SizedFloat
+        key = (made, values)  # 1 and 1.0 are equal
+        if key not in self._found:
             text = _text(values) if len(set(values)) == 1 else next(self._expressions(values), "")
-            made = SizedInt if all(isinstance(v, int) for v in values) else SizedFloat
-            self._found[values] = made.of(values[0], text)
-        return self._found[values]
+            self._found[key] = made.of(values[0], text)
+        return self._found[key]
 
     def _expressions(self, values: _Numbers) -> Iterator[str]:
         known = {**self._dimensions, **self._scalars}
@@ -115,10 +125,22 @@ def _node(nodes: Sequence[Node], names: _Names) -> Node:
     first = nodes[0]
     if first.op == "input":
         return first
-    args = _operands([n.args for n in nodes], names)
+    args = _operands(_completed(nodes), names)
     kwargs = {key: _operand([n.kwargs[key] for n in nodes], names) for key in first.kwargs}
     shape = tuple(size for size in _operands([n.shape for n in nodes], names) if isinstance(size, int))
     return replace(first, args=args, kwargs=kwargs, shape=shape)
+
+
+def _completed(nodes: Sequence[Node]) -> list[tuple[Operand, ...]]:
+    """Return the operands at every workload; a trace leaves out the last ones where they are the defaults."""
+    longest = max((n.args for n in nodes), key=len)
+    defaults = next((found for prefix, found in _DEFAULTS if ops.name(nodes[0]).startswith(prefix)), ())
+    return [(*n.args, *(_like(longest[k], d) for k, d in enumerate(defaults[: len(longest)]) if k >= len(n.args)))
+            for n in nodes]  # fmt: skip
+
+
+def _like(given: Operand, default: Operand) -> Operand:
+    return (default,) * len(given) if isinstance(given, tuple) else default
 
 
 def _operands(each: Sequence[tuple[Operand, ...]], names: _Names) -> tuple[Operand, ...]:

@@ -15,6 +15,7 @@ from cutegen_core.propose.playbook.rules import (
     reductions,
     scans,
     views,
+    windows,
 )
 from cutegen_core.propose.playbook.values import Value
 
@@ -31,6 +32,7 @@ RULES: Mapping[str, Rule] = {
     **normalisation.RULES,
     **products.RULES,
     **scans.RULES,
+    **windows.RULES,
     **views.RULES,
     **attention.RULES,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
+from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
 from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.values import (
     Attention,
@@ -50,9 +50,11 @@ def _plain(call: OperationCall, q: Value, k: Value, v: Value, scale: Value, caus
         scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype="float32")
     if call.has(3, "attn_mask"):
         scores = _masked(scores, call.tensor(3, "attn_mask"))
-    shifted = sub(scores, reduce("max", scores, (-1,), True))
-    weights = apply("exp", shifted)
-    weights = div(weights, reduce("sum", weights, (-1,), True))
+    # A query all of whose scores are -inf sees no key: its weights are 0, not the 0 / 0 of a softmax.
+    largest = compute("{0} == {T}(-INFINITY) ? {T}(0) : {0}", reduce("max", scores, (-1,), True), dtype="float32")
+    weights: Value = apply("exp", sub(scores, largest))
+    total = reduce("sum", weights, (-1,), True)
+    weights = compute("{1} == {T}(0) ? {0} : {0} / {1}", weights, total, dtype="float32")
     return cast(matmul(weights, cast(v, "float32"), "float32"), call.node.dtype)
 
 
