@@ -11,7 +11,8 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give each length of rows as many threads, and as many vectors a thread, as hold it.
 
-    The longest rows are read again for each pass; those that are no whole, aligned vectors go element by element.
+    The longest rows, and those that are no whole, aligned vectors, go element by element: one launch for both, so that
+    small workloads show that it is right.
     """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
@@ -27,13 +28,9 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
         kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
         piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
         shorter = f"{k.cols} > {most * k.width}"
-    k.name = f"{name}_long"
-    each = piece.param("EACH", 2, 1, 2, 4)
-    piece.code += "\n" + render("rows_stream.cu.j2", k=k)
-    piece.launch(f"{k.name}<{long}, {each}>", (k.rows,), (long,), k, f"{k.aligned} and {shorter}")
     k.name = f"{name}_streaming"
     piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned})")
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
     return piece
 
 

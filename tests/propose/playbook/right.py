@@ -42,9 +42,10 @@ def problem(
 
 
 def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
-    """Write the kernels from the benchmark workload."""
-    reference, own = shared.reference(case, scratch), case.workloads[0]
-    return propose(reference.graph(own), reference.signature(own), "case")
+    """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
+    reference, (own, awkward) = shared.reference(case, scratch), case.workloads
+    other = reference.graph(awkward), reference.signature(awkward)
+    return propose(reference.graph(own), reference.signature(own), "case", others=[other])
 
 
 def assert_right(

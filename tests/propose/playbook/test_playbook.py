@@ -19,7 +19,7 @@ from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
-from tests.propose.playbook.cases import DEVICE, problem
+from tests.propose.playbook.right import DEVICE, problem
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}

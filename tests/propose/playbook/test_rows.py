@@ -11,7 +11,7 @@ from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, cover
 from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
-from tests.propose.playbook.cases import DEVICE, problem, run_every_variant, variants_of
+from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}
@@ -127,7 +127,7 @@ ALWAYS = (
     "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
 )
 def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools, tmp_path: Path) -> None:
-    run_every_variant(CASES[case], shared, tmp_path)
+    assert_right(CASES[case], variants_of(CASES[case], shared, tmp_path), shared, tmp_path)
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
