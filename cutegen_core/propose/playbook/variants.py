@@ -144,7 +144,9 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
         and all(m.stride(a).size % cols == 0 for m in region.outer)
         for a in varying
     )  # fmt: skip
-    return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
+    # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
+    several = prod(mode.extent.size for mode in region.outer) > 1
+    return ROWS if len(region.reduced) == 1 and contiguous and several else ROWS_STRIDED
 
 
 def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
