@@ -154,7 +154,13 @@ class ScanKernel(RowsKernel):
 
 
 class ProductKernel(RegionKernel):
-    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""
+    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous.
+
+    Attributes:
+        mapped: operands come by tensor maps, so that they are no parameters.
+    """
+
+    mapped = False
 
     def _lay_out(self) -> None:
         *batch, rows, columns = self.region.outer
@@ -162,20 +168,54 @@ class ProductKernel(RegionKernel):
         self.M = self._parameters.number("M", rows.extent.text, "int")
         self.N = self._parameters.number("N", columns.extent.text, "int")
         self.K = self._parameters.number("K", inner.extent.text, "int")
-        self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
+        self._batch = _product_text(batch)
+        self.L = self.naming.let("L", self._batch) if batch else "1"
         self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
+        self.dtype = a.dtype
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
+            if id(access) in sides and self.mapped:
+                continue
             first, second = sides.get(id(access), (rows, columns))
             whole = "" if batch else "1"
             modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, whole))
             self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
-        self.a, self.b = self.tensors[0], self.tensors[1]
+        if not self.mapped:
+            self.a, self.b = self.tensors[0], self.tensors[1]
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+
+    def pass_count(self) -> None:
+        """Make the number of products a parameter, unless it is 1; `count` is what it is called in C++."""
+        self.count = "1" if self.L == "1" else self._parameters.number("L", self._batch, "int")
+
+    def aligned(self, width: int, *, along_k: bool) -> str:
+        """Return the condition of the plan under which operands are whole, aligned vectors of `width`.
+
+        Args:
+            along_k: also those of which K is contiguous, not only those of which rows are.
+        """
+        *batch, rows, columns = self.region.outer
+        (inner,) = self.region.reduced
+        texts: dict[str, None] = {}
+        for access, side, fast in ((self.region.a, rows, self.a_fast), (self.region.b, columns, self.b_fast)):
+            assert access is not None
+            walked = side if fast else inner
+            others = [m for m in (*batch, side, inner) if m is not walked]
+            # A stride other than 1 stays in the list as it is: "1 % 8 == 0" never holds.
+            contiguous = "0" if walked.stride(access).text == "1" else "1"
+            found = [contiguous, walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0" and (fast or along_k))
+        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+
+
+class MappedProduct(ProductKernel):
+    """A product whose operands come by tensor maps, or were multiplied before."""
+
+    mapped = True
 
 
 class AttentionKernel(RegionKernel):

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.kernels import (
-    AttentionKernel,
-    ElementwiseKernel,
-    ProductKernel,
-    RowsKernel,
-    ScanKernel,
-)
+from cutegen_core.propose.playbook.kernels import AttentionKernel, ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
@@ -129,34 +123,3 @@ def attention(region: Region, name: str, naming: Naming, suffix: str, tuned: boo
     grid = (f"ceil_div({k.M}, 16 * {queries}) * {k.L}", f"ceil_div({k.E}, 64 * {columns})")
     piece.launch(f"{name}<{queries}, {keys}, {columns}>", grid, ("256",), k)
     return piece
-
-
-def product_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
-    block = piece.param("BLOCK", 128)
-    piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
-    grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
-    piece.launch(f"{name}<{block}>", grid, (block,), k)
-    return piece
-
-
-def product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
-    plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
-    wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
-    p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
-    threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    piece.code = render(
-        "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,
-        a_order=_order(p["BM"], p["BK"], k.a_fast), b_order=_order(p["BN"], p["BK"], k.b_fast),
-    )  # fmt: skip
-    grid = (f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L)
-    kernel = f"{name}<{', '.join(p.values())}>"
-    piece.launch(kernel, grid, (threads,), k)
-    return piece
-
-
-def _order(rows: str, depth: str, rows_fast: bool) -> str:
-    if rows_fast:
-        return f"make_layout(Int<{rows} * {depth}>{{}})"
-    return f"make_layout(make_shape(Int<{depth}>{{}}, Int<{rows}>{{}}), make_stride(Int<{rows}>{{}}, Int<1>{{}}))"

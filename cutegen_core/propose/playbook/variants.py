@@ -5,7 +5,7 @@ One variant is one clear idea. A file of several regions takes each region's ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -25,18 +25,17 @@ from cutegen_core.propose.playbook.one_launch import (
     elementwise_naive,
     elementwise_tuned,
     elementwise_vector,
-    product_naive,
-    product_tiled,
     rows_block,
     rows_naive,
     rows_registers,
     scan_block,
     scan_naive,
 )
+from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.target import ANY, Target
-from cutegen_core.propose.playbook.windows.launches import levels_of
-from cutegen_core.propose.playbook.writing import RegionText, ScratchText, write_file
+from cutegen_core.propose.playbook.windows import launches as windows
+from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
 
 MOST_COMBINATIONS = 1 << 12
 """Of the parameters' values of a whole file."""
@@ -55,15 +54,6 @@ class Variant:
     name: str
     idea: str
     source: str
-
-
-@dataclass(frozen=True)
-class Level:
-    """An entry of a menu."""
-
-    name: str
-    idea: str
-    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 ELEMENTWISE = (
@@ -108,15 +98,6 @@ ATTENTION = (
     Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
     Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
 )
-PRODUCT = (
-    Level("naive", "one thread, one element of the result", product_naive),
-    Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", product_tiled),
-    Level(
-        "prefetch",
-        "two stages, 128-bit reads of them, next slice fetched meanwhile, tiles tunable",
-        partial(product_tiled, tuned=True),
-    ),
-)
 
 
 def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
@@ -124,14 +105,14 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     if region.kind is Kind.ELEMENTWISE:
         return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
-        return PRODUCT
+        return products.menu(region, target)
     if region.kind is Kind.ATTENTION:
         return ATTENTION
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.sliding is not None:
-        return tuple(Level(*one) for one in levels_of(region))
+        return windows.menu(region)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]

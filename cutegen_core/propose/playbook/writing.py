@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import jinja2
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
+from cutegen_core.propose.playbook.regions import Region
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class TensorMapText:
         lines = ["[[tensormap]]", f'name = "{self.name}"', f'tensor = "{self.tensor}"', f"box = {_quoted(self.box)}"]
         lines += [f"dims = {_quoted(self.dims)}"] if self.dims else []
         lines += [f"strides = {_quoted(self.strides)}"] if self.strides else []
-        lines += [f'offset = "{self.offset}"'] if self.offset else []
+        lines += [f'offset = "{self.offset}"'] if self.offset not in ("", "0") else []
         words = {"swizzle": self.swizzle, "l2_promotion": self.l2_promotion}
         return [*lines, *(f'{key} = "{word}"' for key, word in words.items() if word != "none"), ""]
 
@@ -131,6 +132,15 @@ class RegionText:
     ) -> None:
         """Add a launch with the arguments of `k`; others are appended to `launches`."""
         self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when, smem))
+
+
+@dataclass(frozen=True)
+class Level:
+    """An entry of a menu."""
+
+    name: str
+    idea: str
+    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 @functools.cache

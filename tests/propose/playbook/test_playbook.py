@@ -133,7 +133,7 @@ def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: O
         ("aten.relu", (), (8, 64), ["naive", "vectorised", "tuned"]),
         ("aten.softmax", (-1,), (8, 64), ["naive", "shuffle", "registers", "tuned"]),
         ("aten.sum", ((0,),), (64,), ["naive", "tiled", "tuned"]),
-        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "prefetch"]),
+        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage"]),
     ],
 )
 def test_the_menu_follows_the_class(

@@ -53,6 +53,9 @@ CONVOLUTIONS = {
     "3D": problem(
         "F.conv3d(x, w, b, stride=(1, 2, 1), padding=(1, 0, 2))", BLOCK, THIN, x=X3, w="torch.randn(O, C, K, 2, 3)",
         b="torch.randn(O)"),
+    "3D, deep": problem(
+        "torch.relu(F.conv3d(x, w, stride=(1, 2, 1), padding=1))", {**BLOCK, "C": 20}, {**THIN, "C": 11}, x=X3,
+        w="torch.randn(O, C, K, 2, 3)"),
     "one tap": problem("self.conv(x)", IMAGE, SMALL, "self.conv = nn.Conv2d(C, O, 1)", x=X2),
     "depthwise 2D": problem(
         "F.conv2d(x, w, b, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=C)", IMAGE, SMALL, x=X2,
@@ -106,7 +109,7 @@ ALWAYS = (
     "mean 2D, of what is there",
 )  # fmt: skip
 """One of each kind; the others are thorough."""
-COMPILED = ("2D, grouped", "transposed 3D", "depthwise 2D", "largest 3D")
+COMPILED = ("2D, grouped", "transposed 1D", "transposed 3D", "3D, deep", "depthwise 2D", "largest 3D")
 
 
 @pytest.mark.parametrize(
@@ -121,11 +124,13 @@ def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTo
 @pytest.mark.parametrize(
     ("case", "names"),
     [
+        ("2D, then what follows", ["naive", "tiled", "multistage"]),
+        ("transposed 1D", ["naive", "tiled", "multistage"]),
         ("2D, grouped", ["naive", "tiled", "prefetch"]),
-        ("transposed 3D", ["naive", "tiled", "prefetch"]),
+        ("2D, float16", ["naive", "tiled", "prefetch"]),
         ("depthwise 2D", ["naive", "direct", "tuned"]),
         ("mean 3D", ["naive", "direct", "tuned"]),
-        ("one tap", ["naive", "tiled", "prefetch"]),
+        ("one tap", ["naive", "tiled", "multistage"]),
     ],
 )
 def test_the_menu_follows_the_window(case: str, names: list[str], shared: SharedTools, tmp_path: Path) -> None:

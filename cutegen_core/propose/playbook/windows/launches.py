@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -12,9 +12,9 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.windows.geometry import Window, pinned
 from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, Sliding
-from cutegen_core.propose.playbook.writing import RegionText, render
+from cutegen_core.propose.playbook.writing import Level, RegionText, render
 
-FEW_FILTERS = 8
+FEW_FILTERS = FEW_CHANNELS = 8
 MOST_TAPS = 128
 """Of a window whose loops are unrolled."""
 
@@ -32,11 +32,26 @@ def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tu
     if tuned:
         piece.where.append(f"{threads} % {p['BN']} == 0")
     piece.code = render("convolution_tiled.cu.j2", k=k, p=p, prefetch=tuned)
+    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k)
+    return piece
+
+
+def convolution_multistage(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ConvolutionKernel(region, name, naming)
+    p = {"BM": piece.param("BM", 64, 64, 128), "BN": piece.param("BN", 128, 64, 128), "BK": piece.param("BK", 8, 8, 16)}
+    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
+    smem = f"({p['BM']} + {p['BN']} + 8) * {p['BK']} * {p['STAGES']} * 4"
+    piece.where.append(f"{smem} <= smem_max")
+    piece.code = render("convolution_multistage.cu.j2", k=k, p=p)
+    threads = f"{p['BM']} * {p['BN']} // 64"
+    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
+    return piece
+
+
+def _grid(k: ConvolutionKernel, p: dict[str, str]) -> tuple[str, str, str]:
     columns, phases = k.grid
     depth = k.G if phases == "1" else f"{k.G} * {phases}"
-    grid = (f"ceil_div({columns}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", depth)
-    piece.launch(f"{name}<{', '.join(p.values())}>", grid, (threads,), k)
-    return piece
+    return f"ceil_div({columns}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", depth
 
 
 def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
@@ -101,28 +116,34 @@ def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: st
     return piece
 
 
-Writer = Callable[[Region, str, Naming, str], RegionText]
-
-CONVOLUTION: tuple[tuple[str, str, Writer], ...] = (
-    ("naive", "one thread, one element of the result", naive),
-    ("tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled),
-    (
-        "prefetch",
-        "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
-        partial(convolution_tiled, tuned=True),
-    ),
+_NAIVE = Level("naive", "one thread, one element of the result", naive)
+_TILED = Level(
+    "tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled
 )
-DIRECT: tuple[tuple[str, str, Writer], ...] = (
-    CONVOLUTION[0],
-    ("direct", "window unrolled, several results below one another a thread, which share what they read", direct),
-    ("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True)),
+_PREFETCH = Level(
+    "prefetch",
+    "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
+    partial(convolution_tiled, tuned=True),
 )
+_MULTISTAGE = Level(
+    "multistage",
+    "channels of one tap a slice, gathered by cp.async through several stages, two sets of registers, tiles tunable",
+    convolution_multistage,
+)
+_DIRECT = Level(
+    "direct", "window unrolled, several results below one another a thread, which share what they read", direct
+)
+_TUNED = Level("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True))
 
 
-def levels_of(region: Region) -> tuple[tuple[str, str, Writer], ...]:
-    """Return (name, idea, writer) of every level of a convolution or pooling."""
-    assert region.sliding is not None
-    alone = is_direct(region.sliding)
-    if isinstance(region.sliding, Pooling):
-        return DIRECT if alone else DIRECT[:1]
-    return DIRECT if alone else CONVOLUTION
+def menu(region: Region) -> tuple[Level, ...]:
+    """Return the kernels of a convolution or pooling, simplest first."""
+    sliding = region.sliding
+    assert sliding is not None
+    if is_direct(sliding):
+        return _NAIVE, _DIRECT, _TUNED
+    if isinstance(sliding, Pooling):
+        return (_NAIVE,)
+    types = {access.dtype for access in (region.a, region.b) if access is not None}
+    many = sliding.depth.size >= FEW_CHANNELS and types == {"float32"}
+    return _NAIVE, _TILED, _MULTISTAGE if many else _PREFETCH
