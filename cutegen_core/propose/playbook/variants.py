@@ -1,6 +1,7 @@
 """The menus: for each kind of region a naive, a better and a tuned kernel, in that order.
 
-One variant is one clear idea. A file of several regions takes each region's kernels of the same level.
+One variant is one clear idea. A file of several regions has as many variants as the longest of their menus; the others
+take their level that is as far up.
 """
 
 from __future__ import annotations

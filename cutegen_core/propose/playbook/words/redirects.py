@@ -15,6 +15,7 @@ from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.records.errors import KernelFileError
 
+_FASTEST_PRODUCTS = ("warp groups", "tensor cores", "multistage")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bnaive\b|\bsimpl\w+|\bfrom scratch\b|\bstart over\b", ("naive",)),
     (r"\bwgmma\b|\btma\b|\bpersistent\b", ("warp groups",)),
@@ -27,7 +28,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bvectori[sz]\w*|\b128.?bit\b|\bfloat4\b|\bwide loads?\b", ("vectorised", "registers")),
     (
         r"\btuned?\b|\btuning\b|\btunable\b|\bfastest\b",
-        ("tuned", "warp groups", "tensor cores", "multistage", "registers"),
+        ("tuned", *_FASTEST_PRODUCTS, "registers"),
     ),
 )
 _SIZES: tuple[tuple[str, tuple[str, ...], int], ...] = (
