@@ -34,10 +34,9 @@ from cutegen_core.workloads.gnn.aggregate import ChosenAggregate, choose_aggrega
 from cutegen_core.workloads.gnn.data.open import open_graph
 from cutegen_core.workloads.gnn.reporting import Reporter
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, make_trainee
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf, open_run
-from cutegen_core.workloads.gnn.training.train import make_optimizer
 
 _STEPS = 24
 _SETTINGS = RunSettings(
@@ -91,9 +90,8 @@ def _least(rounds: int, work: Callable[[], None], clock: Callable[[], float], ti
 
 def _steps(run: GnnRun, rounds: int) -> dict[str, float]:
     """Return a step alone, and a whole pass with the transfer and a loader's thread."""
-    model = run.make_model(1)
     batches = [run.graph.splits.train[8 * n : 8 * n + 8] for n in range(_STEPS)]
-    epoch = EpochOfTraining(run, Trainee(1, model, make_optimizer(run, model)), batches)
+    epoch = EpochOfTraining(run, make_trainee(run, 1), batches)
     sampling = SamplingOf(run.settings.fanouts, 1)
     with run.loader(batches, sampling, slots=_STEPS) as loader:
         flights = [run.device.send(batch) for batch in loader]

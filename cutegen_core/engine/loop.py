@@ -28,7 +28,7 @@ IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
 SESSIONS_AT_ONCE = 8
 """So many sessions are attended to; of their trials fewer run at once, in turn (`wiring`)."""
-JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2}
+JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2, JobKind.BENCH: 1}
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0
 

@@ -5,6 +5,16 @@ from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, stron
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
+from cutegen_core.views.benches import (
+    BASELINES,
+    BenchFigures,
+    BenchLine,
+    BenchOutcome,
+    bench_figures,
+    bench_lines,
+    bench_words,
+    compare_benches,
+)
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.edits import idea_of
@@ -40,9 +50,13 @@ from cutegen_core.views.speed import (
 from cutegen_core.views.tree import START, TreeRow, step_tree
 
 __all__ = [
+    "BASELINES",
     "MARK_WORDS",
     "START",
     "AgentRun",
+    "BenchFigures",
+    "BenchLine",
+    "BenchOutcome",
     "CallView",
     "CardState",
     "Delta",
@@ -71,8 +85,12 @@ __all__ = [
     "agent_run",
     "autonomy_words",
     "base_trial",
+    "bench_figures",
+    "bench_lines",
+    "bench_words",
     "chips",
     "compare",
+    "compare_benches",
     "compare_speed",
     "doubt_text",
     "engine_line",

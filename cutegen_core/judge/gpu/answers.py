@@ -17,7 +17,7 @@ from cutegen_core.judge.gpu import comparison
 from cutegen_core.judge.gpu.comparison import Elements, OutputRule
 from cutegen_core.judge.gpu.sets import BufferSet
 from cutegen_core.judge.reference_process.expected import Expected, expect
-from cutegen_core.judge.reference_process.live import Live
+from cutegen_core.judge.reference_process.loading.live import Live
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison

@@ -16,7 +16,7 @@ import torch
 
 from cutegen_core.execute.cuda.measuring import GRAPH, Meter, RoundPlan, Samples
 from cutegen_core.judge.gpu.sets import BufferSet
-from cutegen_core.judge.reference_process.live import Live
+from cutegen_core.judge.reference_process.loading.live import Live
 
 Forward = Callable[[Mapping[str, torch.Tensor]], object]
 _TRIAL_RUNS = 3

@@ -17,7 +17,7 @@ from cutegen_core.execute.cuda import memory
 from cutegen_core.execute.cuda.layout import Layout
 from cutegen_core.execute.cuda.memory import Buffer
 from cutegen_core.judge.reference_process import values
-from cutegen_core.judge.reference_process.live import Live
+from cutegen_core.judge.reference_process.loading.live import Live
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, TensorSpec, Values
 

@@ -25,7 +25,7 @@ from cutegen_core.judge.gpu import baselines, sets
 from cutegen_core.judge.gpu.answers import Answers, parse_outputs
 from cutegen_core.judge.gpu.baselines import Forward, ReferenceBaseline
 from cutegen_core.judge.gpu.sets import BufferSet, Draw
-from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory
+from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import MachineError, ProblemError
 from cutegen_core.records.problem import TensorRole, TensorSpec, Values

@@ -21,7 +21,7 @@ from cutegen_core.judge.reference_process.drawing import (
     widen,
 )
 from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
-from cutegen_core.judge.reference_process.live import Live, instantiate
+from cutegen_core.judge.reference_process.loading.live import Live, instantiate
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, Values
 
 _STAND_INS = 3

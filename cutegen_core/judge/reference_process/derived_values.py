@@ -23,7 +23,7 @@ from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_deri
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
 from cutegen_core.judge.reference_process.input_structure import InputStructure
-from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate
+from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
 

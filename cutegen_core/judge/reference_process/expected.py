@@ -16,7 +16,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cutegen_core.judge.reference_process.live import Live, describe, out_of_memory, seed_torch
+from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
 from cutegen_core.records.errors import ProblemError
 
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)

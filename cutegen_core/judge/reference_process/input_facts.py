@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import torch
 
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.live import Live, describe, instantiate, seed_torch
+from cutegen_core.judge.reference_process.loading.live import Live, describe, instantiate, seed_torch
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import InputFacts
 from cutegen_core.records.problem import TensorRole

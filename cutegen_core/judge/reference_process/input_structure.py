@@ -13,7 +13,7 @@ import torch
 
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import run
-from cutegen_core.judge.reference_process.live import Live, instantiate
+from cutegen_core.judge.reference_process.loading.live import Live, instantiate
 from cutegen_core.records.problem import TensorRole
 
 _FEW = 4

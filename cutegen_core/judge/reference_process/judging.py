@@ -16,7 +16,7 @@ from cutegen_core.judge.correctness import OutputValues, Precision
 from cutegen_core.judge.reference_process import values
 from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.expected import Expected, to_array
-from cutegen_core.judge.reference_process.live import dtype_name
+from cutegen_core.judge.reference_process.loading.live import dtype_name
 from cutegen_core.judge.reference_process.worker import MOST_SAMPLES
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError

@@ -10,7 +10,7 @@ from cutegen_core.judge.reference_process import values
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
 from cutegen_core.judge.reference_process.lint_runs import Array, Facts, ObservedInput, ObservedOutput
-from cutegen_core.judge.reference_process.live import Live, describe, dtype_name
+from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import TensorRole, Values
 

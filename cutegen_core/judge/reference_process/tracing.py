@@ -31,7 +31,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate, tensor_spec
+from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
+from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, tensor_spec
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -44,7 +45,7 @@ _WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, Un
 @contextlib.contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
     """Give every tensor made inside the block a shape and a dtype, but no memory."""
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, converted_anew():
         yield mode
 
 

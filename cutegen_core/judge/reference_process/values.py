@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from cutegen_core.judge.reference_process.drawing import draw_adversarial, draw_special, draw_whole
-from cutegen_core.judge.reference_process.live import Live, instantiate
+from cutegen_core.judge.reference_process.loading.live import Live, instantiate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, TensorSpec, Values
 

@@ -31,7 +31,7 @@ from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
-from cutegen_core.judge.reference_process.live import Live, describe, dtype_name, instantiate, out_of_memory
+from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError

@@ -8,7 +8,7 @@ from tests.later import Later
 torch = Later("torch")
 values = Later("cutegen_core.judge.reference_process.values")
 drawing = Later("cutegen_core.judge.reference_process.drawing")
-live = Later("cutegen_core.judge.reference_process.live")
+live = Later("cutegen_core.judge.reference_process.loading.live")
 
 SOURCE = """
 import torch

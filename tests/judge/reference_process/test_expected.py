@@ -11,7 +11,7 @@ values = Later("cutegen_core.judge.reference_process.values")
 judging = Later("cutegen_core.judge.gpu.answers")
 sets_module = Later("cutegen_core.judge.gpu.sets")
 expected = Later("cutegen_core.judge.reference_process.expected")
-references = Later("cutegen_core.judge.reference_process.live")
+references = Later("cutegen_core.judge.reference_process.loading.live")
 
 SOURCE = """
 import torch

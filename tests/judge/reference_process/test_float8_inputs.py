@@ -13,7 +13,7 @@ drawing = Later("cutegen_core.judge.reference_process.drawing")
 input_facts = Later("cutegen_core.judge.reference_process.input_facts")
 input_structure = Later("cutegen_core.judge.reference_process.input_structure")
 lint_facts = Later("cutegen_core.judge.reference_process.lint_facts")
-live = Later("cutegen_core.judge.reference_process.live")
+live = Later("cutegen_core.judge.reference_process.loading.live")
 
 SOURCE = """
 import torch, torch.nn as nn

@@ -19,6 +19,7 @@ import random
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -28,8 +29,9 @@ import torch
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
-from cutegen_core.judge.reference_process.contract_names import Names, leaf_names, module_numbers
 from cutegen_core.judge.reference_process.drawing import widen
+from cutegen_core.judge.reference_process.loading.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.judge.reference_process.loading.own_device import on_own_device
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 
@@ -63,7 +65,8 @@ class Live:
         """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through."""
         args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
-        result = functional_call(self.model, state, args, kwargs)
+        with on_own_device() if torch.get_default_device().type == "cpu" else nullcontext():
+            result = functional_call(self.model, state, args, kwargs)
         outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if not outputs:
             raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
@@ -94,12 +97,13 @@ def instantiate(source: str, origin: str, seed: int = 0) -> Live:
         ProblemError: the file's own code raised; the text carries its line.
     """
     try:
-        module = _execute(source, origin)
-        init = list(getattr(module, "get_init_inputs", list)())
-        _seed(seed)
-        model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
-        _seed(seed + 1)
-        given = module.get_inputs()
+        with on_own_device():
+            module = _execute(source, origin)
+            init = list(getattr(module, "get_init_inputs", list)())
+            _seed(seed)
+            model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
+            _seed(seed + 1)
+            given = module.get_inputs()
     except BaseException as error:
         raise ProblemError(describe(error, origin)) from error
     if not isinstance(model, torch.nn.Module):
