@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from cutegen_core.propose.playbook.terms import Coordinate
 from cutegen_core.propose.playbook.values import (
     Accumulated,
-    Attention,
     Compute,
+    DotProductAttention,
     Extent,
     Flip,
     Join,
@@ -25,7 +25,7 @@ from cutegen_core.propose.playbook.values import (
     reductions,
 )
 
-_OWN_REGION = (Accumulated, Attention, Reshape, Flip, Join)
+_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Flip, Join)
 """What other kernels write, or what is not addressed element by element."""
 
 

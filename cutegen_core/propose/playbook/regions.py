@@ -22,8 +22,8 @@ from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
     Accumulated,
-    Attention,
     Compute,
+    DotProductAttention,
     Extent,
     Join,
     Load,
@@ -96,7 +96,7 @@ class Region:
     b: TensorAccess | None = None
     c: TensorAccess | None = None
     scan: Scan | None = None
-    attention: Attention | None = None
+    attention: DotProductAttention | None = None
     sliding: Sliding | None = None
     elements: str = ""
 
@@ -192,7 +192,7 @@ class Planner:
 
     def _region(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         first = values[0]
-        if isinstance(first, Attention):
+        if isinstance(first, DotProductAttention):
             return self._attention(first, stores[0])
         domain = row_domain(first)
         if domain is not None:
@@ -260,7 +260,7 @@ class Planner:
         outer = merged(symbols, terms, _accesses(terms, made))
         return Region(Kind.SCAN, terms, made, outer, (Mode((along,), value.dims[scan.axis]),), scan=scan)
 
-    def _attention(self, value: Attention, store: Load) -> Region:
+    def _attention(self, value: DotProductAttention, store: Load) -> Region:
         batch = [f"o{k}" for k in range(len(value.dims) - 2)]
         extents = dict(zip([*batch, "om", "oe"], value.dims, strict=True))
         terms = Terms({**extents, "rn": value.k.dims[-2], "rd": value.k.dims[-1]}, self.materialise, fast=self.fast)

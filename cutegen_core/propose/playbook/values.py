@@ -232,7 +232,7 @@ class Product(Accumulated):
 
 
 @dataclass(frozen=True, eq=False)
-class Attention(Value):
+class DotProductAttention(Value):
     """Softmax of the scaled scores of queries and keys, times the values: (batch..., queries, columns).
 
     Attributes:

@@ -12,8 +12,8 @@ from math import prod
 
 from cutegen_core.propose.playbook.values import (
     ONE,
-    Attention,
     Compute,
+    DotProductAttention,
     Flip,
     Join,
     Move,
@@ -56,9 +56,9 @@ class _Choice:
         match value:
             case Compute():
                 return replace(value, operands=tuple(self.of(o) for o in value.operands))
-            case Attention() if self._simplest:
+            case DotProductAttention() if self._simplest:
                 return self.of(value.plain)
-            case Attention():
+            case DotProductAttention():
                 return replace(value, q=self.of(value.q), k=self.of(value.k), v=self.of(value.v))
             case Product():
                 return replace(value, a=self.of(value.a), b=self.of(value.b))

@@ -8,7 +8,7 @@ from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playb
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
 from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.values import (
-    Attention,
+    DotProductAttention,
     Extent,
     Size,
     Value,
@@ -30,7 +30,7 @@ def _attention(call: OperationCall) -> Value:
     if call.has(3, "attn_mask"):
         return plain
     dims = (*q.dims[:-1], v.dims[-1])
-    return Attention(dims, call.node.dtype, q, k, v, scale, plain, causal)
+    return DotProductAttention(dims, call.node.dtype, q, k, v, scale, plain, causal)
 
 
 def _scale(call: OperationCall, depth: Extent) -> Value:
