@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from secrets import randbits
 
@@ -35,27 +34,27 @@ def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
     listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
-    covered = _covered(listing) if arguments.playbook else {}
+    covered = _covered(listing) if arguments.playbook else [None] * len(listing.entries)
     if arguments.json:
         found = [
-            {**problem_json(entry), **({"playbook": covered[entry.path]._asdict()} if entry.path in covered else {})}
-            for entry in listing.entries
+            {**problem_json(entry), **({"playbook": known._asdict()} if known else {})}
+            for entry, known in zip(listing.entries, covered, strict=True)
         ]
         print_json({"loaded": listing.loaded, "total": listing.total, "problems": found})
         return 0
-    for entry in listing.entries:
+    for entry, known in zip(listing.entries, covered, strict=True):
         title = entry.problem.title if entry.problem else f"cannot be loaded: {entry.error}"
-        print(f"{entry.name:32} {_coverage_line(covered[entry.path]) if entry.path in covered else title}")
+        print(f"{entry.name:32} {_coverage_line(known) if known else title}")
     print(f"{listing.loaded} of {listing.total} loaded")
     if arguments.playbook:
-        print(f"the playbook knows {sum(bool(c.kernels) for c in covered.values())} of {len(covered)}")
+        print(f"the playbook knows {sum(bool(known and known.kernels) for known in covered)} of {listing.loaded}")
     return 0
 
 
-def _covered(listing: library.FolderListing) -> Mapping[Path, Coverage]:
-    """Return what the playbook has for every problem that could be loaded, by its file."""
-    loaded = {entry.path: entry.problem for entry in listing.entries if entry.problem}
-    return dict(zip(loaded, ask_about_all(list(loaded.values())), strict=True))
+def _covered(listing: library.FolderListing) -> list[Coverage | None]:
+    """Return what the playbook has for every entry, None for one that could not be loaded."""
+    answers = ask_about_all([entry.problem for entry in listing.entries if entry.problem])
+    return [next(answers) if entry.problem else None for entry in listing.entries]
 
 
 def _coverage_line(found: Coverage) -> str:
