@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.one_launch import block_a_row
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
@@ -19,6 +20,8 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width) if suffix else _HELD
+    if not held:
+        return block_a_row(piece, k, tuned=True)
     block = piece.param("BLOCK", 512, 256, 512, 1024)
     long = piece.param("LONG", 1024, 512, 1024) if held[-1] > 2048 else ""
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
@@ -40,8 +43,8 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
 
 
 def _lengths(vectors: int) -> tuple[int, ...]:
-    """Return the length for rows of so many vectors; the shortest one for rows that no kernel of tiles holds."""
-    return next(((most,) for most in _HELD if most >= vectors), _HELD[:1])
+    """Return the length for rows of so many vectors; none for rows that no kernel of tiles holds."""
+    return next(((most,) for most in _HELD if most >= vectors), ())
 
 
 def strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:

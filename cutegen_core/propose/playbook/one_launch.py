@@ -8,6 +8,8 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 THREADS = (128, 256, 512, 1024)
+MOST_ITEMS = 8
+"""Vectors of a row that a thread keeps in registers."""
 
 
 def elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -48,17 +50,25 @@ def rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Region
 
 
 def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    return block_a_row(RegionText(suffix), RowsKernel(region, name, naming), tuned=tuned)
+
+
+def block_a_row(piece: RegionText, k: RowsKernel, *, tuned: bool) -> RegionText:
+    """Write the kernel that holds for rows of every length."""
     block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{name}<{block}>", (k.rows,), (block,), k)
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k)
     return piece
 
 
 def rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Give rows that fit to the register kernel, all others to the streaming one."""
+    """Give rows that fit to the register kernel, all others to the streaming one, which is the only one for longer
+    rows."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, items = _row_shape(region.reduced[-1].extent.size // k.width)
+    vectors = region.reduced[-1].extent.size // k.width
+    if vectors > THREADS[-1] * MOST_ITEMS:
+        return block_a_row(piece, k, tuned=True)
+    block, items = _row_shape(vectors)
     p = {
         "BLOCK": piece.param("BLOCK", block, *THREADS),
         "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8),
@@ -75,7 +85,7 @@ def rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Re
 def _row_shape(vectors: int) -> tuple[int, int]:
     """Return threads, and vectors per thread, for rows of so many vectors: the fewest threads that hold them, four
     vectors each."""
-    shapes = [(block, items) for items in (4, 8) for block in THREADS[1:]]
+    shapes = [(block, items) for items in (4, MOST_ITEMS) for block in THREADS[1:]]
     return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
 
