@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.kernel import kernel_file
-from cutegen_core.propose.playbook import NotInPlaybook, cover
+from cutegen_core.propose.playbook import NotInPlaybook, cover, redirect
 from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
 from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
@@ -164,6 +164,12 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
     assert covered(product, shared, tmp_path) == (("product", "rows"), "")
     unknown = problem("torch.cummax(x, 1)[0] + torch.digamma(y).relu()", ROWS, {"R": 3, "C": 37}, **PAIR)
     assert covered(unknown, shared, tmp_path) == ((), "no rule for aten.cummax, aten.digamma")
+
+
+def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_path: Path) -> None:
+    variants = variants_of(ATTENTION["attention"], shared, tmp_path)
+    assert [v.name for v in variants] == ["naive", "online", "tuned"]
+    assert redirect("like flash attention", variants) == variants[1]
 
 
 def test_a_file_offers_no_more_points_than_can_be_tried(shared: SharedTools, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bsplit.?k\b|\bstream.?k\b", ("split",)),
     (r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b", ("multistage", "tensor cores")),
     (r"\bshared memory\b|\bstag\w+|\btiled\b|\btiling\b|\bcoalesc\w*", ("tiled",)),
+    (r"\bonline\b|\bflash\w*", ("online",)),
     (r"\bshuffles?\b|\bwarps?\b|\bone block (?:a|per) row\b", ("shuffle",)),
     (r"\bin registers\b|\bregister.resident\b|\bread once\b|\bsingle pass\b|\bregisters variant\b", ("registers",)),
     (r"\bvectori[sz]\w*|\b128.?bit\b|\bfloat4\b|\bwide loads?\b", ("vectorised", "registers")),
