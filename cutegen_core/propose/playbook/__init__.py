@@ -1,7 +1,7 @@
 """The playbook: CuTe kernels from the reference's graph, without a model.
 
 1. `lowering` turns the traced graph into values, composite operations taken apart by `rules`.
-2. `regions` cuts them into kernels: elementwise, row reductions, matrix products.
+2. `regions` cuts them into kernels: elementwise, row reductions, matrix products, convolutions, poolings (`windows`).
 3. `kernels` gives each what a template reads: names, parameters with their layouts, statements.
 4. `variants` writes each as a naive, a better and a tuned kernel file from `templates/` (`writing`).
 A reference it cannot do raises NotInPlaybook, which says what is missing and what is covered.

@@ -17,12 +17,10 @@ from math import prod
 
 from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
-from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
+from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
-    Accumulated,
-    Compute,
     DotProductAttention,
     Extent,
     Join,
@@ -197,13 +195,13 @@ class Planner:
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
-        accumulated = None if list(reductions(first)) else _accumulated(first)
-        if isinstance(accumulated, Scan):
-            return self._scan(first, accumulated, stores[0])
-        if isinstance(accumulated, Product):
-            return self._product(first, accumulated, stores[0])
-        if isinstance(accumulated, Sliding):
-            return self._windows(first, accumulated, stores[0])
+        sums = None if list(reductions(first)) else accumulated(first)
+        if isinstance(sums, Scan):
+            return self._scan(first, sums, stores[0])
+        if isinstance(sums, Product):
+            return self._product(first, sums, stores[0])
+        if isinstance(sums, Sliding):
+            return self._windows(first, sums, stores[0])
         flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
@@ -329,16 +327,6 @@ def are_strips(region: Region) -> bool:
     return len(region.reduced) == 1 and all(
         region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses if not a.counted
     )
-
-
-def _accumulated(value: Value) -> Accumulated | None:
-    """Return the first product, convolution or pooling that `value` is made of element by element."""
-    if isinstance(value, Accumulated):
-        return value
-    if isinstance(value, Compute):
-        found = (_accumulated(o) for o in value.operands if o.sizes == value.sizes)
-        return next((p for p in found if p is not None), None)
-    return None
 
 
 def _batched(operand: Value, prod: Product, batch: Sequence[str]) -> list[Coordinate]:

@@ -8,7 +8,7 @@ which puts it into a scratch buffer written by a kernel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.pointwise import fill, literal
@@ -119,6 +119,8 @@ class Terms:
                 return self.at(value.operand, [None if s is None else coordinates[s] for s in value.sources])
             case Load():
                 return self._load(value, coordinates)
+            case Compute() if self._follows_another(value):
+                return self._load(self.materialise(value), coordinates)
             case Compute():
                 return self._compute(value, coordinates)
             case Reduce():
@@ -130,6 +132,13 @@ class Terms:
             case Accumulated() if value is self.accumulator:
                 return "acc"
         return self._load(self.materialise(value), coordinates)
+
+    def _follows_another(self, value: Compute) -> bool:
+        """Return whether another kernel adds up what the value is made of, and can compute the rest of it, too."""
+        parts = list(_parts(value))
+        own = any(part is self.accumulator for part in parts)
+        reduced = any(isinstance(part, Reduce) for part in parts)
+        return accumulated(value) is not None and not own and not reduced
 
     def _size(self, value: Size) -> str:
         ctype = COMPUTE_TYPE[value.dtype]
@@ -215,3 +224,21 @@ def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) ->
     lead = len(whole.dims) - len(operand.dims)
     pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
     return [None if own.size == 1 and full.size != 1 else c for own, full, c in pairs]
+
+
+def accumulated(value: Value) -> Accumulated | None:
+    """Return the first product, convolution or pooling that `value` is made of element by element."""
+    if isinstance(value, Accumulated):
+        return value
+    if isinstance(value, Compute):
+        found = (accumulated(o) for o in value.operands if o.sizes == value.sizes)
+        return next((p for p in found if p is not None), None)
+    return None
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """Yield the value and what it is computed from element by element; of a view, what it is a view of."""
+    yield value
+    operands = value.operands if isinstance(value, Compute) else (value.operand,) if isinstance(value, Move) else ()
+    for operand in operands:
+        yield from _parts(operand)

@@ -7,19 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
-from cutegen_core.kernel.check_arguments import check_arguments
-from cutegen_core.kernel.screening import screen
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
-from tests.execute.emulator.emulated import not_asked
-from tests.propose.playbook.right import DEVICE, problem
+from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}
@@ -93,29 +89,9 @@ COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middl
 )
 def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools, tmp_path: Path) -> None:
     """The kernels are written from the benchmark workload and must hold for another one, run instrumented."""
-    own, awkward = CASES[case].workloads
-    reference, executor = shared.reference(CASES[case], tmp_path), shared.executor
-    variants = propose(reference.graph(own), reference.signature(own), "case")
-    signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
-    for variant in variants:
-        kernel = kernel_file.parse(variant.source)
-        assert screen(kernel) == ()
-        assert cute_features(variant.source)["Tensor"] > 0
-        built = executor.build(kernel, {}, not_asked, checked=True)
-        assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
-        outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
-        for spec, path in outputs.items():
-            path.write_bytes(bytes(spec.nbytes))
-        plan = kernel.plan(signature, DEVICE, workload=awkward.name)
-        with executor.open(built) as execute:
-            ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
-        assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
-        assert not any(c.wrong for c in reference.compare(awkward, 1, outputs)), variant.name
-        if case in COMPILED:
-            compiled = shared.compiler().compile(kernel)
-            assert compiled.status is Status.PASSED, f"{variant.name}: {compiled.log}"
-            assert check_arguments(plan, compiled.kernels) == ()
-            assert all(k.spill_store_bytes <= 16 for k in compiled.kernels)
+    variants = variants_of(CASES[case], shared, tmp_path)
+    awkward = CASES[case].workloads[1:]
+    assert_right(CASES[case], variants, awkward, shared, tmp_path, compiled=case in COMPILED)
 
 
 def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: Operand) -> tuple[Graph, Signature]:

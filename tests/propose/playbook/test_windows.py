@@ -118,7 +118,7 @@ COMPILED = ("2D, grouped", "transposed 1D", "transposed 3D", "3D, deep", "depthw
 def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
     variants = variants_of(CASES[case], shared, tmp_path)
     assert len({v.source for v in variants}) == len(variants) > 2
-    assert_right(CASES[case], variants, shared, tmp_path, compiled=case in COMPILED)
+    assert_right(CASES[case], variants, CASES[case].workloads, shared, tmp_path, compiled=case in COMPILED)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,11 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bwgmma\b|\btma\b|\bpersistent\b", ("warp groups",)),
     (r"\bmma\b|\bldmatrix\b", ("tensor cores",)),
     (r"\bsplit.?k\b|\bstream.?k\b", ("split",)),
-    (r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b", ("multistage", "tensor cores")),
+    (
+        r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b",
+        ("multistage", "tensor cores", "prefetch"),
+    ),
+    (r"\bunroll\w*|\bdirect\w*", ("direct",)),
     (r"\bshared memory\b|\bstag\w+|\btiled\b|\btiling\b|\bcoalesc\w*", ("tiled",)),
     (r"\bonline\b|\bflash\w*", ("online",)),
     (r"\bshuffles?\b|\bwarps?\b|\bone block (?:a|per) row\b", ("shuffle",)),
