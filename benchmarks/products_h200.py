@@ -333,7 +333,8 @@ def _fastest(case: str, rows: Sequence[Row], made: Sequence[Made]) -> Made | Non
 
 def show(row: Row) -> None:
     """Print one row."""
-    head = f"{row['case']:14} {row.get('kernel') or row['level']:44}"
+    kernel = row.get("kernel") or f"{row['level']} {' '.join(f'{k}={v}' for k, v in row['params'].items())}"
+    head = f"{row['case']:14} {kernel:44}"
     spent = f"{row.get('registers', ''):>4} regs {row.get('spilled', ''):>4} B {row.get('smem', 0) / 1024:6.1f} KB"
     if "share" in row:
         rates = f"{row['tflops_ours']:7.1f} / {row['tflops_torch']:6.1f} TFLOP/s  {row['share']:6.3f}"
@@ -356,16 +357,17 @@ def main() -> int:
         folder, kept = Path(scratch), Path(scratch) / "made"
         kept.mkdir()
         kitchen = Kitchen(device, folder, asked.compilers)
+        made: list[Made] = []
         try:
-            done = list(kitchen.make(cases))
+            for one in kitchen.make(cases):
+                made += [one] if isinstance(one, Made) else []
+                rows += [] if isinstance(one, Made) else [one]
+                if asked.compile_only or not isinstance(one, Made):
+                    show(one.facts if isinstance(one, Made) else one)
         finally:
             kitchen.close()
-        made = [one for one in done if isinstance(one, Made)]
-        for number, one in enumerate(made):
-            (kept / f"{number:03}~{one.case}.json").write_text(json.dumps(one.to_json()))
-        rows += [one for one in done if not isinstance(one, Made)]
-        for row in [*rows, *((m.facts | {"kernel": m.name} for m in made) if asked.compile_only else ())]:
-            show(row)
+        for number, choice in enumerate(made):
+            (kept / f"{number:03}~{choice.case}.json").write_text(json.dumps(choice.to_json()))
         print(f"compiled {len(made)} in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             rows += _measure(kept, asked.budget_s - (time.monotonic() - begun))

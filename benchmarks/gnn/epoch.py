@@ -1,8 +1,8 @@
-"""Epoch times of GraphSAGE by aggregate, mode, place of the features and number of GPUs: a table and a JSON file.
+"""Epoch times of GraphSAGE by aggregate, mode and place of the features: a table and a JSON file.
 
 `python -m benchmarks.gnn.epoch` on a machine with GPUs; `--device cpu --nodes 20000 --name trial` tries it without.
-`--kernel kernel:SESSION.STEP` adds a plugged kernel, `--ranks 1 2 4` the scaling. A place and a precision are a run, in
-which aggregates and modes take turns:
+`--kernel kernel:SESSION.STEP` adds a plugged kernel; `gnn.scaling` measures several GPUs. A place and a precision are a
+run, in which aggregates and modes take turns:
 
 * P: epoch over its longest stage. C: epoch over compute only. serial: the serial epoch over the pipelined one.
 * share: of compute only, what the aggregate takes. bound: what an aggregate that takes no time would give (Amdahl).
@@ -112,23 +112,6 @@ def bound(one: AggregateTimes, reports: list[EpochReport]) -> float | None:
     return one.epoch_s / max(others, one.epoch_s - one.share * one.compute_only_s)
 
 
-def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]:
-    """Epochs of training with more ranks at the same global batch."""
-    first = None
-    for count in ranks:
-        result = measure(replace(settings, task=Task.TRAIN, ranks=count, epochs=settings.epochs + 1))
-        reports = result.epochs[1:]  # the first warms up
-        seconds = statistics.median(report.seconds for report in reports)
-        first = first or seconds * count
-        yield {
-            "ranks": count, "epoch s": seconds, "times one": first / ranks[0] / seconds,
-            "P": statistics.median(report.over_longest_stage for report in reports),
-            "wait": statistics.median(waited(report) / report.seconds for report in reports),
-            "aggregate": settings.aggregate, "steps": result.machine["steps"],
-            "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
-        }  # fmt: skip
-
-
 def show(table: list[dict[str, Any]]) -> None:
     for row in table:
         values = ("-" if value is None else value for value in row.values())
@@ -145,7 +128,6 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="*", type=ComputeType, default=list(ComputeType))
     parser.add_argument("--places", nargs="+", type=Place, default=list(Place), help="of the features")
     parser.add_argument("--steps", type=Steps, default=Steps.CAPTURED)
-    parser.add_argument("--ranks", nargs="+", type=int, default=[])
     parser.add_argument("--name", default="gnn_epoch", help="of the result file")
     given = parser.parse_args()
     graph = GraphSettings("power-law", given.nodes, 22, 16, 128)
@@ -166,10 +148,8 @@ def main() -> None:
             show(list(rows(result)))
             print(f"steps: {result.machine['steps']}", *result.notes, sep="\n", flush=True)
             table += rows(result)
-    scaled = list(scaling(replace(settings, features=Place.DEVICE), given.ranks))
-    show(scaled)
     asked = as_json.to_plain(settings)
-    conditions.write(given.name, {"machine": machine, "settings": asked, "epochs": table, "scaling": scaled})
+    conditions.write(given.name, {"machine": machine, "settings": asked, "epochs": table})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from cutegen_core.views.benches import (
 )
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
-from cutegen_core.views.edits import idea_of
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
@@ -94,7 +93,6 @@ __all__ = [
     "compare_speed",
     "doubt_text",
     "engine_line",
-    "idea_of",
     "implied_peaks",
     "instruction_mix",
     "mix_rows",

@@ -83,6 +83,11 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return a + b; }
 };
 """,
+    "Times": """struct Times {
+  template <class T>
+  __device__ T operator()(T a, T b) const { return a * b; }
+};
+""",
     "Max": """struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const { return max_of(a, b); }
@@ -93,7 +98,8 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
 };
 """,
-    "ranked": """// A value and its position as one number: the larger, the larger the value, with NaN above all, and the earlier it lies.
+    "ranked": """// A value and its position as one number: it is larger for a larger value, NaN above all, and for
+// an earlier position of equal ones.
 __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
   int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;

@@ -20,12 +20,16 @@ from cutegen_core.propose.playbook.values import (
     Compute,
     Constant,
     Extent,
+    Flip,
     Load,
     Move,
     NotInPlaybook,
     Reduce,
+    Scan,
     Size,
     Value,
+    backwards,
+    reductions,
 )
 
 Coordinate = str | None
@@ -81,7 +85,8 @@ class Terms:
     Attributes:
         extents: symbol -> size.
         materialise: turns a value into a scratch tensor written earlier.
-        accumulator: the product, convolution or pooling this region computes; its term is called "acc".
+        accumulator: what this region accumulates: a product, convolution or pooling, whose term is called "acc", or a
+            scan.
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
     """
@@ -120,6 +125,10 @@ class Terms:
                 return self._compute(value, coordinates)
             case Reduce():
                 return self._reduce(value, coordinates)
+            case Flip():
+                return self._load(backwards(self.materialise(value.operand), value.axis), coordinates)
+            case Scan() if value is self.accumulator:
+                return self._scan(value, coordinates)
             case Accumulated() if value is self.accumulator:
                 return "acc"
         return self._load(self.materialise(value), coordinates)
@@ -169,7 +178,8 @@ class Terms:
         fits = sizes == [self.extents[s].size for s in self.reduced]
         if not fits or any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes):
             return self._load(self.materialise(value), coordinates)
-        operand = self.at(value.operand, inner)
+        source = self.materialise(value.operand) if self._is_of_rows(value.operand) else value.operand
+        operand = self.at(source, inner)
         if operand not in self.terms or not self.terms[operand].varies:
             raise NotInPlaybook("a reduction of something that is the same everywhere is not in the playbook")
         level = self.terms[operand].level + 1
@@ -177,6 +187,19 @@ class Terms:
         return self._term(
             key, COMPUTE_TYPE[value.dtype], reduction=(value.kind, operand), needs=(operand,), level=level
         )
+
+    def _is_of_rows(self, value: Value) -> bool:
+        """Return whether another kernel should compute the value whole: it is made of larger things that it reduces."""
+        found = list(reductions(value))
+        return bool(found) and all(r.operand.numel > value.numel for r in found)
+
+    def _scan(self, value: Scan, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of a scan: it varies along the row, and is no statement of its own."""
+        operand = self.at(value.operand, coordinates)
+        if operand not in self.terms or not self.terms[operand].varies:
+            raise NotInPlaybook("a scan of something that is the same everywhere is not in the playbook")
+        ctype = COMPUTE_TYPE[value.dtype]
+        return self._term(("scan", operand), ctype, reduction=(value.kind, operand), needs=(operand,), varies=True)
 
     def _term(self, key: tuple[object, ...], ctype: str, **facts: object) -> str:
         if key not in self._known:

@@ -6,7 +6,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -192,11 +192,60 @@ class Accumulated(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Scan(Accumulated):
+    """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
+
+    Attributes:
+        backwards: of those from it on.
+        exclusive: without it.
+    """
+
+    kind: str
+    operand: Value
+    axis: int
+    backwards: bool = False
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Flip(Value):
+    """The operand's elements in the opposite order along `axis`."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Value):
+    """Values one after the other along `axis`."""
+
+    pieces: tuple[Value, ...]
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
 class Product(Accumulated):
     """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
 
     a: Value
     b: Value
+
+
+@dataclass(frozen=True, eq=False)
+class DotProductAttention(Value):
+    """Softmax of the scaled scores of queries and keys, times the values: (batch..., queries, columns).
+
+    Attributes:
+        plain: the same as two products and a softmax between them.
+        causal: a query sees no later key.
+    """
+
+    q: Value
+    k: Value
+    v: Value
+    scale: Value
+    plain: Value
+    causal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +350,32 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
     raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
 
 
+def flip(value: Value, axis: int) -> Value:
+    """Return the elements in the opposite order along a dimension; twice is not at all."""
+    axis %= len(value.dims)
+    match value:
+        case Flip() if value.axis == axis:
+            return value.operand
+        case Scan() if value.axis == axis:
+            return replace(value, operand=flip(value.operand, axis), backwards=not value.backwards)
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            flipped = (
+                flip(o, axis - shift) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, operands=tuple(flipped))
+    return Flip(value.dims, value.dtype, value, axis)
+
+
+def backwards(value: Load, axis: int) -> Load:
+    """Return a tensor in memory as it is addressed from its end along a dimension."""
+    length, stride = value.dims[axis], value.strides[axis]
+    last = Extent(f"({length.text} - 1) * {stride.text}", (length.size - 1) * stride.size)
+    strides = (*value.strides[:axis], Extent(f"-({stride.text})", -stride.size), *value.strides[axis + 1 :])
+    return replace(value, strides=strides, offset=value.offset.plus(last))
+
+
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """Return a reduction; empty `axes` means all."""
     rank = len(value.dims)
@@ -311,6 +386,17 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
     reduced = Reduce(dims, value.dtype, kind, value, longer)
     return reduced if keepdim else squeeze(reduced, where)
+
+
+def reductions(value: Value) -> Iterator[Reduce]:
+    """Yield the reductions under `value`, outermost first, without those inside them."""
+    if isinstance(value, Reduce):
+        yield value
+    elif isinstance(value, Compute):
+        for operand in value.operands:
+            yield from reductions(operand)
+    elif isinstance(value, Move):
+        yield from reductions(value.operand)
 
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:

@@ -41,11 +41,11 @@ def problem(
     return Problem("case", "case", source, "test", workloads)
 
 
-def variants_of(case: Problem, shared: SharedTools, scratch: Path, *, known: bool = False) -> tuple[Variant, ...]:
-    """Write the kernels from the benchmark workload; `known`: the other one's graph is, too."""
-    reference = shared.reference(case, scratch)
-    own, *others = ((reference.graph(w), reference.signature(w)) for w in case.workloads[: 1 + known])
-    return propose(*own, "case", others=others)
+def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
+    """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
+    reference, (own, awkward) = shared.reference(case, scratch), case.workloads
+    other = reference.graph(awkward), reference.signature(awkward)
+    return propose(reference.graph(own), reference.signature(own), "case", others=[other])
 
 
 def assert_right(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from cutegen_core.machine.device import KNOWN
 from cutegen_core.propose.playbook import Target, Variant, menu, propose
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
-from cutegen_core.views.layouts import Pattern, conflicts, evaluate, find
+from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
 from tests.execute.emulator.emulated import not_asked
 from tests.propose.playbook.right import problem
 from tests.shared_tools import SharedTools
@@ -116,21 +116,22 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("case", "level", "width", "pattern"),
+    ("case", "level", "names", "width", "pattern"),
     [
-        ("plain", "multistage", 1, Pattern.ALONG_ROW), ("plain", "multistage", 1, Pattern.DOWN_COLUMN),
-        ("halves, second transposed", "tensor cores", 8, Pattern.DOWN_COLUMN),
-        ("halves, second transposed", "tensor cores", 8, Pattern.ALONG_ROW),
+        ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.ALONG_ROW),
+        ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.DOWN_COLUMN),
+        ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.DOWN_COLUMN),
+        ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.ALONG_ROW),
     ],
 )  # fmt: skip
 def test_no_banks_meet_in_the_stages(
-    case: str, level: str, width: int, pattern: Pattern, shared: SharedTools, tmp_path: Path
+    case: str, level: str, names: Sequence[str], width: int, pattern: Pattern, shared: SharedTools, tmp_path: Path
 ) -> None:
     """As the lens of the workbench counts, over a warp's copies into a stage and its reads from there."""
     variants = variants_of(case, shared, tmp_path, Target(SM90))
-    kernel = kernel_file.parse(next(v.source for v in variants if v.name == level))
-    itemsize = 2 if "halves" in case else 4
-    for name in ("a_layout", "b_layout"):
-        (declared,) = [one for one in find(kernel) if one.name == name]
-        table = evaluate(kernel, declared, shared.executor)
-        assert conflicts(table, itemsize, width, pattern) == 1, name
+    source = next(v.source for v in variants if v.name == level)
+    found = {one.name: one for one in find(source, kernel_file.parse(source).defaults())}
+    for name in names:
+        (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
+        assert isinstance(table, LayoutTable)
+        assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name

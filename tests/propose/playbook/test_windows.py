@@ -135,7 +135,7 @@ def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTo
     "case", [pytest.param(name, marks=() if name == "1 and 1.0" else pytest.mark.thorough) for name in NUMBERS]
 )
 def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
-    last = variants_of(NUMBERS[case], shared, tmp_path, known=True)[-1:]
+    last = variants_of(NUMBERS[case], shared, tmp_path)[-1:]
     assert_right(NUMBERS[case], last, NUMBERS[case].workloads, shared, tmp_path)
 
 

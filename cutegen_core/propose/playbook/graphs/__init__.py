@@ -1,1 +1,1 @@
-"""Prepare a traced graph for lowering: numbers that follow the sizes (`sizes`), writes to operands (`in_place`)."""
+"""Prepare a traced graph for lowering (`sizes`, `in_place`), and its values for planning (`choice`)."""

@@ -46,12 +46,12 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
     operations = {tuple((node.name, node.op) for node in g.nodes) for g in graphs}
     if len(operations) > 1:
         raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
-    names = _Names([signature, *(s for _, s in usable)])
+    names = _PlanNames([signature, *(s for _, s in usable)])
     nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
     return replace(graph, nodes=nodes)
 
 
-class _Names:
+class _PlanNames:
     """The numbers that a plan knows by name."""
 
     def __init__(self, signatures: Sequence[Signature]) -> None:
@@ -121,7 +121,7 @@ def _text(values: _Numbers) -> str:
     return repr(values[0])
 
 
-def _node(nodes: Sequence[Node], names: _Names) -> Node:
+def _node(nodes: Sequence[Node], names: _PlanNames) -> Node:
     first = nodes[0]
     if first.op == "input":
         return first
@@ -143,13 +143,13 @@ def _like(given: Operand, default: Operand) -> Operand:
     return (default,) * len(given) if isinstance(given, tuple) else default
 
 
-def _operands(each: Sequence[tuple[Operand, ...]], names: _Names) -> tuple[Operand, ...]:
+def _operands(each: Sequence[tuple[Operand, ...]], names: _PlanNames) -> tuple[Operand, ...]:
     if len({len(operands) for operands in each}) > 1:
         raise NotInPlaybook("an operand whose length changes with the sizes of the workload is not in the playbook")
     return tuple(_operand(column, names) for column in zip(*each, strict=True))
 
 
-def _operand(column: Sequence[Operand], names: _Names) -> Operand:
+def _operand(column: Sequence[Operand], names: _PlanNames) -> Operand:
     first = column[0]
     if isinstance(first, tuple):
         return _operands([c for c in column if isinstance(c, tuple)], names)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.rules import (
     arithmetic,
+    attention,
     losses,
     normalisation,
     places,
     products,
     reductions,
+    scans,
     views,
     windows,
 )
@@ -29,7 +31,9 @@ RULES: Mapping[str, Rule] = {
     **places.RULES,
     **normalisation.RULES,
     **products.RULES,
+    **scans.RULES,
     **windows.RULES,
     **views.RULES,
+    **attention.RULES,
 }
 """By the operation's name without "aten."."""

@@ -1,7 +1,8 @@
 """Measure epochs with several aggregates in one run.
 
 1. Every round trains one epoch with each aggregate, in turns forwards and backwards; the first one also trains with the
-   run's own aggregate in the other mode, which may take ten times as long. Round 0 is a warm-up of a few batches that is not reported.
+   run's own aggregate in the other mode, which may take ten times as long. Round 0 is a warm-up of a few batches that
+   is not reported.
 2. After each epoch come steps on batches that lie ready on the device, with another model: what remains without
    sampling and transfer, scaled to an epoch.
 3. The aggregate's share of these is what its calls in them, recorded and repeated, take alone: forward, and backward
