@@ -48,6 +48,10 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
         help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
     listing.add_argument(
+        "--playbook", action="store_true",
+        help="say for each which of the playbook's families recognises it, or why none does",
+    )  # fmt: skip
+    listing.add_argument(
         "--run-existing", action="store_true", help="with --lint, also test their existing kernels on the emulator"
     )
 

@@ -36,7 +36,7 @@ class PlaybookProposer:
 def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
     """Return the playbook's kernels for a request's device and problem; raise NotInPlaybook."""
     target = Target(request.device, request.problem.allow)
-    return propose(request.graph, request.signature, request.problem.name, target)
+    return propose(request.graph, request.signature, request.problem.name, target, request.others)
 
 
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:

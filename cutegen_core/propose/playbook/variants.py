@@ -7,8 +7,9 @@ take their level that is as far up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
@@ -20,6 +21,7 @@ from cutegen_core.propose.playbook.by_shape import (
 )
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
+    attention,
     columns,
     elementwise_naive,
     elementwise_tuned,
@@ -27,11 +29,17 @@ from cutegen_core.propose.playbook.one_launch import (
     rows_block,
     rows_naive,
     rows_registers,
+    scan_block,
+    scan_naive,
 )
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.target import ANY, Target
-from cutegen_core.propose.playbook.writing import Level, ScratchText, write_file
+from cutegen_core.propose.playbook.windows import launches as windows
+from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
+
+MOST_COMBINATIONS = 1 << 12
+"""Of the parameters' values of a whole file."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +88,36 @@ COLUMNS = (
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
     Level("tuned", "tile of results and threads a reduction tunable", partial(columns, tuned=True)),
 )
+SCAN = (
+    Level("naive", "one thread, one row", scan_naive),
+    Level("shuffle", "one block a row by vectors, threads combined with warp shuffles", scan_block),
+    Level("tuned", "the next vectors read while the current ones are combined", partial(scan_block, tuned=True)),
+)
+SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
+ATTENTION = (
+    Level("naive", "scores in memory, a kernel for each step", attention),
+    Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
+    Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
+)
 
 
 def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     """Return the menu that fits a region's memory order, its types and the target."""
     if region.kind is Kind.ELEMENTWISE:
-        return ELEMENTWISE
+        return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
         return products.menu(region, target)
+    if region.kind is Kind.ATTENTION:
+        return ATTENTION
+    if region.kind is Kind.SCAN:
+        walked = (a for a in region.accesses if region.varies(a) and not a.counted)
+        return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
+    if region.sliding is not None:
+        return windows.menu(region)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
-    varying = [a for a in region.accesses if region.varies(a)]
+    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
     cols = region.reduced[-1].extent.size
@@ -100,7 +126,9 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
         and all(m.stride(a).size % cols == 0 for m in region.outer)
         for a in varying
     )  # fmt: skip
-    return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
+    # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
+    several = prod(mode.extent.size for mode in region.outer) > 1
+    return ROWS if len(region.reduced) == 1 and contiguous and several else ROWS_STRIDED
 
 
 def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
@@ -131,12 +159,13 @@ def _nearest(level: int, count: int, own: int) -> int:
 
 
 def write_variants(
-    planner: Planner, last: Planner, name: str, taken: set[str], target: Target = ANY
+    plans: tuple[Planner, Planner, Planner], name: str, taken: set[str], target: Target = ANY
 ) -> tuple[Variant, ...]:
-    """Return every variant of a plan's regions; `last` plans the last kernel."""
-    *most, final = ladder(planner, target)
-    written = [(planner, levels) for levels in most]
-    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in (*written, (last, final)))
+    """Return every variant; the plans are of the first, of those between, and of the last one."""
+    first, middle, last = plans
+    written = [(first, ladder(first, target)[0]), *((middle, levels) for levels in ladder(middle, target)[1:-1])]
+    written += [(last, levels) for levels in ladder(last, target)[1:][-1:]]
+    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in written)
 
 
 def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
@@ -145,7 +174,20 @@ def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[st
     for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         kernel = f"{name}_{region.kind.value}{number}" if several else name
         pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    _fix_small(planner.regions, pieces)
     idea = idea_of(levels)
     scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
     source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
     return Variant(leading(planner, levels, target).name, idea, source)
+
+
+def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:
+    """Leave no choice to the parameters of the regions with least work, where all choices together are too many."""
+    combinations = 1
+    by_work = sorted(zip(regions, pieces, strict=True), key=lambda pair: -pair[0].work)
+    for _, piece in by_work:
+        own = prod(len(p.values) for p in piece.params)
+        if combinations * own > MOST_COMBINATIONS:
+            piece.params = [replace(p, values=(p.default,)) for p in piece.params]
+        else:
+            combinations *= own

@@ -15,7 +15,7 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
 from tests.execute.emulator.emulated import not_asked
-from tests.propose.playbook.test_playbook import problem
+from tests.propose.playbook.right import problem
 from tests.shared_tools import SharedTools
 
 SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
