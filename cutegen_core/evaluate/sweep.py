@@ -35,7 +35,7 @@ from cutegen_core.records.trial import Status
 
 __all__ = ["SweepRow", "SweepTable", "describe", "sweep", "with_params"]
 
-MOST_TIMED, MOST_MODELLED = 96, 12
+MOST_TIMED, MOST_MODELLED = 256, 12
 """Points that are compiled, with and without a GPU."""
 
 SURVIVORS, MOST_TESTED, MOST_TESTED_BY_MODEL = 3, 8, 4

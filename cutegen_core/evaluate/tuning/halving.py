@@ -26,7 +26,7 @@ TURNS = (1, 1, 2, 4, 4)
 FULL_TURNS = 12
 """Turns of a contender in an ordinary measurement (`timing.schedule.MOST_ROUNDS`)."""
 
-WORTH = 0.01
+WORTH = 0.005
 ERRORS = 2.0
 UNSEEN_NOISE = 0.01
 """Noise of a sample where no point has two samples to tell."""

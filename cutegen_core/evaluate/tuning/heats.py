@@ -55,11 +55,11 @@ class Heats:
         self.turns += turns * (1 + len(heat)) * len(results)
         for result in results:
             self.lost |= {int(name): reason for name, reason in result.lost.items()}
-            if result.not_timed or str(self.anchor) in result.lost:
-                raise NotTimedError(result.not_timed or result.lost[str(self.anchor)])
-        by_point = {
-            p: merge([r.samples_us[str(p)] for r in results]) for p in [self.anchor, *heat] if p not in self.lost
-        }
+        kept = [point for point in (self.anchor, *heat) if all(str(point) in r.samples_us for r in results)]
+        if self.anchor not in kept:
+            reasons = [result.not_timed for result in results if result.not_timed]
+            raise NotTimedError(next(iter(reasons), self.lost.get(self.anchor, "the defaults could not be timed")))
+        by_point = {point: merge([result.samples_us[str(point)] for result in results]) for point in kept}
         base = median(by_point[self.anchor])
         self.anchor_us.append(base)
         return {point: [us / base for us in samples] for point, samples in by_point.items()}

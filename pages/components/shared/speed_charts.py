@@ -1,4 +1,4 @@
-"""Draw Plotly figures of measured times: contenders with their samples, latency over the steps, a sweep and its rounds."""
+"""Draw Plotly figures of measured times: contenders with their samples, latency over steps, a sweep and its rounds."""
 
 from __future__ import annotations
 
