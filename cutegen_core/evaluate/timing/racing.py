@@ -51,8 +51,6 @@ class Racing:
             if isinstance(sets, Unfit):
                 return RaceResult(not_timed=f"no room for its buffers: {sets.reason}")
             ready = [kernel for kernel in kernels if self._is_ready(kernel, self.race.entries[kernel.name], sets)]
-            for kernel in ready:
-                kernel.runner.wait_until_ready()
             self.pool.wait_until_idle()
             return self._time(ready, sets, stack) if ready else RaceResult(lost=self.lost)
 
