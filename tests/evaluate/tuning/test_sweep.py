@@ -25,7 +25,7 @@ def swept(**options):
 
 
 def test_the_fastest_point_is_found_tested_once_and_chosen():
-    evaluator, table, source, said = swept()
+    evaluator, table, source, said = swept(noise=0.04)
     assert table.rows[table.chosen].params == BEST
     assert parse(source).defaults() == BEST
     assert table.rows[table.chosen].word is Word.FASTER
@@ -108,7 +108,7 @@ def test_a_stop_ends_it_and_what_was_timed_is_not_timed_again(tmp_path):
         def stopped(self):
             return any(line.startswith("round 2") for line in self.said)
 
-    evaluator = scripted_points(measured=measured)
+    evaluator = scripted_points(measured=measured, noise=0.04)
     race = evaluator.race
 
     def stoppable(points, turns, *, seed, watch):
@@ -185,10 +185,10 @@ def test_a_kernel_without_parameters_is_tested_and_stays():
 
 
 def test_of_very_many_choices_some_are_looked_at_and_the_rest_is_counted():
-    params = "\n".join(f"P{i} = {{ default = 0, values = [{', '.join(map(str, range(64)))}] }}" for i in range(6))
+    params = "\n".join(f"P{i} = {{ default = 0, values = [{', '.join(map(str, range(12)))}] }}" for i in range(3))
     wide = KERNEL.replace("[params]\n", f"[params]\n{params}\n")
     kernel = parse(wide)
-    assert kernel.count_choices() == 64**6 * 20
+    assert kernel.count_choices() == 12**3 * 20
     choices = list(kernel.combinations(KNOWN["sm_90a"], 500))
     assert 400 < len(choices) <= 501
     assert choices[0] == kernel.defaults()
@@ -196,4 +196,4 @@ def test_of_very_many_choices_some_are_looked_at_and_the_rest_is_counted():
     evaluator = scripted_points(can_race=False)
     table, _ = sweep(evaluator, Candidate(wide, Author.PERSON), 7, Lines())
     assert len(table.rows) == 12
-    assert table.left_out > 64**6
+    assert table.left_out > 12**3 * 19
