@@ -55,7 +55,7 @@ def test_a_raised_budget_goes_on_with_the_proposer(sessions):
 
 
 def test_a_kernel_without_parameters_is_not_swept(sessions):
-    sessions.writes = ScriptedProposer((PLAIN,))
+    sessions.writes, sessions.made.us = ScriptedProposer((PLAIN,)), lambda params: 40.0
     state = sessions.go(begin(sessions))
     assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
 
