@@ -129,7 +129,8 @@ def test_the_limits_are_those_of_the_code():
     for said in (
         f"UTF-8, {MAX_BYTES >> 20} MiB", f"| {MAX_THREADS}; ", f"`smem_max` of the device: {HOPPER.smem_max} bytes",
         compiling, f"At most {MAX_SCRATCH_BYTES >> 30} GiB each", f"at most {MAX_TEXT} characters",
-        f"compiles at most {MOST_TIMED} points, and {MOST_MODELLED} without a GPU", f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
+        f"compiles at most {MOST_TIMED} points, and {MOST_MODELLED} without a GPU",
+        f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
     ):  # fmt: skip
         assert said in " ".join(KERNELS.split()), said
 

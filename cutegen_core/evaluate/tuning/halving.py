@@ -42,7 +42,7 @@ Measure = Callable[[Sequence[int], int], Mapping[int, Sequence[float]]]
 out."""
 
 
-class Estimate(NamedTuple):
+class TimeEstimate(NamedTuple):
     """Time of a point in times of the defaults, and the standard error of it."""
 
     ratio: float
@@ -55,7 +55,7 @@ class Round:
 
     number: int
     points: Sequence[int]
-    leader: Estimate | None
+    leader: TimeEstimate | None
 
 
 @dataclass
@@ -70,13 +70,13 @@ class Halving:
 
     left: list[int] = field(default_factory=list)
     ranking: list[int] = field(default_factory=list)
-    path: dict[int, list[Estimate]] = field(default_factory=dict)
+    path: dict[int, list[TimeEstimate]] = field(default_factory=dict)
 
 
 def halve(points: Sequence[int], measure: Measure, begins: Callable[[Round], None] = lambda _: None) -> Halving:
     """Time the points until one is left or the turns are used up."""
     left, samples, found = list(points), dict[int, list[float]](), Halving()
-    leader: Estimate | None = None
+    leader: TimeEstimate | None = None
     for number, turns in enumerate(TURNS, 1):
         begins(Round(number, tuple(left), leader))
         taken = measure(left, turns)
@@ -101,7 +101,7 @@ def most_rounds(points: int) -> int:
     return max(1, min(len(TURNS), math.ceil(math.log2(max(1, points)))))
 
 
-def estimate(samples: Mapping[int, Sequence[float]]) -> dict[int, Estimate]:
+def estimate(samples: Mapping[int, Sequence[float]]) -> dict[int, TimeEstimate]:
     """Return the median of each point and its error; a point is at least as noisy as all points together."""
     spread = {point: _deviations(each) for point, each in samples.items() if len(each) > 1}
     shared = _scale([d for each in spread.values() for d in each]) if spread else UNSEEN_NOISE
@@ -109,18 +109,18 @@ def estimate(samples: Mapping[int, Sequence[float]]) -> dict[int, Estimate]:
     for point, each in samples.items():
         own = _scale(spread[point]) if len(each) > _FEW else shared
         ratio, sampling = median(each), 1.25 * max(own, shared) / math.sqrt(len(each))
-        found[point] = Estimate(ratio, ratio * math.hypot(sampling, PROCESS_NOISE))
+        found[point] = TimeEstimate(ratio, ratio * math.hypot(sampling, PROCESS_NOISE))
     return found
 
 
-def choose(estimates: Mapping[int, Estimate]) -> list[int]:
+def choose(estimates: Mapping[int, TimeEstimate]) -> list[int]:
     """Return the points for the next round, the leader first."""
     ordered = sorted(estimates, key=lambda point: estimates[point].ratio)
     hopeful = [p for p in ordered[1:] if could_lead(estimates[p], estimates[ordered[0]])]
     return [*ordered[:1], *hopeful][: math.ceil(len(ordered) / 2)]
 
 
-def could_lead(one: Estimate, leader: Estimate) -> bool:
+def could_lead(one: TimeEstimate, leader: TimeEstimate) -> bool:
     """Return whether a point may be more than `WORTH` faster than the leader."""
     return one.ratio - ERRORS * math.hypot(one.error, leader.error) < leader.ratio * (1.0 - WORTH)
 

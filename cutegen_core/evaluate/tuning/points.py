@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cutegen_core.evaluate.port import CandidateEvaluator
-from cutegen_core.evaluate.tuning.static_model import PlannedWorkload, cost
+from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload, cost
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.records.errors import KernelFileError
@@ -33,7 +33,7 @@ class Point:
 
     params: Mapping[str, Number]
     source: str
-    workloads: tuple[PlannedWorkload, ...]
+    workloads: tuple[LaunchedWorkload, ...]
     cost: float
 
 
@@ -88,14 +88,14 @@ def with_params(kernel: KernelFile, params: Mapping[str, Number]) -> str:
 
 def _resolve(
     kernel: KernelFile, params: Mapping[str, Number], evaluator: CandidateEvaluator
-) -> tuple[PlannedWorkload, ...] | str:
+) -> tuple[LaunchedWorkload, ...] | str:
     """Return the launches of every benchmark workload, or why there are none."""
     problem = evaluator.problem
     workloads = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]
     try:
         signatures = [evaluator.signature(workload) for workload in workloads]
         return tuple(
-            PlannedWorkload(signature, kernel.plan(signature, evaluator.device, params, workload.name))
+            LaunchedWorkload(signature, kernel.plan(signature, evaluator.device, params, workload.name))
             for workload, signature in zip(workloads, signatures, strict=True)
         )
     except KernelFileError as error:

@@ -40,14 +40,14 @@ _IMPOSSIBLE = 1e6
 _UNKNOWN = KernelResources("", "", 0, 0, 0, 0, 0)
 
 
-class PlannedWorkload(NamedTuple):
+class LaunchedWorkload(NamedTuple):
     """One benchmark workload as a point launches it."""
 
     signature: Signature
     plan: LaunchPlan
 
 
-def cost(workloads: Sequence[PlannedWorkload], kernels: Sequence[KernelResources], device: Device) -> float:
+def cost(workloads: Sequence[LaunchedWorkload], kernels: Sequence[KernelResources], device: Device) -> float:
     """Return the cost of a point; only ratios of costs of one kernel file mean anything.
 
     Args:
@@ -57,7 +57,7 @@ def cost(workloads: Sequence[PlannedWorkload], kernels: Sequence[KernelResources
     return geometric_mean([_workload_cost(workload, by_name, device) for workload in workloads])
 
 
-def _workload_cost(workload: PlannedWorkload, kernels: Mapping[str, KernelResources], device: Device) -> float:
+def _workload_cost(workload: LaunchedWorkload, kernels: Mapping[str, KernelResources], device: Device) -> float:
     sizes = {spec.name: spec.nbytes for spec in workload.signature.tensors}
     sizes |= {s.name: math.prod(s.shape) * ITEMSIZE[s.dtype] for s in workload.plan.scratch}
     sizes |= {each.name: sizes[each.tensor] for each in workload.plan.tensor_maps}

@@ -11,7 +11,7 @@ from cutegen_core.evaluate.tuning.halving import (
     FULL_TURNS,
     TURNS,
     WORTH,
-    Estimate,
+    TimeEstimate,
     choose,
     could_lead,
     estimate,
@@ -53,12 +53,19 @@ def test_points_that_cannot_be_the_best_are_left_out_at_once():
 
 
 def test_noise_keeps_points_in_that_may_be_the_best():
-    still = {0: Estimate(1.0, 0.001), 1: Estimate(1.02, 0.001), 2: Estimate(1.3, 0.001), 3: Estimate(1.31, 0.001)}
+    still = {
+        0: TimeEstimate(1.0, 0.001),
+        1: TimeEstimate(1.02, 0.001),
+        2: TimeEstimate(1.3, 0.001),
+        3: TimeEstimate(1.31, 0.001),
+    }
     assert choose(still) == [0]
-    noisy = {point: Estimate(each.ratio, 0.02) for point, each in still.items()}
+    noisy = {point: TimeEstimate(each.ratio, 0.02) for point, each in still.items()}
     assert choose(noisy) == [0, 1]
     assert could_lead(noisy[1], noisy[0])
-    assert not could_lead(Estimate(1.0 - WORTH / 2, 0.0), Estimate(1.0, 0.0)), "half a per cent is not worth a round"
+    assert not could_lead(TimeEstimate(1.0 - WORTH / 2, 0.0), TimeEstimate(1.0, 0.0)), (
+        "half a per cent is not worth a round"
+    )
 
 
 def test_a_lost_point_is_left_out_and_the_others_go_on():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_core.evaluate.tuning.static_model import PlannedWorkload, cost
+from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload, cost
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.launch import Launch, LaunchPlan, TensorArgument
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -19,7 +19,7 @@ PLAIN = KernelResources("k", "k(float const*, float*)", 32, 0, 0, 0, 0)
 
 def launched(grid, block, smem=0, kernel=PLAIN):
     launch = Launch("k", (grid, 1, 1), (block, 1, 1), smem, ARGS)
-    return cost([PlannedWorkload(SIGNATURE, LaunchPlan((launch,)))], [kernel], H100)
+    return cost([LaunchedWorkload(SIGNATURE, LaunchPlan((launch,)))], [kernel], H100)
 
 
 def test_a_last_wave_with_few_blocks_costs_more():
@@ -53,6 +53,6 @@ def test_several_workloads_count_as_their_geometric_mean():
     small = Signature(
         (TensorSpec("x", "float32", (64, 4096)),), (TensorSpec("out", "float32", (64, 4096), TensorRole.OUTPUT),)
     )
-    one, two = (cost([PlannedWorkload(s, LaunchPlan((launch,)))], [PLAIN], H100) for s in (SIGNATURE, small))
-    both = cost([PlannedWorkload(s, LaunchPlan((launch,))) for s in (SIGNATURE, small)], [PLAIN], H100)
+    one, two = (cost([LaunchedWorkload(s, LaunchPlan((launch,)))], [PLAIN], H100) for s in (SIGNATURE, small))
+    both = cost([LaunchedWorkload(s, LaunchPlan((launch,))) for s in (SIGNATURE, small)], [PLAIN], H100)
     assert both == pytest.approx((one * two) ** 0.5)

@@ -91,7 +91,7 @@ def test_points_are_timed_while_others_are_compiled():
 
     def registers(params):
         if params["ITEMS"] == 8 and params["BLOCK"] == 1024:
-            assert together.wait(20), "nothing was timed before the last point was compiled"
+            together.wait()  # for ever, where nothing is timed before the last point is compiled
         return 32
 
     evaluator = scripted_points(registers=registers)
