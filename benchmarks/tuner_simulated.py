@@ -153,7 +153,7 @@ def simulate(seeds: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=300)
     seeds = parser.parse_args().seeds
     rows = simulate(seeds)
     print(f"{'landscape':28} points within 3 % regret p99    max turns, mean    max")

@@ -102,14 +102,17 @@ def most_rounds(points: int) -> int:
 
 
 def estimate(samples: Mapping[int, Sequence[float]]) -> dict[int, TimeEstimate]:
-    """Return the median of each point and its error; a point is at least as noisy as all points together."""
+    """Return the median of each point and its error; a point is at least as noisy as all points together.
+
+    The error counts twice, since the times of the defaults, in which a sample is given, have one as large.
+    """
     spread = {point: _deviations(each) for point, each in samples.items() if len(each) > 1}
     shared = _scale([d for each in spread.values() for d in each]) if spread else UNSEEN_NOISE
     found = {}
     for point, each in samples.items():
         own = _scale(spread[point]) if len(each) > _FEW else shared
         ratio, sampling = median(each), 1.25 * max(own, shared) / math.sqrt(len(each))
-        found[point] = TimeEstimate(ratio, ratio * math.hypot(sampling, PROCESS_NOISE))
+        found[point] = TimeEstimate(ratio, ratio * math.hypot(sampling, sampling, PROCESS_NOISE))
     return found
 
 

@@ -14,8 +14,8 @@ from statistics import median
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.timing.statistics import geometric_mean
 
-HEAT = 12
-"""Points of a heat. With the anchor 13 processes, each with a context and flush buffers, less than 1 GB on an H200."""
+HEAT = 8
+"""Points of a heat. With the anchor nine processes; each has a context and flush buffers, less than 1 GB on an H200."""
 
 RunHeat = Callable[[Sequence[int], int], Sequence[RaceResult]]
 """Time these points for some turns, each by its number; return a result for each workload."""

@@ -108,7 +108,7 @@ def test_a_heat_without_the_defaults_compares_nothing():
 def test_workloads_count_as_their_geometric_mean():
     assert merge([(1.0, 4.0), (4.0, 1.0, 7.0)]) == pytest.approx([2.0, 2.0])
     assert sum(len(heat) for heat in split(range(29))) == 29
-    assert len(split(range(29))) == 3
+    assert len(split(range(29))) == 4
 
 
 def test_within_three_per_cent_for_a_third_of_the_timing():
