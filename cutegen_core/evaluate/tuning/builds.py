@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 
 from cutegen_core.evaluate.port import CandidateEvaluator
@@ -20,13 +20,8 @@ class Builds:
     def __init__(self, evaluator: CandidateEvaluator, points: Sequence[Point], watch: Watch) -> None:
         self._watch = watch
         self._pool = ThreadPoolExecutor(evaluator.compiles_at_once, thread_name_prefix="compile-point")
-        self._made: list[StageFailure | Future[CompiledPoint | CompileRefusal]] = []
-        for point in points:
-            planned = evaluator.plan(point.source)
-            if isinstance(planned, StageFailure):
-                self._made.append(planned)
-            else:
-                self._made.append(self._pool.submit(evaluator.compile_point, planned))
+        evaluator.plan(points[0].source)  # so that the reference's process is not asked by several threads
+        self._made = [self._pool.submit(_build, evaluator, point) for point in points]
 
     def of(self, index: int) -> CompiledPoint | StageFailure:
         """Return a point once it is compiled, or why it was refused.
@@ -36,15 +31,20 @@ class Builds:
             MachineError: a compiler failed, not the point.
         """
         made = self._made[index]
-        if isinstance(made, StageFailure):
-            return made
         while not wait([made], _LOOK_S).done:
             raise_if_stopped(self._watch)
-        built = made.result()
-        return built.failure if isinstance(built, CompileRefusal) else built
+        return made.result()
 
     def __enter__(self) -> Builds:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _build(evaluator: CandidateEvaluator, point: Point) -> CompiledPoint | StageFailure:
+    planned = evaluator.plan(point.source)
+    if isinstance(planned, StageFailure):
+        return planned
+    built = evaluator.compile_point(planned)
+    return built.failure if isinstance(built, CompileRefusal) else built
