@@ -18,6 +18,7 @@ from pages.components.shared.texts import Html, escape_html, heading, heard, qui
 if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
     from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 
+MOST_ROWS = 128
 _SHAPES = {"FASTER": "▲", "SAME": "=", "SLOWER": "▼"}
 
 
@@ -59,6 +60,8 @@ def _notes(found: SweepTable) -> Iterator[str]:
     if found.turns:
         share = 100 * found.turns / found.full_turns
         yield f"{found.turns} turns of timing, {share:.0f} % of what timing every point in full takes."
+    if len(found.rows) > MOST_ROWS:
+        yield f"{counted(len(found.rows) - MOST_ROWS, 'point')} further down the ranking not shown."
     if found.pruned:
         yield f"{counted(found.pruned, 'point')} cannot run here and was not compiled, such as: {found.pruned_why}"
     if found.left_out:
@@ -102,7 +105,7 @@ def _table(found: SweepTable) -> str:
         )
 
     header = ("", "verdict", *names, *rounds, *times, *costs)
-    return table(header, [cells(i, row) for i, row in enumerate(found.rows)], numbers_from=2)
+    return table(header, [cells(i, row) for i, row in enumerate(found.rows[:MOST_ROWS])], numbers_from=2)
 
 
 def _verdict(row: SweepRow) -> Html:
