@@ -6,6 +6,7 @@ one heat to the next cancel. Several benchmark workloads count as one: sample by
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,9 +67,13 @@ class Heats:
 
 
 def split(points: Sequence[int]) -> list[Sequence[int]]:
-    """Return heats of nearly equal size; one for no points, since the anchor is a point, too."""
+    """Return heats of nearly equal size, in order, so that the first need not wait until the last points are compiled.
+
+    There is one for no points, since the anchor is a point, too.
+    """
     count = max(1, math.ceil(len(points) / HEAT))
-    return [points[i::count] for i in range(count)]
+    bounds = [len(points) * i // count for i in range(count + 1)]
+    return [points[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
 def merge(workloads: Sequence[Sequence[float]]) -> list[float]:
