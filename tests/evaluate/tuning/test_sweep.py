@@ -18,6 +18,12 @@ from tests.evaluate.tuning.scripted_points import BASE, KERNEL, Lines, scripted_
 BEST = {"BLOCK": 512, "ITEMS": 4}
 
 
+def close(params):
+    """A landscape like `us_of`, in which points with other items are so near the best that one round cannot tell."""
+    block, items = (128, 256, 512, 1024).index(params["BLOCK"]), (1, 2, 4, 8).index(params["ITEMS"])
+    return 40.0 * (1.0 + 0.12 * (block - 2) ** 2 + 0.004 * (items - 2) ** 2)
+
+
 def swept(**options):
     evaluator, watch = scripted_points(**options), Lines()
     table, source = sweep(evaluator, BASE, 7, watch)
@@ -25,16 +31,17 @@ def swept(**options):
 
 
 def test_the_fastest_point_is_found_tested_once_and_chosen():
-    evaluator, table, source, said = swept(noise=0.04)
-    assert table.rows[table.chosen].params == BEST
-    assert parse(source).defaults() == BEST
+    evaluator, table, source, said = swept(us=close)
+    chosen = table.rows[table.chosen].params
+    assert close(chosen) < 1.005 * close(BEST)
+    assert parse(source).defaults() == chosen
     assert table.rows[table.chosen].word is Word.FASTER
     assert "measured latency" in table.decided_by
     assert len({tuple(params.items()) for params in evaluator.tested}) == len(evaluator.tested) <= 4
     assert table.turns < table.full_turns / 3
     assert "round 1 of 4: 16 of 16 points" in said
     assert any(line.startswith("round 2 of 4: ") and ", best " in line for line in said)
-    assert describe(table).startswith("tune: BLOCK=512, ITEMS=4 (16 timed, ")
+    assert describe(table).startswith(f"tune: BLOCK=512, ITEMS={chosen['ITEMS']} (16 timed, ")
 
 
 def test_what_cannot_run_is_left_out_before_compiling():
@@ -108,7 +115,7 @@ def test_a_stop_ends_it_and_what_was_timed_is_not_timed_again(tmp_path):
         def stopped(self):
             return any(line.startswith("round 2") for line in self.said)
 
-    evaluator = scripted_points(measured=measured, noise=0.04)
+    evaluator = scripted_points(measured=measured, us=close)
     race = evaluator.race
 
     def stoppable(points, turns, *, seed, watch):
@@ -120,12 +127,12 @@ def test_a_stop_ends_it_and_what_was_timed_is_not_timed_again(tmp_path):
     with pytest.raises(StoppedError):
         sweep(evaluator, BASE, 7, Stops())
     assert len(measured.load()) == 16
-    again = scripted_points(measured=measured)
+    again = scripted_points(measured=measured, us=close)
     table, _ = sweep(again, BASE, 7, Lines())
-    assert table.rows[table.chosen].params == BEST
+    assert close(table.rows[table.chosen].params) < 1.005 * close(BEST)
     slow = [row for row in table.rows if "in an earlier sweep" in row.message]
     assert slow
-    assert all(us_of(row.params) > 1.05 * us_of(BEST) for row in slow)
+    assert all(close(row.params) > 1.05 * close(BEST) for row in slow)
     first = {tuple(params.items()) for heat in again.raced for params in heat}
     assert not first & {tuple(row.params.items()) for row in slow if row.params != parse(KERNEL).defaults()}
 
